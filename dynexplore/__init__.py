@@ -1,0 +1,168 @@
+"""The front door: `optimize`, `compile`, `run`, `explain`, `config` and the rest of the public names.
+
+Which idea lives here: a door, not a room. `import dynexplore` imports no torch and no engine; a public name brings in
+the module that holds it when it is first asked for (PEP 562), so that reading a recording works without torch and
+costs nothing. What is not supported says so here, at import, in one sentence.
+
+In:  the table `PUBLIC`: public name -> (module, name in it; None for the module itself).
+Out: those names as attributes of `dynexplore`, and `load_ipython_extension` for `%load_ext dynexplore`.
+
+PyTorch's counterpart: torch/_dynamo/__init__.py, which imports everything at once.
+
+>>> import dynexplore
+>>> dynexplore.config.cache_size_limit
+8
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
+    from dynexplore.engine import errors as exc
+    from dynexplore.engine.config import config
+    from dynexplore.engine.counters import counters, graph_breaks
+    from dynexplore.engine.recording import Recording
+    from dynexplore.engine.runtime.api import (
+        allow_in_graph,
+        compile,
+        disable,
+        disallow_in_graph,
+        graph_break,
+        is_compiling,
+        list_backends,
+        optimize,
+        register_backend,
+        reset,
+        run,
+        skip,
+    )
+    from dynexplore.engine.runtime.explain import Explanation, explain
+
+__version__ = "0.1.0"
+
+TORCH_RANGE = ((2, 11), (2, 14))
+"""The torch that is supported: from the first (included) to the second (excluded). pyproject.toml says the same."""
+
+_API = "dynexplore.engine.runtime.api"
+_EXPLAIN = "dynexplore.engine.runtime.explain"
+
+PUBLIC: dict[str, tuple[str, str | None]] = {
+    # switch the engine on and off
+    "optimize": (_API, "optimize"),
+    "compile": (_API, "compile"),
+    "run": (_API, "run"),
+    "disable": (_API, "disable"),
+    "skip": (_API, "skip"),
+    "reset": (_API, "reset"),
+    # say what it should do with a function or a place in it
+    "graph_break": (_API, "graph_break"),
+    "allow_in_graph": (_API, "allow_in_graph"),
+    "disallow_in_graph": (_API, "disallow_in_graph"),
+    "is_compiling": (_API, "is_compiling"),
+    # look into it
+    "explain": (_EXPLAIN, "explain"),
+    "Explanation": (_EXPLAIN, "Explanation"),
+    "Recording": ("dynexplore.engine.recording", "Recording"),
+    "counters": ("dynexplore.engine.counters", "counters"),
+    "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
+    # choose who compiles the graphs, and how
+    "list_backends": (_API, "list_backends"),
+    "register_backend": (_API, "register_backend"),
+    "config": ("dynexplore.engine.config", "config"),
+    "exc": ("dynexplore.engine.errors", None),
+}
+"""Public name -> where it lives."""
+
+__all__ = [
+    "optimize",
+    "compile",
+    "run",
+    "disable",
+    "skip",
+    "reset",
+    "graph_break",
+    "allow_in_graph",
+    "disallow_in_graph",
+    "is_compiling",
+    "explain",
+    "Explanation",
+    "Recording",
+    "counters",
+    "graph_breaks",
+    "list_backends",
+    "register_backend",
+    "config",
+    "exc",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'dynexplore' has no attribute {name!r}")
+    module_name, attribute = PUBLIC[name]
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            f"dynexplore.{name} needs PyTorch, which is not installed: pip install 'torch>={_text(TORCH_RANGE[0])}'",
+            name="torch",
+        ) from None
+    found = module if attribute is None else getattr(module, attribute)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *PUBLIC})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the magics `%%dynamo` and `%dynamo`: what `%load_ext dynexplore` calls."""
+    importlib.import_module("dynexplore.widgets.magic").load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away again: what `%unload_ext dynexplore` calls."""
+    importlib.import_module("dynexplore.widgets.magic").unload_ipython_extension(shell)
+
+
+def check_torch(version: str | None) -> None:
+    """Raise ImportError, in one sentence, unless torch `version` is supported; None (not installed) is fine here.
+
+    >>> check_torch("2.13.0+cpu")
+    >>> check_torch("1.12.1")
+    Traceback (most recent call last):
+        ...
+    ImportError: dynexplore supports torch 2.11 up to, but not including, 2.14; this is torch 1.12.1
+    """
+    if version is None:
+        return
+    found = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+    if not TORCH_RANGE[0] <= found < TORCH_RANGE[1]:
+        lowest, above = (_text(end) for end in TORCH_RANGE)
+        raise ImportError(
+            f"dynexplore supports torch {lowest} up to, but not including, {above}; this is torch {version}"
+        )
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+def _torch_version() -> str | None:
+    # Asking the installed package's metadata takes about a millisecond; importing torch takes seconds.
+    if "torch" in sys.modules:
+        return str(sys.modules["torch"].__version__)
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+check_torch(_torch_version())

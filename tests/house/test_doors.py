@@ -1,0 +1,112 @@
+"""The doors: importing dynexplore is cheap, its table is true, and what is not supported says so in one sentence."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import dynexplore
+import dynexplore.engine
+import pytest
+from source_tree import ROOT, modules
+
+
+def test_importing_dynexplore_imports_no_torch() -> None:
+    """`import dynexplore` and reading recordings, counters and options bring in neither torch nor numpy."""
+    code = (
+        "import sys, json, dynexplore, dynexplore.engine\n"
+        "dynexplore.config, dynexplore.counters, dynexplore.exc, dynexplore.Recording\n"
+        "print(json.dumps([name for name in ('torch', 'numpy', 'IPython', 'anywidget') if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert json.loads(done.stdout) == []
+
+
+def test_the_table_of_the_front_door_is_what_type_checkers_see() -> None:
+    """The lazy table, `__all__` and the imports under TYPE_CHECKING name the same things in the same modules."""
+    block = next(node for node in modules()["dynexplore"].tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname or alias.name: (statement.module, alias.name)
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    table = {
+        name: tuple(module.rsplit(".", 1)) if attribute is None else (module, attribute)
+        for name, (module, attribute) in dynexplore.PUBLIC.items()
+    }
+    assert seen == table
+    assert dynexplore.__all__ == list(dynexplore.PUBLIC)
+
+
+def test_every_public_name_is_there() -> None:
+    """Each name of the front door and of the engine's door can be had."""
+    for name in dynexplore.PUBLIC:
+        assert getattr(dynexplore, name) is not None, name
+    for name in dynexplore.engine.DOOR:
+        assert getattr(dynexplore.engine, name) is not None, name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A name that is not public is an AttributeError, as with any module."""
+    with pytest.raises(AttributeError, match="'dynexplore' has no attribute 'optimise'"):
+        dynexplore.optimise  # noqa: B018
+    with pytest.raises(AttributeError, match="'dynexplore.engine' has no attribute 'nothing'"):
+        dynexplore.engine.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("version", ["2.10.1", "1.12.1", "2.14.0a0+git123", "3.0"])
+def test_an_unsupported_torch_fails_with_one_sentence(version: str) -> None:
+    """A torch outside the range is an ImportError of one line that says which are supported."""
+    with pytest.raises(ImportError, match=rf"supports torch 2\.11 .* 2\.14; this is torch {re.escape(version)}$"):
+        dynexplore.check_torch(version)
+
+
+@pytest.mark.parametrize("version", ["2.11.0", "2.12.1+cu130", "2.13.0+cpu", None])
+def test_a_supported_torch_passes(version: str | None) -> None:
+    """Every torch of the range passes, and so does none at all: a recording can be read without torch."""
+    dynexplore.check_torch(version)
+
+
+def test_an_unsupported_torch_fails_at_import() -> None:
+    """`import dynexplore` itself fails when an unsupported torch is there."""
+    code = (
+        "import sys, types\n"
+        "torch = types.ModuleType('torch'); torch.__version__ = '1.13.0'; sys.modules['torch'] = torch\n"
+        "import dynexplore"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ImportError: dynexplore supports torch 2.11")
+
+
+def test_a_missing_torch_is_named() -> None:
+    """Without torch the first name that needs it says so, and how to install it."""
+    code = (
+        "import sys, importlib.abc\n"
+        "class NoTorch(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'torch': raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n"
+        "import dynexplore\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
+        "dynexplore.optimize"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: dynexplore.optimize needs PyTorch, which is not installed: pip install 'torch>=2.11'"
+    )
+
+
+def test_pyproject_says_the_same() -> None:
+    """pyproject.toml, the front door and the constraints agree on versions."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lowest, above = (".".join(map(str, end)) for end in dynexplore.TORCH_RANGE)
+    assert f"torch>={lowest},<{above}" in project["dependencies"]
+    assert project["version"] == dynexplore.__version__
+    pinned = re.search(r"^torch==(\d+)\.(\d+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    assert pinned
+    assert (int(pinned[1]), int(pinned[2]) + 1) == dynexplore.TORCH_RANGE[1]
