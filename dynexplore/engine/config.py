@@ -1,0 +1,203 @@
+"""The options of the engine: typed, few, each read where it acts, all changed through one object.
+
+Which idea lives here: `config` is one object whose attributes are the options. Reading one is a plain attribute read;
+setting one checks name and type and says what would have been right; `config.patch(...)` sets some for the length of a
+`with` block or of a function. Options are read when a frame is translated. An option exists only with a reader.
+
+In:  `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=True): ...`, and the environment:
+     DYNEXPLORE_DISABLE=1 switches the engine off, DYNEXPLORE_DEBUG=1 switches on the debug printout, DYNEXPLORE_LOGS names a log level or parts
+     to print ("info,bytecode,guards"), DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name.
+Out: `config`.
+
+PyTorch's counterpart: torch/_dynamo/config.py and torch/utils/_config_module.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import os
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dynexplore.engine.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LOG_LEVELS = ("ERROR", "WARNING", "INFO", "DEBUG")
+
+
+@dataclass
+class Config:
+    """All options with their defaults. Assigning a name that is no option, or a wrong type, is a ConfigError."""
+
+    # What is captured. Readers: translate/ and provenance/ (to come where the name is not found there yet).
+    cache_size_limit: int = 8
+    """Entries per code object; the next miss runs the frame as plain Python, with one warning."""
+    dynamic_shapes: bool | None = None
+    """None: a size becomes dynamic when it has been seen to change; True: always; False: never. An argument wins."""
+    specialize_int: bool = False
+    """Compile for the value of each int argument, instead of making it a symbol once it has changed."""
+    specialize_float: bool = True
+    """Compile for the value of each float argument."""
+    capture_scalar_outputs: bool = False
+    """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
+    capture_dynamic_output_shape_ops: bool = False
+    """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
+    traceable_tensor_subclasses: tuple[type, ...] = ()
+    """Tensor subclasses that are treated as plain tensors while capturing."""
+    inline_depth_limit: int = 100
+    """How deep calls are inlined before the graph breaks (DX501)."""
+    instruction_limit: int = 1_000_000
+    """How many instructions one attempt interprets before the graph breaks (DX502)."""
+
+    # How it is checked.
+    verify_correctness: bool = False
+    """Run each compiled graph beside the captured one and raise when they differ."""
+    suppress_errors: bool = True
+    """A bug of the engine is counted and named in a warning, and the frame runs as plain Python."""
+    raise_engine_errors: bool = False
+    """Raise bugs of the engine as EngineError, whatever `suppress_errors` says (tests)."""
+
+    # What is said.
+    verbose: bool = False
+    """Messages carry both full stacks, of the engine and of the user's code."""
+    debug: bool = False
+    """Print, per frame: graph, original and modified bytecode, guards."""
+    log_level: str = "WARNING"
+    """ERROR, WARNING (graph breaks), INFO (functions compiled, code and graph) or DEBUG (every instruction)."""
+    logs: tuple[str, ...] = ()
+    """Parts of the debug printout to print although `debug` is off ("bytecode", "graph", "guards", "breaks")."""
+    output_code: bool = False
+    """Print the modified bytecode of each frame."""
+    debug_function: str = ""
+    """Translate only functions of this name ("" for all)."""
+    disable: bool = False
+    """Switch the engine off: optimized functions run as plain Python."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        check(name, value)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise ConfigError(f"option {name!r} cannot be deleted")
+
+    def patch(self, changes: Mapping[str, Any] | None = None, /, **options: Any) -> Patch:
+        """Set options for the length of a `with` block or of each call of a decorated function.
+
+        >>> with config.patch(cache_size_limit=2):
+        ...     config.cache_size_limit
+        2
+        >>> config.cache_size_limit
+        8
+        """
+        wanted = {**(changes or {}), **options}
+        for name, value in wanted.items():
+            check(name, value)
+        return Patch(self, wanted)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all options by name."""
+        return {name: getattr(self, name) for name in OPTIONS}
+
+    def reset(self) -> None:
+        """Set every option to its default, and then to what the environment says."""
+        for name, value in {**DEFAULTS, **from_environment(os.environ)}.items():
+            setattr(self, name, value)
+
+
+class Patch:
+    """Options set for a while: a context manager, entered as often as you like, and a decorator."""
+
+    def __init__(self, target: Config, options: Mapping[str, Any]) -> None:
+        self._target = target
+        self._options = dict(options)
+        self._saved: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Config:
+        self._saved.append({name: getattr(self._target, name) for name in self._options})
+        for name, value in self._options.items():
+            setattr(self._target, name, value)
+        return self._target
+
+    def __exit__(self, *exc: object) -> None:
+        for name, value in self._saved.pop().items():
+            setattr(self._target, name, value)
+
+    def __call__(self, function: F) -> F:
+        @functools.wraps(function)
+        def with_options(*args: Any, **kwargs: Any) -> Any:
+            with Patch(self._target, self._options):
+                return function(*args, **kwargs)
+
+        return typing.cast(F, with_options)
+
+
+def check(name: str, value: object) -> None:
+    """Raise ConfigError, naming what would be right, unless `name` is an option and `value` fits it."""
+    if name not in OPTIONS:
+        near = difflib.get_close_matches(name, OPTIONS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"no option {name!r}{hint} The options are: {', '.join(OPTIONS)}")
+    if not any(_fits(value, wanted) for wanted in OPTIONS[name]):
+        raise ConfigError(f"option {name!r} takes {type_text(name)}, not {type(value).__name__} ({value!r})")
+    if name == "log_level" and value not in LOG_LEVELS:
+        raise ConfigError(f"option 'log_level' takes one of {', '.join(LOG_LEVELS)}, not {value!r}")
+    if name.endswith("_limit") and isinstance(value, int) and value < 1:
+        raise ConfigError(f"option {name!r} takes a number of at least 1, not {value}")
+
+
+def type_text(name: str) -> str:
+    """The types that an option takes, in words: "bool or None"."""
+    return " or ".join("None" if wanted is type(None) else wanted.__name__ for wanted in OPTIONS[name])
+
+
+def _fits(value: object, wanted: type) -> bool:
+    # bool is an int to Python, but `cache_size_limit = True` is a mistake
+    return type(value) is bool if wanted is bool else isinstance(value, wanted) and type(value) is not bool
+
+
+def _option_types() -> dict[str, tuple[type, ...]]:
+    found: dict[str, tuple[type, ...]] = {}
+    for name, hint in typing.get_type_hints(Config).items():
+        parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        found[name] = tuple(typing.get_origin(part) or part for part in parts)
+    return found
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options that the DYNEXPLORE_* variables set.
+
+    >>> from_environment({"DYNEXPLORE_LOGS": "info,guards", "DYNEXPLORE_DEBUG": "1"})
+    {'debug': True, 'log_level': 'INFO', 'logs': ('guards',)}
+    """
+    options: dict[str, Any] = {}
+    for variable, name in (("DYNEXPLORE_DISABLE", "disable"), ("DYNEXPLORE_DEBUG", "debug")):
+        if variable in environment:
+            options[name] = environment[variable].strip().lower() not in ("", "0", "false", "no", "off")
+    words = [word.strip() for word in environment.get("DYNEXPLORE_LOGS", "").split(",") if word.strip()]
+    levels = [word.upper() for word in words if word.upper() in LOG_LEVELS]
+    if levels:
+        options["log_level"] = levels[-1]
+    parts = tuple(word.lower() for word in words if word.upper() not in LOG_LEVELS)
+    if parts:
+        options["logs"] = parts
+    if environment.get("DYNEXPLORE_DEBUG_FUNCTION"):
+        options["debug_function"] = environment["DYNEXPLORE_DEBUG_FUNCTION"]
+    return options
+
+
+OPTIONS: dict[str, tuple[type, ...]] = _option_types()
+"""Every option and the types it takes."""
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(Config)}
+"""Every option and its default."""
+
+config = Config()
+"""The options of this process."""
+
+config.reset()

@@ -1,0 +1,78 @@
+"""The exceptions that leave the engine, one class per way of failing.
+
+Which idea lives here: four outcomes are never confused (DESIGN section 7). A graph break is no error and stands in
+graph_breaks.py; an exception of the user's program passes through as it is; a bug of ours is an `EngineError`; a
+failing backend is a `BackendCompilerError`, which carries the graph. Everything here derives from `DynexploreError`.
+
+In:  nothing; standard library only.
+Out: exception classes.
+
+PyTorch's counterpart: torch/_dynamo/exc.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DynexploreError(Exception):
+    """Base of every exception that dynexplore itself raises."""
+
+
+class EngineError(DynexploreError):
+    """A bug of the engine, not of the program: names the place and what was found there.
+
+    By default the frame runs as plain Python instead, the failure is counted and named in a warning; it is raised when
+    `config.suppress_errors` is off or `config.raise_engine_errors` is on.
+    """
+
+
+class BackendCompilerError(DynexploreError):
+    """The backend raised while it compiled a graph. `graph_name`, `graph` (GraphModule) and `cause` say which and why.
+
+    >>> str(BackendCompilerError("__compiled_fn_0", None, ValueError("no such op"), backend="mine"))
+    "backend 'mine' failed to compile __compiled_fn_0: ValueError: no such op"
+    """
+
+    def __init__(self, graph_name: str, graph: Any, cause: BaseException, *, backend: str = "") -> None:
+        self.graph_name = graph_name
+        self.graph = graph
+        self.cause = cause
+        self.backend = backend
+        who = f"backend {backend!r}" if backend else "the backend"
+        super().__init__(f"{who} failed to compile {graph_name}: {type(cause).__name__}: {cause}")
+
+
+class InvalidBackend(DynexploreError, ValueError):
+    """The name of a backend is not known; the message lists the known ones."""
+
+
+class MissingBackendPackage(DynexploreError, ImportError):
+    """The backend exists, but a package that it needs is not installed; the message names the package."""
+
+
+class Unsupported(DynexploreError):
+    """`nopython=True` and the graph would break. The message is the break's whole report with the user's stack.
+
+    `graph_break` is the GraphBreak that stopped it, where there is one.
+    """
+
+    def __init__(self, message: str, graph_break: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.graph_break = graph_break
+
+
+class RecompileError(DynexploreError):
+    """A recompile would be needed where it is not allowed; the message names the guard, expected and actual."""
+
+
+class ConfigError(DynexploreError, ValueError):
+    """An unknown option or a value of the wrong type; the message lists the right ones."""
+
+
+class RecordingError(DynexploreError, ValueError):
+    """A saved recording cannot be read: damaged, not a recording, or of a newer schema. One sentence."""
+
+
+class UnsupportedVersion(DynexploreError, ImportError):
+    """This Python or this torch is not supported; the message says which are."""

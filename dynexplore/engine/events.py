@@ -1,0 +1,509 @@
+"""Frozen records of everything that can be seen of the engine at work.
+
+The engine emits these records while it works; everything a person sees (text, widget, HTML, explain) is a pure
+function of them. A record is plain data: str, int, bool, finite float, None, tuples of such, and the small nested
+records of this file. It never holds a tracker, tensor, frame or code object: a recording keeps no memory alive,
+goes to JSON and back unchanged, and is readable in a process without torch.
+
+In:  calls such as `if (r := ctx.recorder) is not None: r.record(NodeAdded(...))` anywhere in the engine.
+Out: instances of the classes below, and `EVENTS`, the table name -> class that recording.py reads and writes JSON by.
+
+How a place is named, so that all views can link. A frame that the hook intercepted has a number, `frame`; each run of
+the translator over it is an `attempt` (1, 2, ...; 0 before and after translation). Inlined callees of an attempt are
+numbered too: `inline` is 0 for the frame itself and k for the callee that `InlineEntered(callee=k)` announced.
+`offset` is the byte offset of the original instruction in the code object of that (frame, attempt, inline). So
+(frame, attempt, inline, offset) names one original instruction, and `CodeView.rows` leads from it to its source span.
+
+Order in the stream. What an instruction causes (nodes, guards, mutations, inlined calls) is emitted while it runs;
+its own `InstructionStepped`, which shows the stack *after* it, comes last. A consumer therefore groups the records
+between two steps with the later step. A `GraphBroke` shows the stack *before* the instruction that broke.
+
+PyTorch's counterpart: none; the nearest are the log lines of torch/_logging and torch/_dynamo/trace.py's artifacts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# -- pieces: records that stand inside events ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ValueView:
+    """How one value is shown: who it is, what kind of tracker holds it, its text, where it came from.
+
+    `id` is the same for the same tracker all through an attempt, so that a value can be followed from slot to slot.
+    `kind` is the tracker's class name ("TensorVariable"), "NULL" for an empty stack slot. A tensor's text is dtype,
+    shape and device. `source` is the Python expression of its source ("" when it was made in the frame), `node` the
+    name of the FX node that holds it ("" when none does).
+
+    >>> ValueView(3, "TensorVariable", "float32[10] cpu", "a", "a")
+    ValueView(id=3, kind='TensorVariable', text='float32[10] cpu', source='a', node='a')
+    """
+
+    id: int
+    kind: str
+    text: str
+    source: str = ""
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """One canonical instruction that an original instruction was lowered to: its index in the code, name and operand."""
+
+    index: int
+    op: str
+    arg: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRow:
+    """One row of a bytecode listing, of original, modified or resume code.
+
+    `line` to `end_column` are the source span (0 and -1 where unknown); `target` is the offset a jump goes to, or -1;
+    `is_target` says that a jump comes here. `steps` are the canonical instructions of an original row. In emitted code
+    `role` says what the row is for ("call graph") and `origin` is the offset of the original instruction behind it, or -1.
+    """
+
+    offset: int
+    op: str
+    arg: str = ""
+    line: int = 0
+    end_line: int = 0
+    column: int = -1
+    end_column: int = -1
+    target: int = -1
+    is_target: bool = False
+    steps: tuple[StepView, ...] = ()
+    role: str = ""
+    origin: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CodeView:
+    """A code object to look at: name, place, source lines and listing.
+
+    Make one per code object and share it between events: a recording stores each once. `id` is stable within a
+    recording. `source` holds the lines of the function as text ("" when there is no source), the first of them being
+    line `first_line` of `file`. For a resume function `resumes` is the id of the code whose instructions it continues
+    (the `origin` offsets of its rows count in that code), else -1.
+    """
+
+    id: int
+    qualname: str
+    file: str
+    first_line: int
+    source: str
+    rows: tuple[ListingRow, ...]
+    resumes: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class UserFrame:
+    """One level of the user's stack: file, line, function, the source line itself and its columns (-1: unknown)."""
+
+    file: str
+    line: int
+    function: str
+    code: str = ""
+    column: int = -1
+    end_column: int = -1
+
+
+# -- the base --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What all events share: the frame (0: none) and the attempt (0: outside of translation) they belong to."""
+
+    frame: int
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedEvent(Event):
+    """An event that an original instruction caused: its offset (-1: none) in the frame's code or an inlined callee's."""
+
+    offset: int = -1
+    inline: int = 0
+
+
+# -- frames and attempts ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameEntered(Event):
+    """The hook intercepted a frame for which no cache entry hit, and translation begins.
+
+    `parent` is the frame in whose modified code this one was called, None at the top.
+    """
+
+    parent: int | None
+    code: CodeView
+    arguments: tuple[tuple[str, ValueView], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameSkipped(Event):
+    """A frame runs as plain Python, and why."""
+
+    function: str
+    file: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameFinished(Event):
+    """Translation of the frame is over. `outcome` is "compiled", "skipped" or "failed"."""
+
+    outcome: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStarted(Event):
+    """The translator begins at the top of the frame. `stop_at` is the offset to break before, -1 for none."""
+
+    stop_at: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRestarted(PlacedEvent):
+    """The attempt is given up, because of what happened at `offset`, and another one will follow."""
+
+    reason: str
+
+
+# -- instructions ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionStepped(PlacedEvent):
+    """One canonical instruction was interpreted; `stack` is the whole stack after it, bottom first.
+
+    `step` is the index of the canonical instruction in its code. `changed` holds only the locals and cells that it
+    changed: (name, new value), the value None for a deleted one. `depth` is the inline depth, 0 in the frame itself.
+    `rule` names the row or handler that ran ("builtin_rules.py:40 len").
+    """
+
+    step: int
+    op: str
+    arg: str = ""
+    stack: tuple[ValueView, ...] = ()
+    changed: tuple[tuple[str, ValueView | None], ...] = ()
+    depth: int = 0
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineEntered(PlacedEvent):
+    """The call at `offset` is traced through: callee number `callee` of this attempt begins."""
+
+    callee: int
+    code: CodeView
+    arguments: tuple[tuple[str, ValueView], ...] = ()
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineLeft(PlacedEvent):
+    """Callee number `callee` is over: it returned `result`, or raised or broke (None). `offset` is that of the call."""
+
+    callee: int
+    result: ValueView | None = None
+    how: str = "returned"
+
+
+# -- what the translator finds out -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAdded(PlacedEvent):
+    """An FX node was put into the graph of this attempt.
+
+    `inputs` are the names of the nodes it reads. `dtype`, `shape` and `device` describe a tensor result, else "".
+    `module` is the path of the nn.Module it stands in ("layers.0.attn"), `file` and `line` the user's line.
+    """
+
+    graph: str
+    name: str
+    op: str
+    target: str
+    args: str = ""
+    kwargs: str = ""
+    inputs: tuple[str, ...] = ()
+    dtype: str = ""
+    shape: str = ""
+    device: str = ""
+    module: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardInstalled(PlacedEvent):
+    """A guard was installed: an assumption about `source` that the instruction at `offset` relied on.
+
+    `scope` says where the source begins ("local", "global", "closure", "" for the state of the process); `source` is the
+    Python expression people read, `expression` the check itself as Python, `reason` why it was needed in words.
+    """
+
+    index: int
+    scope: str
+    source: str
+    kind: str
+    expected: str = ""
+    expression: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationNoted(PlacedEvent):
+    """A side effect was written into the journal: `what` ("list.append") on `target`, to be replayed in `order`."""
+
+    order: int
+    target: ValueView
+    what: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphBroke(PlacedEvent):
+    """The graph ends before the instruction at `offset`.
+
+    `kind` is the id in the table of graph_breaks.py, `reason` one line with the run-time facts. `user_stack` is the
+    user's stack, outermost first; `stack` the symbolic stack before the instruction. `operations` counts the
+    operations in the graph so far.
+    """
+
+    kind: str
+    title: str
+    reason: str
+    facts: tuple[tuple[str, str], ...] = ()
+    user_stack: tuple[UserFrame, ...] = ()
+    stack: tuple[ValueView, ...] = ()
+    live_locals: tuple[tuple[str, ValueView], ...] = ()
+    operations: int = 0
+    fundamental: bool = False
+
+
+# -- what is made ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubgraphCompiled(Event):
+    """The backend turned the graph of this attempt into a callable.
+
+    `node_count` counts all nodes, `op_count` the call_function nodes (what PyTorch calls ops), `call_count` every call
+    node. `inputs` are the source expressions of the placeholders, `outputs` the names of the output nodes,
+    `removed` the nodes that were dropped before compilation, `code` the generated Python of the GraphModule.
+    """
+
+    graph: str
+    backend: str
+    node_count: int
+    op_count: int
+    call_count: int = 0
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    code: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeFunctionMade(PlacedEvent):
+    """A function was made that continues at `offset` with the stack and locals it gets as `parameters`."""
+
+    name: str
+    parameters: tuple[str, ...]
+    code: CodeView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeEmitted(Event):
+    """The modified code of the frame is ready; each row says its role and the original instruction behind it."""
+
+    code: CodeView
+    graphs: tuple[str, ...] = ()
+    resume_functions: tuple[str, ...] = ()
+
+
+# -- cache -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheEntryAdded(Event):
+    """A cache entry was added for the frame's code: `entry` is its number, `position` its place in the check order."""
+
+    entry: int
+    code: int
+    position: int = 0
+    guard_count: int = 0
+    check: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheHit(Event):
+    """A call found its cache entry. The call has a frame number of its own; `compiled_by` is the entry's frame."""
+
+    entry: int
+    code: int
+    function: str
+    compiled_by: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardFailed(Event):
+    """A guard of an existing cache entry said no to this call: what it expected, what it found."""
+
+    entry: int
+    index: int
+    scope: str
+    source: str
+    kind: str
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompiled(Event):
+    """The frame is translated although its code has entries already; `reason` names the guard that failed."""
+
+    reason: str
+    entries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheLimitReached(Event):
+    """The code has as many entries as allowed: this call and later misses run as plain Python."""
+
+    function: str
+    limit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseTimed(Event):
+    """How long a phase of the work took ("translate", "backend", "guards", ...), in seconds."""
+
+    phase: str
+    seconds: float
+
+
+# -- real execution --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRan(Event):
+    """A compiled graph ran in the real call: the `run`-th time, with these inputs and outputs, in `seconds`."""
+
+    graph: str
+    run: int
+    inputs: tuple[ValueView, ...] = ()
+    outputs: tuple[ValueView, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueObserved(PlacedEvent):
+    """A value as it truly was in a real run: of an FX node (`what` "node") or of a local of the modified code ("local").
+
+    `name` is the node's or local's name. Numbers that are not finite are text ("nan", "inf"). `replayed` says that the
+    value comes from an interpreter run on snapshots of the inputs and not from the call itself.
+    """
+
+    what: str
+    name: str
+    graph: str = ""
+    run: int = 0
+    text: str = ""
+    dtype: str = ""
+    shape: str = ""
+    device: str = ""
+    minimum: float | str | None = None
+    mean: float | str | None = None
+    maximum: float | str | None = None
+    first: tuple[float | str | int | bool, ...] = ()
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergenceFound(PlacedEvent):
+    """What was seen in a real run is not what the symbolic run foretold, or not what eager gives."""
+
+    name: str
+    graph: str
+    aspect: str
+    expected: str
+    actual: str
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendFailed(Event):
+    """The backend raised while it compiled the graph."""
+
+    graph: str
+    backend: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFailed(PlacedEvent):
+    """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line and function."""
+
+    error: str
+    where: str = ""
+
+
+# -- tables and small makers -----------------------------------------------------------------------------------------
+
+EVENTS: dict[str, type[Event]] = {
+    name: cls
+    for name, cls in list(globals().items())
+    if isinstance(cls, type) and issubclass(cls, Event) and cls not in (Event, PlacedEvent)
+}
+"""Every event class by name: what JSON names an event by."""
+
+PIECES: dict[str, type] = {cls.__name__: cls for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame)}
+"""The nested records by name."""
+
+NULL_VIEW = ValueView(0, "NULL", "NULL")
+"""An empty stack slot (what PUSH_NULL leaves)."""
+
+
+def clip(text: str, limit: int = 240) -> str:
+    """Return `text`, cut in the middle to at most `limit` characters, so that a huge repr stays a record.
+
+    >>> clip("abcdefghij", 7)
+    'abc...j'
+    """
+    if len(text) <= limit:
+        return text
+    tail = max((limit - 3) // 4, 0)
+    return text[: limit - 3 - tail] + "..." + (text[-tail:] if tail else "")
+
+
+def safe_repr(value: object, limit: int = 240) -> str:
+    """Return `repr(value)`, cut to `limit`; a repr that raises gives a text that says so instead."""
+    try:
+        return clip(repr(value), limit)
+    except Exception as error:
+        return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
+
+
+def number(value: float) -> float | str:
+    """Return `value` as a record may hold it: a finite float as it is, NaN and infinities as text.
+
+    >>> number(1.5), number(float("inf"))
+    (1.5, 'inf')
+    """
+    return value if math.isfinite(value) else repr(value)

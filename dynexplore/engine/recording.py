@@ -1,0 +1,574 @@
+"""A recording: the events of one capture as dead data, to be asked, saved and loaded.
+
+Which idea lives here: the engine knows only the small Protocol `Recorder`; a `Recording` is the recorder that keeps
+everything. It is append-only, has a cap on steps and bytes and says where it was cut, answers questions ("the nodes of
+graph 0", "step 12") with the plain records of events.py, and goes to JSON and back unchanged, in a process without
+torch. Values and code objects occur in many events: JSON holds each once, in a table, and events point into it.
+
+In:  events, from the engine, or a JSON text.
+Out: queries, JSON (`to_json`, `from_json`), also with everything private left out (`redact=True`).
+
+PyTorch's counterpart: none; the nearest is torch/_logging/structured.py, whose traces are read by tlparse.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import io
+import itertools
+import json
+import os
+import re
+import tokenize
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.errors import RecordingError
+
+E = TypeVar("E", bound=ev.Event)
+
+SCHEMA = 1
+"""Version of the JSON form. A reader takes this version and older ones."""
+
+DEFAULT_STEPS = 200_000
+DEFAULT_BYTES = 200_000_000
+
+
+class Recorder(Protocol):
+    """What the engine needs to know of whoever watches it."""
+
+    def record(self, event: ev.Event) -> None:
+        """Take one event."""
+
+    def next_frame_id(self) -> int:
+        """Return a new frame number, from 1 up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a recording was cut: the cap that was reached, the event it was at, and how many events were left out."""
+
+    reason: str
+    position: int
+    frame: int
+    left_out: int
+
+    def __str__(self) -> str:
+        return f"cut at event {self.position} (frame {self.frame}): {self.reason}; {self.left_out} events left out"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphView:
+    """One graph of the recording: its final nodes in order, and how it was compiled (None: it never was)."""
+
+    name: str
+    frame: int
+    attempt: int
+    nodes: tuple[ev.NodeAdded, ...]
+    compiled: ev.SubgraphCompiled | None
+
+    @property
+    def op_count(self) -> int:
+        """Number of call_function nodes, as PyTorch counts "ops"."""
+        return sum(1 for node in self.nodes if node.op == "call_function")
+
+    @property
+    def call_count(self) -> int:
+        """Number of all call nodes (call_function, call_method, call_module)."""
+        return sum(1 for node in self.nodes if node.op.startswith("call_"))
+
+
+class Recording:
+    """The events of a capture, in order.
+
+    `title` names it, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes are kept: past the
+    first cap only steps are left out, past the second everything; `cut` then says where.
+
+    >>> r = Recording()
+    >>> r.record(ev.PhaseTimed(frame=r.next_frame_id(), phase="translate", seconds=0.5))
+    >>> len(r), r.of(ev.PhaseTimed)[0].seconds, r.cut
+    (1, 0.5, None)
+    """
+
+    def __init__(self, *, max_steps: int = DEFAULT_STEPS, max_bytes: int = DEFAULT_BYTES, title: str = "") -> None:
+        self.title = title
+        self.max_steps = max_steps
+        self.max_bytes = max_bytes
+        self.redacted = False
+        self._events: list[ev.Event] = []
+        self._frame_ids = itertools.count(1)
+        self._step_count = 0
+        self._bytes = 0
+        self._sized: set[int] = set()
+        self._cut: Cut | None = None
+        self._index: dict[type[ev.Event], list[ev.Event]] = {}
+
+    # -- recording ---------------------------------------------------------------------------------------------------
+
+    def record(self, event: ev.Event) -> None:
+        """Append one event, unless a cap is reached."""
+        is_step = type(event) is ev.InstructionStepped
+        if self._bytes >= self.max_bytes:
+            self._leave_out(f"{self.max_bytes} bytes are reached", event)
+        elif is_step and self._step_count >= self.max_steps:
+            self._leave_out(f"{self.max_steps} steps are reached", event)
+        else:
+            self._append(event)
+
+    def _append(self, event: ev.Event) -> None:
+        self._bytes += self._size(event)
+        self._step_count += type(event) is ev.InstructionStepped
+        self._events.append(event)
+        self._index.setdefault(type(event), []).append(event)
+
+    def next_frame_id(self) -> int:
+        """Return a new frame number, from 1 up."""
+        return next(self._frame_ids)
+
+    def _leave_out(self, reason: str, event: ev.Event) -> None:
+        if self._cut is None:
+            self._cut = Cut(reason, len(self._events), event.frame, 1)
+        else:
+            self._cut = dataclasses.replace(self._cut, left_out=self._cut.left_out + 1)
+
+    def _size(self, event: ev.Event) -> int:
+        """Roughly the bytes that an event costs; code and values that occurred before cost a pointer."""
+        if isinstance(event, ev.InstructionStepped):
+            # steps are most of a recording: a guess in a fraction of the time, the new value being on top
+            return 160 + len(event.arg) + 8 * len(event.stack) + (len(event.stack[-1].text) if event.stack else 0)
+        return sum(self._size_of(getattr(event, name)) for name in _field_names(type(event))) + 64
+
+    def _size_of(self, value: object) -> int:
+        if isinstance(value, str):
+            return len(value)
+        if isinstance(value, tuple):
+            return 8 + sum(self._size_of(item) for item in value)
+        if dataclasses.is_dataclass(value):
+            # the events keep the pieces alive, so an id is never used again while it is in the set
+            if id(value) in self._sized:
+                return 8
+            self._sized.add(id(value))
+            return 48 + sum(self._size_of(getattr(value, name)) for name in _field_names(type(value)))
+        return 8
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> Sequence[ev.Event]:
+        """All events in order."""
+        return self._events
+
+    @property
+    def cut(self) -> Cut | None:
+        """Where the recording was cut, None when it is whole."""
+        return self._cut
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[ev.Event]:
+        return iter(self._events)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Recording):
+            return NotImplemented
+        return (self.title, self._events, self._cut) == (other.title, other._events, other._cut)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parts = (("frame", len(self.frames)), ("step", len(self.steps)), ("graph", len(self.graphs)), ("guard", len(self.guards)))
+        counts = ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in parts)
+        return f"Recording({self.title + ': ' if self.title else ''}{counts})"
+
+    def of(self, kind: type[E]) -> tuple[E, ...]:
+        """All events of one class, in order."""
+        return typing.cast("tuple[E, ...]", tuple(self._index.get(kind, ())))
+
+    def of_frame(self, frame: int, kind: type[E]) -> tuple[E, ...]:
+        """All events of one class that belong to one frame."""
+        return tuple(event for event in self.of(kind) if event.frame == frame)
+
+    @property
+    def frames(self) -> tuple[ev.FrameEntered, ...]:
+        """The frames that were translated, in order."""
+        return self.of(ev.FrameEntered)
+
+    def frame(self, frame: int) -> ev.FrameEntered:
+        """The FrameEntered of one frame; KeyError when there is none."""
+        for entered in self.frames:
+            if entered.frame == frame:
+                return entered
+        raise KeyError(f"no frame {frame} in this recording")
+
+    @property
+    def steps(self) -> tuple[ev.InstructionStepped, ...]:
+        """Every instruction that was interpreted, of all frames and attempts."""
+        return self.of(ev.InstructionStepped)
+
+    def step(self, number: int) -> ev.InstructionStepped:
+        """Step `number`, from 0, over all frames; negative numbers count from the end."""
+        found = self._index.get(ev.InstructionStepped, [])
+        if not -len(found) <= number < len(found):
+            raise IndexError(f"no step {number}: this recording has {len(found)} steps")
+        return typing.cast(ev.InstructionStepped, found[number])
+
+    def final_attempt(self, frame: int) -> int:
+        """The number of the frame's last attempt, whose graph and guards count (0: it never was translated)."""
+        return max((event.attempt for event in self.of_frame(frame, ev.AttemptStarted)), default=0)
+
+    def _final(self, kind: type[E]) -> tuple[E, ...]:
+        last: dict[int, int] = {}
+        for started in self.of(ev.AttemptStarted):
+            last[started.frame] = max(last.get(started.frame, 0), started.attempt)
+        return tuple(event for event in self.of(kind) if event.attempt == last.get(event.frame, event.attempt))
+
+    @property
+    def graphs(self) -> tuple[GraphView, ...]:
+        """The graphs that were compiled, in order. A graph without nodes is none."""
+        return tuple(self._graph_of(compiled) for compiled in self.of(ev.SubgraphCompiled))
+
+    def _graph_of(self, compiled: ev.SubgraphCompiled) -> GraphView:
+        nodes = tuple(
+            node
+            for node in self.of_frame(compiled.frame, ev.NodeAdded)
+            if node.attempt == compiled.attempt and node.name not in compiled.removed
+        )
+        return GraphView(compiled.graph, compiled.frame, compiled.attempt, nodes, compiled)
+
+    def graph(self, name: str) -> GraphView:
+        """The compiled graph of that name; KeyError when there is none."""
+        for graph in self.graphs:
+            if graph.name == name:
+                return graph
+        raise KeyError(f"no graph {name!r} in this recording; there are: {', '.join(g.name for g in self.graphs) or 'none'}")
+
+    @property
+    def guards(self) -> tuple[ev.GuardInstalled, ...]:
+        """The guards of every frame's final attempt."""
+        return self._final(ev.GuardInstalled)
+
+    @property
+    def breaks(self) -> tuple[ev.GraphBroke, ...]:
+        """Every graph break, in order."""
+        return self.of(ev.GraphBroke)
+
+    @property
+    def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
+        """Every resume function that was made."""
+        return self.of(ev.ResumeFunctionMade)
+
+    def modified_code(self, frame: int) -> ev.CodeView | None:
+        """The modified code of a frame, None when it was not compiled."""
+        emitted = self.of_frame(frame, ev.CodeEmitted)
+        return emitted[-1].code if emitted else None
+
+    def codes(self) -> dict[int, ev.CodeView]:
+        """Every original code object that occurs, by id: of frames, inlined callees and resume functions."""
+        found: dict[int, ev.CodeView] = {}
+        for kind in (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade):
+            for event in self.of(kind):
+                found.setdefault(event.code.id, event.code)
+        return found
+
+    # -- JSON --------------------------------------------------------------------------------------------------------
+
+    def to_json(self, *, redact: bool = False) -> str:
+        """Return the recording as JSON text. `redact` leaves out tensor elements, string constants and paths."""
+        return json.dumps(self.to_plain(redact=redact), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+    def to_plain(self, *, redact: bool = False) -> dict[str, Any]:
+        """Return the recording as lists, dicts, strings and numbers: what `to_json` writes."""
+        source = redacted(self) if redact else self
+        pool = _Pool()
+        plain = [pool.plain(event) for event in source._events]
+        return {
+            "format": "dynexplore recording",
+            "schema": SCHEMA,
+            "title": source.title,
+            "redacted": source.redacted,
+            "cut": dataclasses.asdict(source._cut) if source._cut else None,
+            "values": pool.tables[ev.ValueView],
+            "codes": pool.tables[ev.CodeView],
+            "events": plain,
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Recording:
+        """Return the recording that `to_json` wrote. RecordingError, in one sentence, for anything else."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise RecordingError(f"this is not a dynexplore recording: it is not JSON ({error})") from None
+        return cls.from_plain(data)
+
+    @classmethod
+    def from_plain(cls, data: object) -> Recording:
+        """Return the recording that `to_plain` gave. RecordingError, in one sentence, for anything else."""
+        if not isinstance(data, dict) or data.get("format") != "dynexplore recording":
+            raise RecordingError("this is JSON, but not a dynexplore recording")
+        schema = data.get("schema")
+        if type(schema) is not int:
+            raise RecordingError("this recording is damaged: its schema version is missing")
+        if schema > SCHEMA:
+            raise RecordingError(
+                f"this recording has schema {schema}, and this dynexplore reads up to {SCHEMA}: install a newer dynexplore"
+            )
+        return _read(cls, data)
+
+
+def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
+    try:
+        tables = {
+            ev.ValueView: [_record(ev.ValueView, row, {}) for row in data["values"]],
+            ev.CodeView: [_record(ev.CodeView, row, {}) for row in data["codes"]],
+        }
+        recording = cls(title=_text(data["title"]))
+        recording.redacted = bool(data["redacted"])
+        for position, row in enumerate(data["events"]):
+            try:
+                recording._append(_record(ev.EVENTS[row["event"]], row, tables))
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
+        recording._cut = Cut(**data["cut"]) if data["cut"] else None
+    except RecordingError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(f"this recording is damaged: {_say(error)}") from None
+    highest = max((event.frame for event in recording._events), default=0)
+    recording._frame_ids = itertools.count(highest + 1)
+    return recording
+
+
+def _say(error: Exception) -> str:
+    return f"missing or unknown {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+
+
+def save(recording: Recording, path: str | os.PathLike[str], *, redact: bool = False) -> None:
+    """Write the recording to a file as JSON."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(recording.to_json(redact=redact))
+
+
+def load(path: str | os.PathLike[str]) -> Recording:
+    """Read a recording from a JSON file; RecordingError in one sentence when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordingError(f"cannot read {os.fspath(path)!r}: {error}") from None
+    return Recording.from_json(text)
+
+
+# -- records as plain data -------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+@functools.cache
+def _defaults(cls: type) -> dict[str, Any]:
+    return {f.name: f.default for f in dataclasses.fields(cls) if f.default is not dataclasses.MISSING}
+
+
+class _Pool:
+    """Turns records into plain data; ValueViews and CodeViews go into tables, each once, and leave their index."""
+
+    def __init__(self) -> None:
+        self.tables: dict[type, list[dict[str, Any]]] = {ev.ValueView: [], ev.CodeView: []}
+        self._places: dict[ev.ValueView | ev.CodeView, int] = {}
+
+    def plain(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [self.plain(item) for item in value]
+        if isinstance(value, (ev.ValueView, ev.CodeView)):
+            place = self._places.get(value)
+            if place is None:
+                table = self.tables[type(value)]
+                place = self._places[value] = len(table)
+                table.append(self._fields(value))
+            return place
+        if isinstance(value, ev.Event):
+            return {"event": type(value).__name__, **self._fields(value)}
+        if dataclasses.is_dataclass(value):
+            return self._fields(value)
+        return value
+
+    def _fields(self, record: Any) -> dict[str, Any]:
+        """The fields that differ from their defaults: most of a step is default."""
+        cls = type(record)
+        defaults = _defaults(cls)
+        pairs = ((name, getattr(record, name)) for name in _field_names(cls))
+        return {name: self.plain(value) for name, value in pairs if name not in defaults or not _same(value, defaults[name])}
+
+
+def _same(value: object, default: object) -> bool:
+    # 0 == False == 0.0, but the type must survive the way to JSON and back
+    return type(value) is type(default) and value == default
+
+
+_Tables = dict[type, list[Any]]
+_Parse = Callable[[Any, _Tables], Any]
+
+
+def _record(cls: type, row: object, tables: _Tables) -> Any:
+    if not isinstance(row, dict):
+        raise TypeError(f"{cls.__name__} is no object")
+    parsers = _parsers(cls)
+    fields = {}
+    for name, value in row.items():
+        if name == "event":
+            continue
+        if name not in parsers:
+            raise ValueError(f"{cls.__name__} has no field {name!r}")
+        fields[name] = parsers[name](value, tables)
+    return cls(**fields)
+
+
+@functools.cache
+def _parsers(cls: type) -> dict[str, _Parse]:
+    return {name: _parser(hint, name) for name, hint in typing.get_type_hints(cls).items()}
+
+
+def _parser(hint: Any, name: str) -> _Parse:
+    """A function that reads a value of this annotated type, and raises TypeError for a value of another."""
+    origin = typing.get_origin(hint)
+    if origin is types.UnionType:
+        return _union_parser([_parser(part, name) for part in typing.get_args(hint)], name)
+    if origin is tuple:
+        parts = typing.get_args(hint)
+        if len(parts) == 2 and parts[1] is Ellipsis:
+            return _list_parser(_parser(parts[0], name), name)
+        return _fixed_parser([_parser(part, name) for part in parts], name)
+    if hint in (ev.ValueView, ev.CodeView):
+        return _table_parser(hint, name)
+    if dataclasses.is_dataclass(hint):
+        return lambda value, tables: _record(typing.cast(type, hint), value, tables)
+    wanted = (int, float) if hint is float else (hint,)
+
+    def parse_scalar(value: Any, tables: _Tables) -> Any:
+        if type(value) not in wanted:
+            raise TypeError(f"{name} is {type(value).__name__}, not {getattr(hint, '__name__', hint)}")
+        return float(value) if hint is float else value
+
+    return parse_scalar
+
+
+def _union_parser(parsers: list[_Parse], name: str) -> _Parse:
+    def parse(value: Any, tables: _Tables) -> Any:
+        for parser in parsers:
+            try:
+                return parser(value, tables)
+            except TypeError:
+                continue
+        raise TypeError(f"{name} has a value of a wrong type ({type(value).__name__})")
+
+    return parse
+
+
+def _list_parser(item: _Parse, name: str) -> _Parse:
+    def parse(value: Any, tables: _Tables) -> Any:
+        if not isinstance(value, list):
+            raise TypeError(f"{name} is no list")
+        return tuple([item(each, tables) for each in value])
+
+    return parse
+
+
+def _fixed_parser(items: list[_Parse], name: str) -> _Parse:
+    def parse(value: Any, tables: _Tables) -> Any:
+        if not isinstance(value, list) or len(value) != len(items):
+            raise TypeError(f"{name} is no list of {len(items)}")
+        return tuple([item(each, tables) for item, each in zip(items, value)])
+
+    return parse
+
+
+def _table_parser(cls: type, name: str) -> _Parse:
+    def parse(value: Any, tables: _Tables) -> Any:
+        table = tables.get(cls, [])
+        if type(value) is not int or not 0 <= value < len(table):
+            raise TypeError(f"{name} points to no {cls.__name__}")
+        return table[value]
+
+    return parse
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("the title is no text")
+    return value
+
+
+# -- leaving out what is private -------------------------------------------------------------------------------------
+
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\"""")
+_PATH = re.compile(r"""(?:[A-Za-z]:)?(?:[/\\][^\s/\\'":,;()<>]+){2,}""")
+_STRINGS = {getattr(tokenize, name) for name in ("STRING", "FSTRING_MIDDLE") if hasattr(tokenize, name)}
+
+
+def redacted(recording: Recording) -> Recording:
+    """Return a copy without tensor elements, string constants and paths; names, shapes and numbers stay."""
+    copy = Recording(max_steps=recording.max_steps, max_bytes=recording.max_bytes, title=_redact_text(recording.title))
+    done: dict[int, Any] = {}
+    for event in recording.events:
+        copy._append(_redact(event, done))
+    copy._cut = recording.cut
+    copy.redacted = True
+    return copy
+
+
+def _redact(value: Any, done: dict[int, Any]) -> Any:
+    if isinstance(value, str):
+        return _redact_text(value)
+    if isinstance(value, tuple):
+        return tuple([_redact(item, done) for item in value])
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    if id(value) not in done:
+        fields = {name: _redact(getattr(value, name), done) for name in _field_names(type(value))}
+        if isinstance(value, ev.CodeView):
+            fields |= {"source": _redact_source(value.source)}
+        if isinstance(value, ev.ValueObserved):
+            fields |= {"text": "", "first": (), "minimum": None, "mean": None, "maximum": None}
+        if "file" in fields:
+            fields["file"] = _file_name(value.file)
+        done[id(value)] = type(value)(**fields)
+    return done[id(value)]
+
+
+def _redact_text(text: str) -> str:
+    return _PATH.sub(lambda found: _file_name(found.group()), _QUOTED.sub("'...'", text))
+
+
+def _file_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _redact_source(source: str) -> str:
+    """The source with strings and comments blanked out; nothing of it when it cannot be read."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(_dedent(source)).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return ""
+    return tokenize.untokenize(_blank(tokens))
+
+
+def _dedent(source: str) -> str:
+    import textwrap
+
+    return textwrap.dedent(source)
+
+
+def _blank(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tuple[int, str]]:
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            continue
+        yield token.type, "'...'" if token.type in _STRINGS else token.string
