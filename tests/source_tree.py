@@ -29,6 +29,14 @@ class SourceFile:
         """Whether this is an `__init__.py`."""
         return self.path.name == "__init__.py"
 
+    @property
+    def holds_protocols_only(self) -> bool:
+        """Whether the file is an agreement and no code: it defines classes, and all of them are Protocols."""
+        classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
+        return bool(classes) and all(
+            any((dotted_name(base) or "").split(".")[-1] == "Protocol" for base in node.bases) for node in classes
+        )
+
     def place(self, node: ast.AST) -> str:
         """`path:line` of a node, for messages."""
         return f"{self.path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
@@ -36,12 +44,13 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: who imports what, where, and whether it stands inside a function."""
+    """One imported module: who imports what, where, whether inside a function, whether under TYPE_CHECKING."""
 
     importer: SourceFile
     target: str
     node: ast.AST
     inside_function: bool
+    only_for_types: bool
 
     def __str__(self) -> str:
         return f"{self.importer.place(self.node)}: {self.importer.name} imports {self.target}"
@@ -68,19 +77,19 @@ def imports_of(file: SourceFile, known: dict[str, SourceFile]) -> Iterator[Impor
 
     `from package import name` counts as importing `package.name` when that is a module, else `package`.
     """
-    for node, inside in _walk(file.tree, False):
+    for node, inside, for_types in _walk(file.tree, False, False):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(file, alias.name, node, inside)
+                yield Import(file, alias.name, node, inside, for_types)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(file, node)
             for alias in node.names:
                 full = f"{base}.{alias.name}"
-                yield Import(file, full if full in known else base, node, inside)
+                yield Import(file, full if full in known else base, node, inside, for_types)
         elif isinstance(node, ast.Call) and _called_name(node) in ("import_module", "__import__"):
             for argument in node.args[:1]:
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield Import(file, argument.value, node, inside)
+                    yield Import(file, argument.value, node, inside, for_types)
 
 
 def dotted_name(node: ast.AST) -> str | None:
@@ -92,11 +101,12 @@ def dotted_name(node: ast.AST) -> str | None:
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else None
 
 
-def _walk(node: ast.AST, inside: bool) -> Iterator[tuple[ast.AST, bool]]:
+def _walk(node: ast.AST, inside: bool, for_types: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
     for child in ast.iter_child_nodes(node):
-        yield child, inside
-        deeper = inside or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        yield from _walk(child, deeper)
+        yield child, inside, for_types
+        in_function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        in_types = isinstance(child, ast.If) and dotted_name(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        yield from _walk(child, inside or in_function, for_types or in_types)
 
 
 def _absolute(file: SourceFile, node: ast.ImportFrom) -> str:
