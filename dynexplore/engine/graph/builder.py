@@ -1,0 +1,210 @@
+"""The FX graph being built: inputs, nodes, fake values.
+
+The idea: while the translator interprets a frame, each PyTorch operation becomes one `torch.fx.Node`, and is run at once on
+fake tensors (shape, dtype and device without data), so that the next Python instruction can ask for `x.shape`.
+
+In: operations with nodes and constants as arguments. Out: a `torch.fx.GraphModule` and what to feed it.
+
+- An input is a tensor (or symbolic number) that existed before the frame: one placeholder per object.
+- A parameter or buffer is a placeholder like any other. As long as its identity is guarded, the modified code does not
+  walk to it through Python attributes but holds it in a local variable of its own (codegen.py); so a graph looks the
+  same whether it serves one module or many.
+- A node keeps its fake value in `meta["example_value"]`, its user line in `meta["stack_trace"]`, its module path in
+  `meta["nn_module_stack"]`, the offset of the original instruction in `meta["offset"]`.
+
+torch/_dynamo/output_graph.py does the same job, and much else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.node import map_arg
+
+from dynexplore.engine.provenance.sources import Source
+
+
+@dataclass(slots=True)
+class GraphInput:
+    """A placeholder and where its value comes from at run time."""
+
+    node: torch.fx.Node
+    source: Source
+    example: Any
+
+
+@dataclass(slots=True)
+class FinishedGraph:
+    """A graph ready for a backend: the module, the inputs in order, the outputs in order."""
+
+    module: torch.fx.GraphModule
+    inputs: list[GraphInput]
+    outputs: list[torch.fx.Node]
+
+    def call_nodes(self) -> list[torch.fx.Node]:
+        """Every node that is a call (the graph's own operator count)."""
+        return [n for n in self.module.graph.nodes if n.op in ("call_function", "call_method", "call_module")]
+
+
+class OperatorFailed(Exception):
+    """An operation raised on fake tensors; `cause` is what it raised."""
+
+    def __init__(self, target: object, cause: Exception) -> None:
+        super().__init__(f"{target}: {type(cause).__name__}: {cause}")
+        self.target, self.cause = target, cause
+
+
+_NOT_WORD = re.compile(r"\W+")
+
+
+class GraphBuilder:
+    """One graph under construction, with its fake mode."""
+
+    def __init__(self, make_shape_env: Callable[[], Any]) -> None:
+        self.graph = torch.fx.Graph()
+        self.root = torch.nn.Module()
+        self.inputs: list[GraphInput] = []
+        self.attributes: dict[str, Any] = {}
+        self.random = False  # whether an operation draws random numbers
+        self.mutates_inputs = False  # whether an operation changes an input in place
+        self._make_shape_env = make_shape_env
+        self.shape_env: Any = None
+        self.fake_mode = FakeTensorMode(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
+        self._attribute_nodes: dict[int, torch.fx.Node] = {}
+        self._names: set[str] = set()
+        self._last_input: torch.fx.Node | None = None
+        self.call_count = 0
+
+    # -- values
+
+    def need_shape_env(self) -> Any:
+        """The ShapeEnv, made when the first symbolic size asks for it (importing it is slow)."""
+        if self.shape_env is None:
+            self.shape_env = self._make_shape_env()
+            self.fake_mode.shape_env = self.shape_env
+            self.fake_mode.static_shapes = False
+        return self.shape_env
+
+    def fake_tensor(self, value: torch.Tensor, source: Source, symbolic_context: Any = None) -> torch.Tensor:
+        """The fake twin of a real tensor."""
+        if symbolic_context is None:
+            return self.fake_mode.from_tensor(value, static_shapes=True, source=source)
+        self.need_shape_env()
+        return self.fake_mode.from_tensor(value, static_shapes=False, source=source, symbolic_context=symbolic_context)
+
+    def placeholder(self, hint: str, source: Source, example: Any, fake: Any) -> torch.fx.Node:
+        """A new graph input; placeholders stand before every other node."""
+        name = self._fresh(hint)
+        with self.graph.inserting_after(self._last_input) if self._last_input else self._at_start():
+            node = self.graph.create_node("placeholder", name, (), {}, name=name)
+        node.meta["example_value"] = fake
+        node.meta["source"] = source.text()
+        self._last_input = node
+        self.inputs.append(GraphInput(node, source, example))
+        return node
+
+    def _at_start(self) -> Any:
+        first = next(iter(self.graph.nodes), None)
+        return self.graph.inserting_before(first) if first is not None else ExitStack()
+
+    def attribute(self, hint: str, value: Any, fake: Any) -> torch.fx.Node:
+        """A `get_attr` node for a parameter, buffer, or constant tensor of the program."""
+        known = self._attribute_nodes.get(id(value))
+        if known is not None:
+            return known
+        name = self._fresh(hint)
+        self.attributes[name] = value
+        _register(self.root, name, value)
+        with self.graph.inserting_after(self._last_input) if self._last_input else self._at_start():
+            node = self.graph.create_node("get_attr", name, (), {}, name=name)
+        node.meta["example_value"] = fake
+        self._attribute_nodes[id(value)] = node
+        return node
+
+    def submodule(self, hint: str, module: torch.nn.Module) -> str:
+        """Register a module (the body of a higher-order operator) and return its attribute name."""
+        name = self._fresh(hint)
+        self.attributes[name] = module
+        self.root.add_module(name, module)
+        return name
+
+    def _fresh(self, hint: str) -> str:
+        base = _NOT_WORD.sub("_", hint).strip("_") or "value"
+        if base[0].isdigit():
+            base = "_" + base
+        name, count = base, 1
+        while name in self._names:
+            name, count = f"{base}_{count}", count + 1
+        self._names.add(name)
+        return name
+
+    # -- operations
+
+    def call(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[torch.fx.Node, Any]:
+        """Run an operation on fake values, then add its node. The node is added only when the operation works."""
+        fake = self.run_fake(op, target, args, kwargs)
+        node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
+        node.meta["example_value"] = fake
+        self.call_count += 1
+        return node, fake
+
+    def run_fake(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What the operation gives on fake values.
+
+        Raises OperatorFailed with what the operation raised.
+        """
+        fake_args = map_arg(tuple(args), example_value)
+        fake_kwargs = map_arg(dict(kwargs), example_value)
+        try:
+            with self.fake_mode, enable_python_dispatcher():
+                if op == "call_method":
+                    return getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
+                if op == "get_attr_of":
+                    return getattr(fake_args[0], target)
+                return target(*fake_args, **fake_kwargs)
+        except Exception as error:  # any operator may raise anything: the caller decides what it means
+            raise OperatorFailed(target, error) from error
+
+    # -- end
+
+    def finish(self, outputs: list[torch.fx.Node], name: str) -> FinishedGraph:
+        """Close the graph: unused inputs and dead pure nodes go, the output is a tuple."""
+        self.graph.create_node("output", "output", (tuple(outputs),), {})
+        self._drop_unused()
+        module = torch.fx.GraphModule(self.root, self.graph, class_name=name)
+        return FinishedGraph(module, self.inputs, outputs)
+
+    def _drop_unused(self) -> None:
+        kept = []
+        for graph_input in self.inputs:
+            if graph_input.node.users:
+                kept.append(graph_input)
+            else:
+                self.graph.erase_node(graph_input.node)
+        self.inputs = kept
+        for node in list(self.graph.nodes):
+            if node.op == "get_attr" and not node.users:
+                self.graph.erase_node(node)
+
+
+def example_value(node: torch.fx.Node) -> Any:
+    """The fake value of a node."""
+    return node.meta["example_value"]
+
+
+def _register(root: torch.nn.Module, name: str, value: Any) -> None:
+    if isinstance(value, torch.nn.Parameter):
+        root.register_parameter(name, value)
+    elif isinstance(value, torch.Tensor):
+        root.register_buffer(name, value, persistent=False)
+    else:
+        setattr(root, name, value)
+

@@ -1,0 +1,234 @@
+"""A set of guards becomes one fast check function, and a slow one that explains.
+
+In: the `GuardSet` of a finished attempt, the tensors to match, the shape expressions. Out: a `GuardCheck`:
+`check` is generated Python, called by the frame hook with the argument slots, the closure and the globals; `first_failure`
+walks the same list with `Source.fetch` and says which guard fails, with expected and actual.
+
+The generated function is straight-line code. Each source is evaluated once into a local variable, so the check is linear
+in the number of guards. All tensors go to one `TensorGuards` call (C++), all module state to one `GuardWalk` (C), which
+the hook runs before the function is even called.
+
+torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
+
+from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
+from dynexplore.engine.provenance.sources import Namer, Scope, Source
+
+ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMatch:
+    """A tensor to match: its properties, with None for each size or stride that may vary."""
+
+    source: Source
+    example: torch.Tensor
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    because: int
+
+    def __str__(self) -> str:
+        dims = ", ".join("?" if size is None else str(size) for size in self.sizes)
+        grad = " requires_grad" if self.example.requires_grad else ""
+        return f"{str(self.example.dtype).removeprefix('torch.')}[{dims}] {self.example.device}{grad}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The guard that does not hold, and what was found instead."""
+
+    guard: Guard
+    expected: str
+    actual: str
+
+    def text(self) -> str:
+        """One line: `a TENSOR_MATCH: expected float32[10] cpu, found float32[11] cpu`."""
+        return f"{self.guard.source.text()} {self.guard.kind}: expected {self.expected}, found {self.actual}"
+
+
+class _GuardNamer(Namer):
+    """Names the constants of the guard function; they become its globals."""
+
+    def __init__(self) -> None:
+        self.namespace: dict[str, Any] = {"__builtins__": {"type": type, "len": len, "id": id, "int": int, "str": str,
+                                                           "bytes": bytes, "float": float}}
+        self._names: dict[int, str] = {}
+        self._keep: list[object] = []
+
+    def name(self, value: object) -> str:
+        found = self._names.get(id(value))
+        if found is None:
+            found = self._names[id(value)] = f"c{len(self._names)}"
+            self.namespace[found] = value
+            self._keep.append(value)  # an id is only good while its object lives
+        return found
+
+
+@dataclass(slots=True)
+class GuardCheck:
+    """The compiled form of a guard set; see the head of this file."""
+
+    check: Callable[..., bool]
+    code: str
+    guards: list[Guard]
+    tensors: list[TensorMatch]
+    tensor_guards: Any
+    global_state: Any
+    shape_code: list[str]
+    namespace: dict[str, Any] = field(repr=False, default_factory=dict)
+    slot_names: tuple[str, ...] = ()
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether the check passes for this call."""
+        arguments = [scope.arguments.get(name) for name in self.slot_names]
+        try:
+            return bool(self.check(*arguments, scope.closure, scope.globals))
+        except Exception:  # the same rule as the hook's: an exception while fetching is a miss
+            return False
+
+    def first_failure(self, scope: Scope) -> Failure | None:
+        """The first guard that fails for this call, or None when all hold."""
+        if self.global_state is not None and not self.global_state.check():
+            guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
+            return Failure(guard, "the state at capture", str(self.global_state.reason()))
+        fetched: list[Any] = []
+        for guard in self.guards:
+            failure = self._failure_of(guard, scope, fetched)
+            if failure is not None:
+                return failure
+        return self._shape_failure(scope)
+
+    def _failure_of(self, guard: Guard, scope: Scope, fetched: list[Any]) -> Failure | None:
+        kind = GUARD_KINDS[guard.kind]
+        if guard.kind in ("GLOBAL_STATE", "SHAPE_ENV", "MODULE_STATE"):
+            return None
+        try:
+            value = guard.source.fetch(scope)
+        except Exception as error:  # whatever the path raises is the answer people get
+            return Failure(guard, kind.describe(guard.expected), f"{type(error).__name__}: {error}")
+        if guard.kind == "TENSOR_MATCH":
+            return self._tensor_failure(guard, value)
+        expected = guard.expected
+        if guard.kind == "ALIAS":
+            expected = expected.fetch(scope)
+        if kind.holds(value, expected):
+            return None
+        actual = type(value) if guard.kind == "TYPE_MATCH" else value
+        if guard.kind == "LIST_LENGTH":
+            actual = len(value)
+        return Failure(guard, kind.describe(guard.expected), GUARD_KINDS["EQUALS"].describe(actual)
+                       if guard.kind not in ("TYPE_MATCH", "ID_MATCH") else _short_object(actual))
+
+    def _tensor_failure(self, guard: Guard, value: Any) -> Failure | None:
+        match: TensorMatch = guard.expected
+        alone = _tensor_guards([match])
+        result = alone.check_verbose(value, tensor_check_names=[guard.source.text()])
+        if result is True:
+            return None
+        return Failure(guard, str(match), _describe_tensor(value) + (f" ({result})" if isinstance(result, str) else ""))
+
+    def _shape_failure(self, scope: Scope) -> Failure | None:
+        for guard in self.guards:
+            if guard.kind == "SHAPE_ENV" and not self.holds(scope):
+                return Failure(guard, str(guard.expected), "sizes that do not fit")
+        return None
+
+
+def _short_object(value: Any) -> str:
+    name = getattr(value, "__qualname__", None)
+    return str(name) if name else GUARD_KINDS["EQUALS"].describe(value)
+
+
+def _describe_tensor(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__qualname__}"
+    return str(TensorMatch(Source(), value, tuple(value.shape), (), 0))
+
+
+def _tensor_guards(matches: Sequence[TensorMatch]) -> Any:
+    return TensorGuards(
+        *[match.example for match in matches],
+        dynamic_dims_sizes=[list(match.sizes) for match in matches],
+        dynamic_dims_strides=[list(match.strides) for match in matches],
+    )
+
+
+class _Emitter:
+    """Writes the straight-line body of the check function, each source evaluated once."""
+
+    def __init__(self) -> None:
+        self.namer = _GuardNamer()
+        self.lines: list[str] = []
+        self._variables: dict[int, str] = {}
+
+    def variable(self, source: Source) -> str:
+        """The local variable that holds the value at `source`, emitting what computes it."""
+        found = self._variables.get(id(source))
+        if found is not None:
+            return found
+        path: list[Source] = []
+        step: Source | None = source
+        while step is not None and id(step) not in self._variables:
+            path.append(step)
+            step = step.base
+        base = self._variables[id(step)] if step is not None else ""
+        for step in reversed(path):
+            text = step.expression(base, self.namer)
+            if not text.isidentifier():
+                name = f"v{len(self._variables)}"
+                self.lines.append(f"{name} = {text}")
+                text = name
+            base = self._variables[id(step)] = text
+        return base
+
+    def require(self, condition: str) -> None:
+        """Emit: return False unless the condition holds."""
+        if condition not in ("True", ""):
+            self.lines.append(f"if not ({condition}): return False")
+
+
+def compile_check(
+    guards: GuardSet,
+    slot_names: tuple[str, ...],
+    shape_expressions: ShapeExpressions | None = None,
+) -> GuardCheck:
+    """Make the check function of a guard set. `slot_names`: the frame's argument slots, in order."""
+    emitter = _Emitter()
+    global_state = None
+    if any(guard.kind == "GLOBAL_STATE" for guard in guards.guards):
+        global_state = GlobalStateGuard()
+        emitter.require(f"{emitter.namer.name(global_state.check)}()")
+    tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]
+    for guard in guards.guards:
+        _emit_guard(emitter, guard)
+    tensor_guards = None
+    if tensors:
+        tensor_guards = _tensor_guards([guard.expected for guard in tensors])
+        values = ", ".join(emitter.variable(guard.source) for guard in tensors)
+        emitter.require(f"{emitter.namer.name(tensor_guards.check)}({values})")
+    shape_code = shape_expressions(emitter.variable) if shape_expressions is not None else []
+    for expression in shape_code:
+        emitter.require(expression)
+    parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
+    code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
+    namespace = emitter.namer.namespace
+    exec(compile(code, "<dynexplore guards>", "exec"), namespace)
+    return GuardCheck(namespace.pop("check"), code, list(guards.guards), [g.expected for g in tensors], tensor_guards,
+                      global_state, shape_code, namespace, slot_names)
+
+
+def _emit_guard(emitter: _Emitter, guard: Guard) -> None:
+    kind = GUARD_KINDS[guard.kind]
+    if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
+        return
+    expected = emitter.variable(guard.expected) if guard.kind == "ALIAS" else guard.expected
+    emitter.require(kind.condition(emitter.variable(guard.source), expected, emitter.namer))

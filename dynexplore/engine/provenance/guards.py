@@ -1,0 +1,229 @@
+"""Guards: what must still be true for a cache entry to serve a call, and why it is asked.
+
+The idea: while a frame is interpreted, the translator relies on facts about values that came from outside ("`a` is a
+float32 tensor of shape (10,)", "`torch` is this module"). Each fact is a `Guard(source, kind, expected, because)`:
+`because` is the offset of the original instruction that needed it. A kind is one row of `GUARD_KINDS` with two faces
+made from the same place: `condition`, Python text for the generated check, and `holds`, the readable version that says
+which guard failed, with expected and actual.
+
+In: sources and live values, at the moment a tracker first relies on them. Out: guard_check.py makes one function of them.
+torch/_dynamo/guards.py does the same job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynexplore.engine.provenance.sources import Namer, Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard:
+    """One fact: `kind` holds between the value at `source` and `expected`, asked for by the instruction `because`."""
+
+    source: Source
+    kind: str
+    expected: Any
+    because: int
+
+    def text(self) -> str:
+        """The guard as people read it: `a TENSOR_MATCH float32[10] cpu`."""
+        return f"{self.source.text()} {self.kind} {GUARD_KINDS[self.kind].describe(self.expected)}"
+
+
+@dataclass(frozen=True, slots=True)
+class GuardKind:
+    """A row of the table: what is checked, in words, in the generated code and by hand."""
+
+    name: str
+    meaning: str
+    condition: Callable[[str, Any, Namer], str]
+    holds: Callable[[Any, Any], bool]
+    describe: Callable[[Any], str]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _qualified(value: Any) -> str:
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    module = getattr(value, "__module__", None)
+    if isinstance(name, str):
+        return f"{module}.{name}" if isinstance(module, str) and module != "builtins" else name
+    return f"{type(value).__qualname__} object"
+
+
+def _equals_condition(value: str, expected: Any, namer: Namer) -> str:
+    if expected is None or expected is Ellipsis or type(expected) is bool:
+        return f"{value} is {expected!r}"
+    if type(expected) in (int, str, bytes):
+        return f"type({value}) is {type(expected).__name__} and {value} == {expected!r}"
+    if type(expected) is float and expected == expected and expected != 0.0 and math.isfinite(expected):
+        return f"type({value}) is float and {value} == {expected!r}"
+    return f"{namer.name(same_constant)}({value}, {namer.name(expected)})"
+
+
+def same_constant(value: Any, expected: Any) -> bool:
+    """Equal, of the same type, all the way down; NaN equals NaN and -0.0 differs from 0.0."""
+    if type(value) is not type(expected):
+        return False
+    if isinstance(expected, float):
+        return (value != value and expected != expected) or (
+            value == expected and math.copysign(1.0, value) == math.copysign(1.0, expected)
+        )
+    if isinstance(expected, complex):
+        return same_constant(value.real, expected.real) and same_constant(value.imag, expected.imag)
+    if isinstance(expected, (tuple, list)):
+        return len(value) == len(expected) and all(map(same_constant, value, expected))
+    if isinstance(expected, slice):
+        return same_constant((value.start, value.stop, value.step), (expected.start, expected.stop, expected.step))
+    return bool(value == expected)
+
+
+class Identity:
+    """The object that an identity guard expects: by id, held weakly where the object allows it.
+
+    A cache entry must not keep a user's objects alive. While the weak reference lives the id cannot be reused.
+    """
+
+    __slots__ = ("id", "strong", "text", "weak")
+
+    def __init__(self, value: object, *, keep: bool) -> None:
+        import weakref
+
+        self.id = id(value)
+        self.text = _qualified(value)
+        self.strong: object = None
+        self.weak: weakref.ref[Any] | None = None
+        if not keep:
+            try:
+                self.weak = weakref.ref(value)
+                return
+            except TypeError:
+                pass
+        self.strong = value
+
+    def matches(self, value: object) -> bool:
+        """Whether `value` is the expected object (and that object still lives)."""
+        return value is (self.weak() if self.weak is not None else self.strong)
+
+
+def _identity_condition(value: str, expected: Identity, namer: Namer) -> str:
+    if expected.weak is None:
+        return f"{value} is {namer.name(expected.strong)}"
+    return f"{value} is {namer.name(expected.weak)}()"
+
+
+def _keys_condition(value: str, expected: tuple[Any, ...], namer: Namer) -> str:
+    if len(expected) == 0:
+        return f"not {value}"
+    return f"[*{value}] == {namer.name(list(expected))}"
+
+
+def _tensor_words(expected: Any) -> str:
+    return str(expected)
+
+
+GUARD_KINDS: dict[str, GuardKind] = {}
+
+
+def _kind(
+    name: str,
+    meaning: str,
+    condition: Callable[[str, Any, Namer], str],
+    holds: Callable[[Any, Any], bool],
+    describe: Callable[[Any], str] = _short,
+) -> None:
+    GUARD_KINDS[name] = GuardKind(name, meaning, condition, holds, describe)
+
+
+_kind(
+    "TYPE_MATCH", "the value's type is exactly this class",
+    lambda v, e, n: f"type({v}) is {n.name(e)}", lambda v, e: type(v) is e, _qualified,
+)
+_kind(
+    "ID_MATCH", "the value is this very object",
+    _identity_condition, lambda v, e: e.matches(v), lambda e: str(e.text),
+)
+_kind(
+    "FUNCTION_MATCH", "the value is this very function",
+    _identity_condition, lambda v, e: e.matches(v), lambda e: str(e.text),
+)
+_kind(
+    "NN_MODULE", "the value is this very nn.Module",
+    _identity_condition, lambda v, e: e.matches(v), lambda e: str(e.text),
+)
+_kind(
+    "CODE_MATCH", "the function's code is this very code object (another closure of the same `def` will do)",
+    lambda v, e, n: f"{v} is {n.name(e)}", lambda v, e: v is e, lambda e: e.co_qualname,
+)
+_kind("EQUALS", "the value equals this constant", _equals_condition, same_constant)
+_kind(
+    "LIST_LENGTH", "the sequence has this many items",
+    lambda v, e, n: f"len({v}) == {e}", lambda v, e: len(v) == e,
+)
+_kind(
+    "DICT_KEYS", "the dict has these keys in this order",
+    _keys_condition, lambda v, e: list(v) == list(e),
+)
+_kind(
+    "SET_CONTENT", "the set has exactly these members",
+    lambda v, e, n: f"{v} == {n.name(e)}", lambda v, e: v == e,
+)
+_kind(
+    "NAME_ABSENT", "this name is not in the namespace",
+    lambda v, e, n: f"{e!r} not in {v}", lambda v, e: e not in v,
+)
+_kind(
+    "ATTRIBUTE_ABSENT", "the object itself has no such attribute",
+    lambda v, e, n: f"{e!r} not in {v}.__dict__", lambda v, e: e not in v.__dict__,
+)
+_kind(
+    "KEY_ABSENT", "the dict has no such key",
+    lambda v, e, n: f"{n.name(e)} not in {v}", lambda v, e: e not in v,
+)
+_kind(
+    "ALIAS", "the value is the same object as another one",
+    lambda v, e, n: f"{v} is {e}", lambda v, e: v is e, lambda e: f"is {e.text()}" if isinstance(e, Source) else str(e),
+)
+_kind(
+    "SEQUENCE_ITERATOR_LEFT", "the iterator stands at this place",
+    lambda v, e, n: f"{v}.__length_hint__() == {e}", lambda v, e: v.__length_hint__() == e,
+)
+# The kinds below are checked all at once by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
+_kind(
+    "TENSOR_MATCH", "class, dtype, device, requires_grad, dispatch keys, ndim, sizes and strides of the tensor",
+    lambda v, e, n: "True", lambda v, e: True, _tensor_words,
+)
+_kind("SHAPE_ENV", "relations between symbolic sizes", lambda v, e, n: "True", lambda v, e: True, str)
+_kind(
+    "GLOBAL_STATE", "grad mode, inference mode, autocast, default dtype, deterministic flags, threads",
+    lambda v, e, n: "True", lambda v, e: True, str,
+)
+_kind(
+    "MODULE_STATE", "training flag, parameters, buffers, submodules and hooks of the nn.Module tree",
+    lambda v, e, n: "True", lambda v, e: True, str,
+)
+
+
+@dataclass(slots=True)
+class GuardSet:
+    """The guards of one attempt, each fact once, in the order in which they were first needed."""
+
+    guards: list[Guard] = field(default_factory=list)
+    _seen: dict[tuple[int, str], list[Any]] = field(default_factory=dict)
+
+    def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
+        """Note the fact; None when it is already there."""
+        known = self._seen.setdefault((id(source), kind), [])
+        if known and (kind not in ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT", "ALIAS") or expected in known):
+            return None
+        known.append(expected)
+        guard = Guard(source, kind, expected, because)
+        self.guards.append(guard)
+        return guard

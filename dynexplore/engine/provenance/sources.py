@@ -1,0 +1,440 @@
+"""Where a value came from: say it, fetch it, load it.
+
+The idea: every value that exists before the frame starts was reached by a path: a local, an attribute of it, an
+item of that. A `Source` is one step of such a path, chained to its `base`. It has four faces that must agree:
+
+- `text()`      the Python expression people read, `self.layers[0].weight`;
+- `fetch(scope)` the value now, for explaining a guard that failed;
+- `expression(base)` the same step as Python text inside the generated guard function;
+- `load(writer)` bytecode of the modified code that puts the value on the stack.
+
+In: nothing but names, keys and indices. Out: guards and reconstruction use them. Sources are interned (a base memoizes
+its children), so that two equal paths are one object and sets of sources are cheap.
+
+Fetching for a guard runs no user code: attributes are read from the instance's own `__dict__`, or through
+C-level descriptors; a type guard on the base has been checked before.
+
+torch/_dynamo/source.py does the same job. ShapeEnv asks that we subclass `torch._guards.Source`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch._guards
+
+if TYPE_CHECKING:
+    from dynexplore.engine.bytecode import Writer
+
+
+@dataclass(slots=True)
+class Scope:
+    """What a guard is checked against: the argument slots, the closure and the globals of one call."""
+
+    arguments: Mapping[str, object]
+    closure: tuple[Any, ...] | None
+    globals: dict[str, Any]
+
+
+class Namer:
+    """Gives names to objects that generated code refers to but cannot write down: guard constants, injected locals."""
+
+    def name(self, value: object) -> str:
+        """A name that stands for `value` in the generated code."""
+        raise NotImplementedError
+
+
+class Source(torch._guards.Source):
+    """One step of a path to a value; see the four faces above."""
+
+    base: Source | None = None
+
+    def __init__(self) -> None:
+        self._children: dict[object, Source] = {}
+
+    # -- faces
+
+    def text(self) -> str:
+        """The expression people read."""
+        raise NotImplementedError
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        """The value, given the value of the base."""
+        raise NotImplementedError
+
+    def expression(self, base: str, namer: Namer) -> str:
+        """Python text of this step inside the guard function; `base` is the name of the base's value."""
+        raise NotImplementedError
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        """Emit bytecode that pushes the value."""
+        raise NotImplementedError
+
+    def fetch(self, scope: Scope) -> Any:
+        """The value now. Raises whatever the path raises (the caller counts that as a miss)."""
+        return self.step(self.base.fetch(scope) if self.base is not None else None, scope)
+
+    # -- interning
+
+    def child(self, key: object, make: Callable[[], Source]) -> Any:
+        """The one child of this source under `key`."""
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = make()
+        return found
+
+    def attribute(self, name: str, how: str = "dict") -> AttributeSource:
+        """`base.name`; how: "dict" reads the instance's `__dict__`, "getattr" a C-level attribute."""
+        return self.child(("attr", name, how), lambda: AttributeSource(self, name, how))  # type: ignore[no-any-return]
+
+    def item(self, key: object) -> ItemSource:
+        """`base[key]` of an exact list, tuple or dict (or a subclass that does not override the access)."""
+        return self.child(("item", type(key), key), lambda: ItemSource(self, key))  # type: ignore[no-any-return]
+
+    def key(self, index: int) -> KeySource:
+        """The index-th key of a dict."""
+        return self.child(("key", index), lambda: KeySource(self, index))  # type: ignore[no-any-return]
+
+    def type(self) -> TypeSource:
+        """`type(base)`."""
+        return self.child("type", lambda: TypeSource(self))  # type: ignore[no-any-return]
+
+    def root(self) -> Source:
+        """The first step of the path."""
+        source = self
+        while source.base is not None:
+            source = source.base
+        return source
+
+    # -- what torch's ShapeEnv asks
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.text()
+
+    @property
+    def guard_source(self) -> torch._guards.GuardSource:  # type: ignore[override]
+        return torch._guards.GuardSource.LOCAL
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text()})"
+
+
+class LocalSource(Source):
+    """An argument of the frame, by name and by slot."""
+
+    def __init__(self, local: str, slot: int, is_cell: bool = False) -> None:
+        super().__init__()
+        self.local, self.slot, self.is_cell = local, slot, is_cell
+
+    def text(self) -> str:
+        return self.local
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return scope.arguments[self.local]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"L{self.slot}"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        if self.is_cell:  # after MAKE_CELL the slot holds the cell
+            writer.load_deref(self.local)
+        else:
+            writer.load_fast(self.local)
+
+
+class ClosureSource(Source):
+    """What a free variable of the frame holds, by name and by index in the closure."""
+
+    def __init__(self, variable: str, index: int) -> None:
+        super().__init__()
+        self.variable, self.index = variable, index
+
+    def text(self) -> str:
+        return self.variable
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        assert scope.closure is not None
+        return scope.closure[self.index].cell_contents
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"F[{self.index}].cell_contents"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_deref(self.variable)
+
+
+class GlobalSource(Source):
+    """A global variable of the frame."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__()
+        self.variable = variable
+
+    def text(self) -> str:
+        return self.variable
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return scope.globals[self.variable]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"G[{self.variable!r}]"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_global(self.variable)
+
+
+class GlobalsSource(Source):
+    """The frame's globals dict itself (guards on names that are absent from it)."""
+
+    def text(self) -> str:
+        return "globals()"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return scope.globals
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return "G"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.begin_call()
+        writer.load_global("globals")
+        writer.callable_ready()
+        writer.call(0)
+
+
+class BuiltinSource(Source):
+    """A name of the builtins module."""
+
+    def __init__(self, variable: str) -> None:
+        super().__init__()
+        self.variable = variable
+
+    def text(self) -> str:
+        return self.variable
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return builtins.__dict__[self.variable]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{namer.name(builtins.__dict__)}[{self.variable!r}]"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_fast(namer.name(builtins.__dict__[self.variable]))
+
+
+class ModuleSource(Source):
+    """A module by its name in `sys.modules`."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self.module = module
+
+    def text(self) -> str:
+        return self.module
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return sys.modules[self.module]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return namer.name(sys.modules[self.module])
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_fast(namer.name(sys.modules[self.module]))
+
+
+class ObjectSource(Source):
+    """An object that the cache entry itself holds: made or found while tracing, the same in every call."""
+
+    def __init__(self, value: object, label: str) -> None:
+        super().__init__()
+        self.value, self.label = value, label
+
+    def text(self) -> str:
+        return self.label
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return self.value
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return namer.name(self.value)
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_fast(namer.name(self.value))
+
+
+class ChainedSource(Source):
+    """A step on a base."""
+
+    base: Source
+
+    def __init__(self, base: Source) -> None:
+        super().__init__()
+        self.base = base
+
+
+class AttributeSource(ChainedSource):
+    """`base.name`."""
+
+    def __init__(self, base: Source, attr: str, how: str) -> None:
+        super().__init__(base)
+        self.attr, self.how = attr, how
+
+    def text(self) -> str:
+        return f"{self.base.text()}.{self.attr}"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return instance_dict(base)[self.attr] if self.how == "dict" else getattr(base, self.attr)
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{base}.__dict__[{self.attr!r}]" if self.how == "dict" else f"{base}.{self.attr}"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        self.base.load(writer, namer)
+        writer.load_attr(self.attr)
+
+
+class ItemSource(ChainedSource):
+    """`base[key]`."""
+
+    def __init__(self, base: Source, index: object) -> None:
+        super().__init__(base)
+        self.index = index
+
+    def text(self) -> str:
+        module_attr = self._registered_name()
+        return module_attr if module_attr is not None else f"{self.base.text()}[{self.index!r}]"
+
+    def _registered_name(self) -> str | None:
+        """`m._parameters['weight']` is what people call `m.weight`."""
+        base = self.base
+        if isinstance(base, AttributeSource) and base.attr in ("_parameters", "_buffers", "_modules"):
+            name = str(self.index)
+            return f"{base.base.text()}.{name}" if name.isidentifier() else f"{base.base.text()}[{name}]"
+        return None
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return base[self.index]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{base}[{self._key(namer)}]"
+
+    def _key(self, namer: Namer) -> str:
+        return repr(self.index) if type(self.index) in (str, int, bool, bytes, type(None)) else namer.name(self.index)
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        self.base.load(writer, namer)
+        if type(self.index) in (str, int, bool, bytes, type(None), float):
+            writer.load_const(self.index)
+        else:
+            writer.load_fast(namer.name(self.index))
+        writer.binary_subscr()
+
+
+class DictItemSource(ChainedSource):
+    """`dict.__getitem__(base, key)`: an item of a dict subclass that overrides the access."""
+
+    def __init__(self, base: Source, index: object) -> None:
+        super().__init__(base)
+        self.index = index
+
+    def text(self) -> str:
+        return f"dict.__getitem__({self.base.text()}, {self.index!r})"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return dict.__getitem__(base, self.index)
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{namer.name(dict.__getitem__)}({base}, {namer.name(self.index)})"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.begin_call()
+        writer.load_fast(namer.name(dict.__getitem__))
+        writer.callable_ready()
+        self.base.load(writer, namer)
+        writer.load_fast(namer.name(self.index))
+        writer.call(2)
+
+
+def nth_key(mapping: dict[Any, Any], index: int) -> Any:
+    """The index-th key of a dict, in its order."""
+    return list(mapping)[index]
+
+
+class KeySource(ChainedSource):
+    """The index-th key of a dict (keys that are no plain constants: tensors, modules, user objects)."""
+
+    def __init__(self, base: Source, index: int) -> None:
+        super().__init__(base)
+        self.index = index
+
+    def text(self) -> str:
+        return f"list({self.base.text()})[{self.index}]"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return nth_key(base, self.index)
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{namer.name(nth_key)}({base}, {self.index})"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.begin_call()
+        writer.load_fast(namer.name(nth_key))
+        writer.callable_ready()
+        self.base.load(writer, namer)
+        writer.load_const(self.index)
+        writer.call(2)
+
+
+class TypeSource(ChainedSource):
+    """`type(base)`."""
+
+    def text(self) -> str:
+        return f"type({self.base.text()})"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return type(base)
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"type({base})"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.begin_call()
+        writer.load_fast(namer.name(type))
+        writer.callable_ready()
+        self.base.load(writer, namer)
+        writer.call(1)
+
+
+class CallSource(ChainedSource):
+    """`function(base)` for a C function without side effects, such as reading a weak reference."""
+
+    def __init__(self, base: Source, function: Callable[[Any], Any], label: str) -> None:
+        super().__init__(base)
+        self.function, self.label = function, label
+
+    def text(self) -> str:
+        return f"{self.label}({self.base.text()})"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return self.function(base)
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{namer.name(self.function)}({base})"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.begin_call()
+        writer.load_fast(namer.name(self.function))
+        writer.callable_ready()
+        self.base.load(writer, namer)
+        writer.call(1)
+
+
+def instance_dict(value: object) -> dict[str, Any]:
+    """An object's own `__dict__`, without running a user's `__getattribute__`."""
+    found = value.__dict__ if isinstance(value, type) else object.__getattribute__(value, "__dict__")
+    return found  # type: ignore[return-value]

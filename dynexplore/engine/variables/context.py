@@ -1,0 +1,77 @@
+"""What a tracker may ask of the translator.
+
+The idea: trackers and translator know each other (a list's `append` must reach the journal, a function's call must be
+inlined by the translator). The circle goes through this Protocol, so that imports still run down only.
+
+In/out: `translate/translator.py` implements `TraceContext`; every method of a tracker gets it as `ctx`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+if TYPE_CHECKING:
+    from dynexplore.engine.graph.builder import GraphBuilder
+    from dynexplore.engine.provenance.sources import Source
+    from dynexplore.engine.recording import Recorder
+    from dynexplore.engine.variables.base import VariableTracker
+    from dynexplore.engine.variables.side_effects import Journal
+
+
+class UserRaised(Exception):
+    """The traced program raises: `exception` is the tracker of what it raises. Unwinds symbolic frames."""
+
+    def __init__(self, exception: VariableTracker) -> None:
+        super().__init__(exception)
+        self.exception = exception
+
+
+class TraceContext(Protocol):
+    """The translator, as trackers see it."""
+
+    graph: GraphBuilder
+    journal: Journal
+    recorder: Recorder | None
+
+    def build(self, value: object, source: Source | None) -> VariableTracker:
+        """The tracker of a live value (the registry of build.py decides), with the guards that costs.
+
+        `source` None: a constant of the engine's own making; no guard.
+        """
+        ...
+
+    def guard(self, source: Source, kind: str, expected: Any) -> None:
+        """Rely on a fact about the value at `source`, on behalf of the current instruction."""
+        ...
+
+    def guard_tensor(self, tensor: Any, source: Source) -> Any:
+        """Make a tensor an input of the graph: TENSOR_MATCH, fake twin and placeholder; gives the node."""
+        ...
+
+    def operation(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> VariableTracker:
+        """Put a torch operation into the graph; args and kwargs are trackers. The tracker of its result."""
+        ...
+
+    def call_function(
+        self, function: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call any tracker."""
+        ...
+
+    def inline(
+        self,
+        function: VariableTracker,
+        args: Sequence[VariableTracker],
+        kwargs: Mapping[str, VariableTracker],
+    ) -> VariableTracker:
+        """Interpret a Python function's body as a nested symbolic frame."""
+        ...
+
+    def break_graph(self, kind: str, **facts: object) -> NoReturn:
+        """Give up on tracing this instruction: raises GraphBreak."""
+        ...
+
+    def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
+        """The traced program raises this exception: raises UserRaised."""
+        ...

@@ -1,0 +1,116 @@
+"""Operators: unary, binary, comparisons, `is` and `in`, as rows keyed by the operator and the trackers' classes.
+
+The idea: Python's `a + b` means something else for two numbers, a list and a list, a tensor and a number, two user objects. Each
+meaning is a row `(left class, right class, operators) -> function`, kept in the file of the tracker it concerns:
+
+    @binary_rule(ListVariable, ListVariable, "+")
+    def _concatenate(ctx, operator, left, right): ...
+
+First match wins, in order of rank (tensors before user objects before constants). What two known constants give is computed
+here. The in-place form `a += b` looks for a row of its own and falls back to the plain operator, as Python does.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.context import TraceContext
+
+BinaryAnswer = Callable[["TraceContext", str, Any, Any], VariableTracker]
+UnaryAnswer = Callable[["TraceContext", str, Any], VariableTracker]
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul, "<<=": operator.ilshift, ">>=": operator.irshift,
+    "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": operator.neg, "pos": operator.pos, "not": operator.not_, "invert": operator.invert,
+}
+DUNDER: dict[str, str] = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
+    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}
+COMPARE_DUNDER: dict[str, tuple[str, str]] = {
+    "<": ("__lt__", "__gt__"), "<=": ("__le__", "__ge__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__"),
+    ">": ("__gt__", "__lt__"), ">=": ("__ge__", "__le__"),
+}
+
+_Row = tuple[int, type[VariableTracker], type[VariableTracker], frozenset[str] | None, BinaryAnswer]
+_BINARY_ROWS: list[_Row] = []
+_UNARY_ROWS: list[tuple[int, type[VariableTracker], frozenset[str] | None, UnaryAnswer]] = []
+_FOUND: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryAnswer | None] = {}
+
+
+def binary_rule(
+    left: type[VariableTracker], right: type[VariableTracker], *operators: str, rank: int = 50
+) -> Callable[[BinaryAnswer], BinaryAnswer]:
+    """Declare a row for these classes; no operators means all binary ones (comparisons included)."""
+
+    def declare(answer: BinaryAnswer) -> BinaryAnswer:
+        _BINARY_ROWS.append((rank, left, right, frozenset(operators) or None, answer))
+        _BINARY_ROWS.sort(key=lambda row: row[0])
+        _FOUND.clear()
+        return answer
+
+    return declare
+
+
+def unary_rule(operand: type[VariableTracker], *operators: str, rank: int = 50) -> Callable[[UnaryAnswer], UnaryAnswer]:
+    """Declare a row for a unary operator."""
+
+    def declare(answer: UnaryAnswer) -> UnaryAnswer:
+        _UNARY_ROWS.append((rank, operand, frozenset(operators) or None, answer))
+        _UNARY_ROWS.sort(key=lambda row: row[0])
+        return answer
+
+    return declare
+
+
+def _binary_row(symbol: str, left: type[VariableTracker], right: type[VariableTracker]) -> BinaryAnswer | None:
+    key = symbol, left, right
+    if key not in _FOUND:
+        _FOUND[key] = next(
+            (answer for _, left_class, right_class, symbols, answer in _BINARY_ROWS
+             if issubclass(left, left_class) and issubclass(right, right_class) and (symbols is None or symbol in symbols)),
+            None,
+        )
+    return _FOUND[key]
+
+
+def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`left symbol right`, also for in-place forms such as `+=`."""
+    answer = _binary_row(symbol, type(left), type(right))
+    if answer is None and symbol.endswith("=") and symbol in BINARY:
+        symbol = symbol[:-1]
+        answer = _binary_row(symbol, type(left), type(right))
+    if answer is None:
+        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+    return answer(ctx, symbol, left, right)
+
+
+def compare(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`left < right` and its kin."""
+    answer = _binary_row(symbol, type(left), type(right))
+    if answer is None:
+        ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+    return answer(ctx, symbol, left, right)
+
+
+def unary(ctx: TraceContext, symbol: str, operand: VariableTracker) -> VariableTracker:
+    """`-operand`, `+operand`, `~operand`."""
+    for _, operand_class, symbols, answer in _UNARY_ROWS:
+        if isinstance(operand, operand_class) and (symbols is None or symbol in symbols):
+            return answer(ctx, symbol, operand)
+    ctx.break_graph("DX304", operator=symbol, left=operand.type_name(), right="")

@@ -1,0 +1,71 @@
+"""Tables of rules: what the engine does instead of running a callable or a method of a type.
+
+The idea: the set of builtins, torch functions and methods is open, so each is a row: a callable (or a type and a method name) and
+the function that answers for it. A row knows its file and line, so that the explorer can name the rule that ran.
+
+    @rule(len)
+    def _len(ctx, args, kwargs): ...
+
+    @method(str, "join")
+    def _join(ctx, receiver, args, kwargs): ...
+
+In: a callable met while tracing. Out: its row, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.base import VariableTracker
+    from dynexplore.engine.variables.context import TraceContext
+
+Answer = Callable[["TraceContext", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"]
+MethodAnswer = Callable[
+    ["TraceContext", Any, "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row: the function that answers, and where it stands."""
+
+    answer: Answer
+    file: str
+    line: int
+
+
+_RULES: dict[int, Rule] = {}
+_KEEP: list[object] = []  # the table goes by identity (a callable may be unhashable), so it keeps its keys alive
+METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
+
+
+def rule(*targets: Any) -> Callable[[Answer], Answer]:
+    """Declare that the decorated function answers calls of these live callables."""
+
+    def declare(answer: Answer) -> Answer:
+        code = answer.__code__
+        for target in targets:
+            _RULES[id(target)] = Rule(answer, code.co_filename, code.co_firstlineno)
+            _KEEP.append(target)
+        return answer
+
+    return declare
+
+
+def rule_for(target: object) -> Rule | None:
+    """The row of a live callable, if there is one."""
+    return _RULES.get(id(target))
+
+
+def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], MethodAnswer]:
+    """Declare that the decorated function answers `value.name(...)` for trackers whose rows are kept under `python_type`."""
+
+    def declare(answer: MethodAnswer) -> MethodAnswer:
+        for name in names:
+            METHODS[python_type, name] = answer
+        return answer
+
+    return declare
