@@ -13,8 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import dynamo_ban
 import pytest
+
+import dynamo_ban
 
 dynamo_ban.install()
 pytest.register_assert_rewrite("engine_checks")
@@ -67,7 +68,7 @@ def dump(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _patched_config(**options: Any) -> contextlib.AbstractContextManager[Any]:
-    patched: contextlib.AbstractContextManager[Any] = importlib.import_module(
-        "dynexplore.engine.config"
-    ).config.patch(**options)
+    patched: contextlib.AbstractContextManager[Any] = importlib.import_module("dynexplore.engine.config").config.patch(
+        **options
+    )
     return patched

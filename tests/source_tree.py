@@ -30,11 +30,13 @@ class SourceFile:
         return self.path.name == "__init__.py"
 
     @property
-    def holds_protocols_only(self) -> bool:
-        """Whether the file is an agreement and no code: it defines classes, and all of them are Protocols."""
-        classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
-        return bool(classes) and all(
-            any((dotted_name(base) or "").split(".")[-1] == "Protocol" for base in node.bases) for node in classes
+    def holds_a_protocol(self) -> bool:
+        """Whether the file defines a Protocol: an agreement between rooms that would otherwise import each other."""
+        return any(
+            (dotted_name(base) or "").split(".")[-1] == "Protocol"
+            for node in self.tree.body
+            if isinstance(node, ast.ClassDef)
+            for base in node.bases
         )
 
     def place(self, node: ast.AST) -> str:

@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 import dynexplore
 import dynexplore.engine
-import pytest
 from source_tree import ROOT, modules
 
 
@@ -54,9 +55,9 @@ def test_every_public_name_is_there() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A name that is not public is an AttributeError, as with any module."""
     with pytest.raises(AttributeError, match="'dynexplore' has no attribute 'optimise'"):
-        dynexplore.optimise  # noqa: B018
+        dynexplore.optimise
     with pytest.raises(AttributeError, match="'dynexplore.engine' has no attribute 'nothing'"):
-        dynexplore.engine.nothing  # noqa: B018
+        dynexplore.engine.nothing
 
 
 @pytest.mark.parametrize("version", ["2.10.1", "1.12.1", "2.14.0a0+git123", "3.0"])

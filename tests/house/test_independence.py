@@ -11,8 +11,9 @@ import re
 import sys
 from collections.abc import Iterator
 
-import dynamo_ban
 import pytest
+
+import dynamo_ban
 from source_tree import SourceFile, dotted_name, imports_of, modules
 
 # What of torch._dynamo may be named, and why. Everything else of it may not.

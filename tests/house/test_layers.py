@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+
 from source_tree import ROOT, Import, SourceFile, imports_of, modules, parse_tree
 
 # Rooms of the house, the most specific prefix wins: the layer number of the engine's rooms. A file may import its own
@@ -108,14 +109,14 @@ def test_arrows_run_down() -> None:
 def test_no_circle() -> None:
     """No chain of import statements leads back to where it started.
 
-    Where an idea itself is circular, the circle goes through a Protocol: a file of nothing but Protocols may name, for
-    type checkers only, the classes that its methods speak of.
+    Where an idea itself is circular, the circle goes through a Protocol: the file that defines it may name,
+    for type checkers only, the classes that its methods speak of.
     """
     arrows = {
         name: {
             found.target
             for found in own_imports(file)
-            if found.target in modules() and not (found.only_for_types and file.holds_protocols_only)
+            if found.target in modules() and not (found.only_for_types and file.holds_a_protocol)
         }
         for name, file in modules().items()
     }

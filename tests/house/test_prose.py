@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+
 from source_tree import PACKAGE, ROOT, modules, parse_tree
 
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "misc", "common", "helpers", "helper", "tools", "stuff"}
