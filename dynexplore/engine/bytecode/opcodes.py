@@ -1,0 +1,276 @@
+"""The canonical instruction set: one row per opcode, the same for every Python that dynexplore runs on.
+
+Idea: CPython renames, splits and merges opcodes with each release. `reader.py` lowers what it finds to the
+rows of this table, so that the translator has one handler per row and never asks which Python it runs on. A
+row is also the documentation: its stack effect in words is what the widget shows, what the tests check
+against `dis.stack_effect`, and what a reader needs to write the handler.
+
+In: nothing. Out: `OPCODES` (name -> `Opcode`), `stack_effect`.
+PyTorch spreads the same knowledge over torch/_dynamo/symbolic_convert.py (one method per CPython opcode and
+version) and torch/_dynamo/bytecode_transformation.py (`stack_effect_fix_jump` and friends).
+
+The words of an effect: `"left right -- result"` pops `right` and `left` (the top of the stack is on the
+right) and pushes `result`; `items[n]` stands for as many values as the row's `count` says. For a jump,
+`jumped` is the effect when it is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Opcode:
+    """One canonical opcode. `count` gives the n of `items[n]`, `count_after` the m of `items[m]`."""
+
+    name: str
+    effect: str
+    operand: str
+    may_break: bool
+    sentence: str
+    jumped: str | None = None
+    count: Callable[[Any], int] | None = None
+    count_after: Callable[[Any], int] | None = None
+
+    @property
+    def jumps(self) -> bool:
+        """Whether a step of this opcode has a target."""
+        return self.jumped is not None
+
+
+def _itself(n: Any) -> int:
+    return int(n)
+
+
+def _call_count(operand: Any) -> int:
+    return int(operand[0])
+
+
+def _function_parts(flags: Any) -> int:
+    return int(flags).bit_count()
+
+
+def _spec(operand: Any) -> int:
+    return int(bool(operand[1]))
+
+
+def _flag(operand: Any) -> int:
+    return int(bool(operand))
+
+
+_GENERATORS = "only in generators and coroutines"
+
+_ROWS = (
+    # -- the stack itself
+    Opcode("NOP", "--", "none", False, "Do nothing."),
+    Opcode("POP_TOP", "value --", "none", False, "Drop the value on top."),
+    Opcode("PUSH_NULL", "-- null", "none", False, "Push the empty slot that a call has beside its callable."),
+    Opcode("COPY", "-- value", "depth, 1 = top", False, "Push the n-th value from the top once more."),
+    Opcode("SWAP", "--", "depth, 2 = below the top", False,
+           "Exchange the top with the n-th value from the top."),
+    # -- names
+    Opcode("LOAD_CONST", "-- value", "the constant itself", False, "Push a constant."),
+    Opcode("LOAD_FAST", "-- value", "name", False, "Push a local variable; unbound: UnboundLocalError."),
+    Opcode("LOAD_FAST_AND_CLEAR", "-- value_or_null", "name", False,
+           "Push what the local's slot holds (an empty slot, or a cell itself, too) and leave the slot empty."),
+    Opcode("STORE_FAST", "value --", "name", False,
+           "Put the top into the local's slot (after LOAD_FAST_AND_CLEAR also an empty slot or a cell)."),
+    Opcode("DELETE_FAST", "--", "name", False, "Make a local variable unbound."),
+    Opcode("LOAD_GLOBAL", "-- value", "name", True, "Push a global, or else a builtin."),
+    Opcode("STORE_GLOBAL", "value --", "name", True, "Bind a global name."),
+    Opcode("DELETE_GLOBAL", "--", "name", True, "Unbind a global name."),
+    Opcode("LOAD_NAME", "-- value", "name", True, "Push a name of a module or class body."),
+    Opcode("STORE_NAME", "value --", "name", True, "Bind a name of a module or class body."),
+    Opcode("DELETE_NAME", "--", "name", True, "Unbind a name of a module or class body."),
+    Opcode("LOAD_LOCALS", "-- namespace", "none", True, "Push the namespace of a class body."),
+    Opcode("LOAD_DEREF", "-- value", "name", False, "Push what a closure cell holds; empty: NameError."),
+    Opcode("STORE_DEREF", "value --", "name", False, "Put the top into a closure cell."),
+    Opcode("DELETE_DEREF", "--", "name", False, "Empty a closure cell."),
+    Opcode("LOAD_CLOSURE", "-- cell", "name", False,
+           "Push the cell itself (more exactly: what its slot holds now, see LOAD_FAST_AND_CLEAR)."),
+    Opcode("MAKE_CELL", "--", "name", False,
+           "Put the slot's value into a new cell in that slot (only where a comprehension is inlined)."),
+    Opcode("LOAD_CLASSDEREF", "-- value", "name", True,
+           "Push a name of the class namespace, or else of a cell."),
+    Opcode("LOAD_FROM_DICT_OR_DEREF", "namespace -- value", "name", True,
+           "Look a name up in the namespace on top, or else in a cell."),
+    Opcode("LOAD_FROM_DICT_OR_GLOBALS", "namespace -- value", "name", True,
+           "Look a name up in the namespace on top, or else among globals and builtins."),
+    # -- operators
+    Opcode("UNARY_OP", "value -- result", "'neg', 'pos', 'not' or 'invert'", True, "Apply a unary operator."),
+    Opcode("BINARY_OP", "left right -- result", "the operator: '+', '+=', ...", True,
+           "Apply a binary operator, in place if it ends in '='."),
+    Opcode("COMPARE_OP", "left right -- result", "the operator: '<', '==', ...", True, "Compare two values."),
+    Opcode("IS_OP", "left right -- result", "True for `is not`", False, "Compare two identities."),
+    Opcode("CONTAINS_OP", "item container -- result", "True for `not in`", True,
+           "Ask whether an item is contained."),
+    Opcode("TO_BOOL", "value -- truth", "none", True, "Replace a value by its truth, True or False."),
+    Opcode("BINARY_SUBSCR", "container key -- item", "none", True, "container[key]."),
+    Opcode("STORE_SUBSCR", "value container key --", "none", True, "container[key] = value."),
+    Opcode("DELETE_SUBSCR", "container key --", "none", True, "del container[key]."),
+    Opcode("BINARY_SLICE", "container start stop -- part", "none", True, "container[start:stop]."),
+    Opcode("STORE_SLICE", "value container start stop --", "none", True, "container[start:stop] = value."),
+    Opcode("BUILD_SLICE", "parts[n] -- slice", "2 or 3", False,
+           "Build slice(start, stop) or slice(start, stop, step).",
+           count=_itself),
+    # -- attributes
+    Opcode("LOAD_ATTR", "owner -- value", "name", True, "owner.name."),
+    Opcode("STORE_ATTR", "value owner --", "name", True, "owner.name = value."),
+    Opcode("DELETE_ATTR", "owner --", "name", True, "del owner.name."),
+    Opcode("LOAD_SUPER_ATTR", "super cls self -- value", "(name, two_arg)", True,
+           "super(cls, self).name; two_arg is False when the source says super()."),
+    # -- containers
+    Opcode("BUILD_TUPLE", "items[n] -- tuple", "count", False, "Build a tuple.", count=_itself),
+    Opcode("BUILD_LIST", "items[n] -- list", "count", False, "Build a list.", count=_itself),
+    Opcode("BUILD_SET", "items[n] -- set", "count", True, "Build a set.", count=_itself),
+    Opcode("BUILD_MAP", "keys_values[n] -- dict", "count of pairs", True,
+           "Build a dict of keys and values in turn.",
+           count=lambda n: 2 * int(n)),
+    Opcode("BUILD_CONST_KEY_MAP", "values[n] keys -- dict", "count", True,
+           "Build a dict; the keys are a tuple on top.",
+           count=_itself),
+    Opcode("BUILD_STRING", "parts[n] -- string", "count", False, "Join strings.", count=_itself),
+    Opcode("LIST_APPEND", "item --", "depth of the list, without the item", False, "list.append(item)."),
+    Opcode("SET_ADD", "item --", "depth of the set, without the item", True, "set.add(item)."),
+    Opcode("MAP_ADD", "key value --", "depth of the dict, without key and value", True, "dict[key] = value."),
+    Opcode("LIST_EXTEND", "items --", "depth of the list, without the items", True, "list.extend(items)."),
+    Opcode("SET_UPDATE", "items --", "depth of the set, without the items", True, "set.update(items)."),
+    Opcode("DICT_UPDATE", "mapping --", "depth of the dict, without the mapping", True,
+           "dict.update(mapping)."),
+    Opcode("DICT_MERGE", "mapping --", "depth of the dict, without the mapping", True,
+           "dict.update(mapping) for **kwargs: a key given twice is a TypeError."),
+    Opcode("LIST_TO_TUPLE", "list -- tuple", "none", False, "tuple(list)."),
+    Opcode("UNPACK_SEQUENCE", "sequence -- items[m]", "count", True, "Unpack; the first item ends on top.",
+           count_after=_itself),
+    Opcode("UNPACK_EX", "sequence -- items[m]", "(before, after)", True,
+           "Unpack with a star: `before` items, a list of the rest, `after` items; the first ends on top.",
+           count_after=lambda pair: int(pair[0]) + 1 + int(pair[1])),
+    Opcode("GET_LEN", "value -- value length", "none", True, "Push len(value), leaving the value."),
+    # -- strings
+    Opcode("CONVERT_VALUE", "value -- string", "'str', 'repr' or 'ascii'", True,
+           "Apply !s, !r or !a of an f-string."),
+    Opcode("FORMAT_VALUE", "value spec[n] -- string", "(conversion or None, has_spec)", True,
+           "format(value, spec) of an f-string; a conversion, if any, is applied to the value first.", count=_spec),
+    # -- calls and functions
+    Opcode("CALL", "callable_null_pair[2] arguments[n] -- result", "(count, keyword names)", True,
+           "Call; the last len(keyword names) of the arguments are keywords.", count=_call_count),
+    Opcode("CALL_KW", "callable_null_pair[2] arguments[n] names -- result", "count", True,
+           "Call; a tuple on top names the last arguments.", count=_itself),
+    Opcode("CALL_FUNCTION_EX", "callable_null_pair[2] arguments kwargs[n] -- result", "has_kwargs", True,
+           "Call with a tuple of arguments and, if has_kwargs, a dict.", count=_flag),
+    Opcode("MAKE_FUNCTION", "parts[n] code -- function",
+           "flags: 1 defaults, 2 keyword defaults, 4 annotations, 8 closure",
+           True, "Make a function of a code object and what the flags name.", count=_function_parts),
+    Opcode("SET_FUNCTION_ATTRIBUTE", "value function -- function", "flag, as in MAKE_FUNCTION", True,
+           "Give a function just made its defaults, annotations or closure."),
+    Opcode("CALL_INTRINSIC_1", "value -- result", "CPython's name, INTRINSIC_...", True,
+           "One of CPython's rare one-argument helpers."),
+    Opcode("CALL_INTRINSIC_2", "first second -- result", "CPython's name, INTRINSIC_...", True,
+           "One of CPython's rare two-argument helpers."),
+    Opcode("LOAD_BUILD_CLASS", "-- builder", "none", True, "Push builtins.__build_class__."),
+    Opcode("RETURN_VALUE", "value --", "none", False, "Return the top."),
+    # -- control flow
+    Opcode("JUMP", "--", "none", False, "Go to the target.", jumped="--"),
+    Opcode("POP_JUMP_IF_TRUE", "value --", "none", True,
+           "Go to the target if the value is true.", jumped="value --"),
+    Opcode("POP_JUMP_IF_FALSE", "value --", "none", True,
+           "Go to the target if the value is false.", jumped="value --"),
+    Opcode("POP_JUMP_IF_NONE", "value --", "none", False,
+           "Go to the target if the value is None.", jumped="value --"),
+    Opcode("POP_JUMP_IF_NOT_NONE", "value --", "none", False, "Go to the target unless the value is None.",
+           jumped="value --"),
+    Opcode("JUMP_IF_TRUE_OR_POP", "value --", "none", True,
+           "If the value is true keep it and go to the target.",
+           jumped="value -- value"),
+    Opcode("JUMP_IF_FALSE_OR_POP", "value --", "none", True,
+           "If the value is false keep it and go to the target.",
+           jumped="value -- value"),
+    Opcode("GET_ITER", "iterable -- iterator", "none", True, "iter(iterable)."),
+    Opcode("FOR_ITER", "iterator -- iterator item", "none", True,
+           "Push the next item; when there is none, drop the iterator and go to the target.", jumped="iterator --"),
+    # -- match
+    Opcode("MATCH_MAPPING", "subject -- subject truth", "none", True,
+           "Push whether the subject is a mapping."),
+    Opcode("MATCH_SEQUENCE", "subject -- subject truth", "none", True,
+           "Push whether the subject is a sequence."),
+    Opcode("MATCH_KEYS", "subject keys -- subject keys values_or_none", "none", True,
+           "Push the tuple of values under the keys, or None."),
+    Opcode("MATCH_CLASS", "subject class names -- attributes_or_none", "count of positional patterns", True,
+           "Match a class pattern: push a tuple of attributes, or None."),
+    # -- exceptions and with
+    Opcode("RAISE_VARARGS", "parts[n] --", "0, 1 (exception) or 2 (exception, cause)", True,
+           "raise.", count=_itself),
+    Opcode("RERAISE", "exception --", "depth of lasti below the exception, 0 if none", True,
+           "Raise the exception on top again, without a new traceback entry."),
+    Opcode("PUSH_EXC_INFO", "exception -- previous exception", "none", True,
+           "Begin handling: the exception becomes the current one, the previous one goes below it."),
+    Opcode("POP_EXCEPT", "previous --", "none", True,
+           "End handling: the previous exception is the current one again."),
+    Opcode("CHECK_EXC_MATCH", "exception type -- exception truth", "none", True,
+           "`except type`: does it match?"),
+    Opcode("CHECK_EG_MATCH", "group type -- rest match", "none", True, "`except* type`: split the group."),
+    Opcode("PREP_RERAISE_STAR", "original raised -- exception_or_none", "none", True,
+           "End of `except*`: what is left to be raised."),
+    Opcode("WITH_EXCEPT_START", "exit lasti previous exception -- exit lasti previous exception result",
+           "none", True,
+           "Call the exit function of a `with` with the exception."),
+    Opcode("BEFORE_WITH", "manager -- exit entered", "none", True,
+           "Call __enter__; leave the bound __exit__ below it."),
+    Opcode("LOAD_ASSERTION_ERROR", "-- AssertionError", "none", False, "Push AssertionError."),
+    # -- imports
+    Opcode("IMPORT_NAME", "level fromlist -- module", "name", True, "Import a module."),
+    Opcode("IMPORT_FROM", "module -- module value", "name", True, "Push one name of a module."),
+    Opcode("IMPORT_STAR", "module --", "none", True, "from module import *."),
+    # -- generators
+    Opcode("RETURN_GENERATOR", "-- sent", "none", True, f"Make the generator and return it ({_GENERATORS})."),
+    Opcode("YIELD_VALUE", "value -- sent", "none", True,
+           f"Yield the top; what is sent comes back ({_GENERATORS})."),
+    Opcode("GET_YIELD_FROM_ITER", "iterable -- iterator", "none", True,
+           f"Prepare `yield from` ({_GENERATORS})."),
+    Opcode("SEND", "receiver value -- receiver yielded", "none", True,
+           f"Send into the receiver; when it has returned, drop it and go to the target ({_GENERATORS}).",
+           jumped="receiver value -- returned"),
+    Opcode("END_SEND", "receiver value -- value", "none", True,
+           f"Drop a receiver that has returned ({_GENERATORS})."),
+    Opcode("CLEANUP_THROW", "receiver last exception -- none value", "none", True,
+           f"After throw(): turn StopIteration into its value, or raise again ({_GENERATORS})."),
+    # -- what is not traced
+    Opcode("UNSUPPORTED", "--", "CPython's opcode name", True,
+           "A CPython opcode that is not traced; `versions.UNSUPPORTED` says why (its stack effect is not modelled)."),
+)  # fmt: skip
+
+#: every canonical opcode by name
+OPCODES: dict[str, Opcode] = {row.name: row for row in _ROWS}
+
+
+def stack_effect(op: str, arg: Any = None, *, jump: bool = False) -> int:
+    """How many values a step pushes less those it pops (`jump`: when its jump is taken).
+
+    >>> stack_effect("BUILD_TUPLE", 3), stack_effect("FOR_ITER"), stack_effect("FOR_ITER", jump=True)
+    (-2, 1, -1)
+    """
+    row = OPCODES[op]
+    words = row.jumped if jump and row.jumped is not None else row.effect
+    before, _, after = words.partition("--")
+    return _size(after, row, arg) - _size(before, row, arg)
+
+
+def _size(words: str, row: Opcode, arg: Any) -> int:
+    """The number of values that one side of an effect stands for."""
+    total = 0
+    for word in words.split():
+        _, _, length = word.partition("[")
+        match length.rstrip("]"):
+            case "":
+                total += 1
+            case "n":
+                assert row.count is not None, row.name
+                total += row.count(arg)
+            case "m":
+                assert row.count_after is not None, row.name
+                total += row.count_after(arg)
+            case digits:
+                total += int(digits)
+    return total

@@ -1,0 +1,301 @@
+"""From a code object to instructions: raw ones as CPython runs them, and the canonical steps they lower to.
+
+Idea: read once per code object, and quickly, for this lies on the way to every capture. The raw list keeps
+all that the assembler needs to write the code again, bit for bit; the canonical steps are what the translator
+walks over. Both are linked, because a graph may only break between two *raw* instructions.
+
+In: a code object. Out: `ParsedCode` from `read`, remembered per code object by identity (equal code objects
+of different functions must not be mixed up, so no dict is ever keyed by one).
+PyTorch does the same job in torch/_dynamo/bytecode_transformation.py (`cleaned_instructions`, on top of
+`dis`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from dynexplore.engine.bytecode.instruction import Handler, Instruction, Position, Step
+from dynexplore.engine.bytecode.versions import DECODE, FACTS
+from dynexplore.engine.bytecode.versions.rows import (
+    BINARY_OPERATORS,
+    COMPARE_OPERATORS,
+    INTRINSICS_1,
+    INTRINSICS_2,
+)
+
+
+class ParsedCode:
+    """A code object read: its raw `instructions`, its canonical `steps`, and how the two correspond.
+
+    `first_step[i]` is the index of the first step at or after raw instruction i. `memo` is for what else is
+    worth remembering about this code object (liveness, resume functions); it must not refer to `code`. A
+    ParsedCode holds its code object; the memory behind `read` does not.
+    """
+
+    __slots__ = ("__weakref__", "code", "first_step", "instructions", "memo", "steps")
+
+    def __init__(
+        self,
+        code: CodeType,
+        instructions: list[Instruction],
+        steps: list[Step],
+        first_step: list[int],
+        memo: dict[Any, Any],
+    ) -> None:
+        self.code = code
+        self.instructions = instructions
+        self.steps = steps
+        self.first_step = first_step
+        self.memo = memo
+
+    def step_of(self, instruction: Instruction) -> int:
+        """The index of the first step at or after a raw instruction."""
+        return self.first_step[instruction.index]
+
+    def unit_start(self, instruction: Instruction) -> Instruction:
+        """The first raw instruction of the unit: KW_NAMES, PRECALL and CALL make sense only together."""
+        index = instruction.index
+        while index > 0 and self.instructions[index - 1].opname in FACTS.unit_heads:
+            index -= 1
+        return self.instructions[index]
+
+    def unit(self, instruction: Instruction) -> list[Instruction]:
+        """The raw instructions of the unit that an instruction belongs to (mostly itself alone)."""
+        first = last = self.unit_start(instruction).index
+        while self.instructions[last].opname in FACTS.unit_heads:
+            last += 1
+        return self.instructions[first : last + 1]
+
+    def next_unit(self, instruction: Instruction) -> Instruction:
+        """The raw instruction that follows the unit in the code; IndexError at the end."""
+        return self.instructions[self.unit(instruction)[-1].index + 1]
+
+    def at_offset(self, offset: int) -> Instruction:
+        """The raw instruction at a byte offset as `dis` and `f_lasti` show it; KeyError if there is none."""
+        for instruction in self.instructions:
+            if instruction.offset == offset:
+                return instruction
+        raise KeyError(offset)
+
+
+class _Reading:
+    """What `read` remembers about one code object: everything but the code object itself."""
+
+    __slots__ = ("facade", "parts", "reference")
+
+    def __init__(self, reference: weakref.ref[CodeType], parts: tuple[Any, ...]) -> None:
+        self.reference = reference
+        self.parts = parts
+        self.facade: weakref.ref[ParsedCode] | None = None
+
+
+_readings: dict[int, _Reading] = {}
+#: emitted code object -> what the assembler knows about each instruction's origin: final offset -> (origin,
+#: role)
+_origins: dict[int, tuple[weakref.ref[CodeType], dict[int, tuple[Instruction | None, str]]]] = {}
+
+
+def _forgetter(table: dict[int, Any], key: int) -> Callable[[Any], None]:
+    def forget(_: Any) -> None:
+        table.pop(key, None)
+
+    return forget
+
+
+def read(code: CodeType) -> ParsedCode:
+    """Read a code object, or return what reading it gave before.
+
+    >>> [step.op for step in read((lambda x: x + 1).__code__).steps]
+    ['LOAD_FAST', 'LOAD_CONST', 'BINARY_OP', 'RETURN_VALUE']
+    """
+    key = id(code)
+    reading = _readings.get(key)
+    if reading is None or reading.reference() is not code:
+        reading = _Reading(weakref.ref(code, _forgetter(_readings, key)), (*_parse(code), {}))
+        _readings[key] = reading
+    parsed = reading.facade() if reading.facade is not None else None
+    if parsed is None:
+        parsed = ParsedCode(code, *reading.parts)
+        reading.facade = weakref.ref(parsed)
+    return parsed
+
+
+def remember_origins(code: CodeType, origins: dict[int, tuple[Instruction | None, str]]) -> None:
+    """Let later reads of an emitted code object know each instruction's origin and role (by final offset)."""
+    key = id(code)
+    _origins[key] = (weakref.ref(code, _forgetter(_origins, key)), origins)
+
+
+def slot_names(code: CodeType) -> list[str]:
+    """The names of a frame's slots in order: locals, cells that are no arguments, free variables."""
+    local = set(code.co_varnames)
+    return [*code.co_varnames, *(name for name in code.co_cellvars if name not in local), *code.co_freevars]
+
+
+def _parse(code: CodeType) -> tuple[list[Instruction], list[Step], list[int]]:
+    instructions, by_start, jumps = _decode(code)
+    for instruction, start in jumps:
+        instruction.target = by_start[start]
+    _assign_handlers(code, instructions, by_start)
+    _assign_origins(code, instructions)
+    steps, first_step = _lower(code, instructions)
+    return instructions, steps, first_step
+
+
+def _decode(code: CodeType) -> tuple[list[Instruction], dict[int, Instruction], list[tuple[Instruction, int]]]:
+    """The raw instructions; each by the offset where it starts (prefixes included); jumps with their target offset."""
+    raw = code.co_code
+    consts, names, slots = code.co_consts, code.co_names, slot_names(code)
+    positions = list(code.co_positions())
+    instructions: list[Instruction] = []
+    by_start: dict[int, Instruction] = {}
+    jumps: list[tuple[Instruction, int]] = []
+    last_place: Any = None
+    position: Position | None = None
+    offset = start = prefix = 0
+    end = len(raw)
+    while offset < end:
+        decoding = DECODE[raw[offset]]
+        assert decoding is not None, f"no opcode {raw[offset]} in {code}"
+        opname, kind, shift, caches, has_arg, _ = decoding
+        arg: int | None = raw[offset + 1] | prefix if has_arg else None
+        if opname == "EXTENDED_ARG":
+            prefix = (raw[offset + 1] | prefix) << 8
+            offset += 2
+            continue
+        place = positions[offset >> 1]
+        if place != last_place:
+            last_place = place
+            position = None if place == (None, None, None, None) else Position(*place)
+        after = offset + 2 + 2 * caches
+        argval: Any = arg
+        if arg is not None and kind != "plain":
+            if kind == "local" or kind == "free":
+                argval = slots[arg]
+            elif kind == "name":
+                argval = names[arg >> shift]
+            elif kind == "const":
+                argval = consts[arg]
+            elif kind == "jump":
+                argval = after + 2 * arg
+            elif kind == "jump_back":
+                argval = after - 2 * arg
+            elif kind == "local_pair":
+                argval = (slots[arg >> 4], slots[arg & 15])
+            else:
+                argval = _OPERATORS[kind][arg >> shift]
+        instruction = Instruction(opname, arg, argval, offset, position, len(instructions))
+        if kind == "jump" or kind == "jump_back":
+            jumps.append((instruction, argval))
+        instructions.append(instruction)
+        by_start[start] = instruction
+        offset = start = after
+        prefix = 0
+    return instructions, by_start, jumps
+
+
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    "binary": BINARY_OPERATORS,
+    "compare": COMPARE_OPERATORS,
+    "intrinsic_1": INTRINSICS_1,
+    "intrinsic_2": INTRINSICS_2,
+}
+
+
+def exception_entries(table: bytes) -> Iterator[tuple[int, int, int, int, bool]]:
+    """The entries (start, end, target, depth, lasti) of an exception table, offsets in bytes.
+
+    CPython: Objects/exception_handling_notes.txt.
+    """
+    data = iter(table)
+
+    def number(first: int) -> int:
+        value = first & 63
+        while first & 64:
+            first = next(data)
+            value = value << 6 | first & 63
+        return value
+
+    for first in data:
+        start = 2 * number(first)
+        end = start + 2 * number(next(data))
+        target = 2 * number(next(data))
+        depth_lasti = number(next(data))
+        yield start, end, target, depth_lasti >> 1, bool(depth_lasti & 1)
+
+
+def _assign_handlers(code: CodeType, instructions: list[Instruction], by_start: dict[int, Instruction]) -> None:
+    """Give each instruction the exception region it stands in (entries are sorted and do not overlap)."""
+    shared: dict[tuple[int, int, bool], Handler] = {}
+    index, count = 0, len(instructions)
+    for start, end, target, depth, lasti in exception_entries(code.co_exceptiontable):
+        key = (target, depth, lasti)
+        handler = shared.get(key)
+        if handler is None:
+            handler = shared[key] = Handler(by_start[target], depth, lasti)
+        while index < count and instructions[index].offset < start:
+            index += 1
+        while index < count and instructions[index].offset < end:
+            instructions[index].handler = handler
+            index += 1
+
+
+def _assign_origins(code: CodeType, instructions: list[Instruction]) -> None:
+    known = _origins.get(id(code))
+    if known is None or known[0]() is not code:
+        return
+    for instruction in instructions:
+        instruction.origin, instruction.role = known[1].get(instruction.offset, (None, ""))
+
+
+def _lower(code: CodeType, instructions: list[Instruction]) -> tuple[list[Step], list[int]]:
+    """The canonical steps of raw instructions, and for each raw instruction the first step at or after it."""
+    steps: list[Step] = []
+    first_step: list[int] = []
+    jumps: list[Step] = []
+    # where LOAD_FAST pushes cells, a slot that is a cell or free variable makes it LOAD_CLOSURE
+    cells = {*code.co_cellvars, *code.co_freevars} if FACTS.closure_by_load_fast else ()
+    kwnames: tuple[str, ...] = ()
+    in_prologue = True
+    for instruction in instructions:
+        first_step.append(len(steps))
+        opname, argval = instruction.opname, instruction.argval
+        row = _LOWER[opname]
+        if row is not None:
+            if opname == "RESUME":
+                in_prologue = False
+            elif opname == "KW_NAMES":
+                kwnames = argval
+            elif opname == "CALL":
+                argval, kwnames = kwnames, ()
+            for op, operand in row(instruction.arg or 0, argval):
+                steps.append(Step(op, operand, instruction, len(steps)))
+        elif opname == "LOAD_FAST" and argval in cells:
+            steps.append(Step("LOAD_CLOSURE", argval, instruction, len(steps)))
+        elif opname != "MAKE_CELL" or not in_prologue:
+            operand = argval if instruction.target is None else None
+            steps.append(Step(opname, operand, instruction, len(steps)))
+        if instruction.target is not None:
+            jumps.append(steps[-1])
+    for step in jumps:
+        step.target = first_step[_landing(step, instructions)]
+    return steps, first_step
+
+
+_LOWER = {decoding.opname: decoding.lower for decoding in DECODE if decoding is not None}
+
+
+def _landing(step: Step, instructions: list[Instruction]) -> int:
+    """The index of the raw instruction where a jump goes on: the interpreter steps over END_FOR and END_SEND."""
+    target = step.origin.target
+    assert target is not None
+    index = target.index
+    skips = FACTS.for_iter_skips if step.op == "FOR_ITER" else FACTS.send_skips if step.op == "SEND" else ()
+    for opname in skips:
+        if instructions[index].opname != opname:
+            break
+        index += 1
+    return index

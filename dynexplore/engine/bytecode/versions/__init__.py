@@ -1,0 +1,71 @@
+"""The running Python's version file, and the decoding table made from it: the only place that asks the version.
+
+In: `py311`, `py312` or `py313`. Out: `FACTS`, `LOWER`, `EMIT`, `UNSUPPORTED`, and `DECODE`, which says for
+each opcode number how to read its operand and what it lowers to.
+"""
+
+from __future__ import annotations
+
+import opcode
+import sys
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from dynexplore.engine.bytecode.versions.rows import Facts, LowerRow
+
+__all__ = ["DECODE", "EMIT", "FACTS", "LOWER", "SUPPORTED", "UNSUPPORTED", "Decoding", "Facts"]
+
+#: the Python versions there is a file for
+SUPPORTED = ((3, 11), (3, 12), (3, 13))
+
+if sys.version_info[:2] not in SUPPORTED:
+    raise ImportError(
+        "dynexplore reads the bytecode of Python 3.11, 3.12 and 3.13; this is {}.{}".format(*sys.version_info[:2])
+    )
+
+_version: Any = import_module(f"{__name__}.py{sys.version_info[0]}{sys.version_info[1]}")
+
+FACTS: Facts = _version.FACTS
+LOWER: dict[str, LowerRow] = _version.LOWER
+EMIT = _version.EMIT
+UNSUPPORTED: dict[str, str] = _version.UNSUPPORTED
+
+
+class Decoding(NamedTuple):
+    """How one opcode number is read. `kind` says what its operand means; `lower` None: it keeps name and operand."""
+
+    opname: str
+    kind: str
+    shift: int
+    caches: int
+    has_arg: bool
+    lower: LowerRow | None
+
+
+def _kind(number: int, opname: str) -> str:
+    """What the operand of an opcode means."""
+    if opname in FACTS.local_pairs:
+        return "local_pair"
+    for kind, numbers in (
+        ("const", opcode.hasconst), ("name", opcode.hasname), ("local", opcode.haslocal), ("free", opcode.hasfree),
+        ("jump", opcode.hasjrel), ("compare", opcode.hascompare),
+    ):  # fmt: skip
+        if number in numbers:
+            return kind
+    special = {"BINARY_OP": "binary", "CALL_INTRINSIC_1": "intrinsic_1", "CALL_INTRINSIC_2": "intrinsic_2"}
+    return special.get(opname, "plain")
+
+
+def _decoding(number: int) -> Decoding | None:
+    opname = opcode.opname[number]
+    if opname.startswith("<"):
+        return None
+    shift = FACTS.compare_shift if opname == "COMPARE_OP" else FACTS.name_shift.get(opname, 0)
+    with_arg = getattr(opcode, "hasarg", None)
+    has_arg = number in with_arg if with_arg is not None else number >= opcode.HAVE_ARGUMENT
+    kind = "jump_back" if "JUMP_BACKWARD" in opname else _kind(number, opname)
+    return Decoding(opname, kind, shift, FACTS.caches.get(opname, 0), has_arg, LOWER.get(opname))
+
+
+#: opcode number -> how it is read (None: no such opcode)
+DECODE: tuple[Decoding | None, ...] = tuple(_decoding(number) for number in range(256))

@@ -1,0 +1,147 @@
+"""The shapes of a version file, and the rows that are the same on every supported Python.
+
+Idea: a version file is data. `LOWER` says what a raw opcode becomes (an opcode without a row keeps its name
+and its resolved operand), `EMIT` how the writer spells what differs between Pythons, `FACTS` how the stack is
+laid out.
+
+In: nothing. Out: `Facts`, the row types, `COMMON` (lowering rows), operator texts.
+PyTorch asks `sys.version_info` at each such place (206 times in torch/_dynamo).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+#: (canonical opcode, operand) ... for (arg, argval) of a raw instruction
+LowerRow = Callable[[int, Any], tuple[tuple[str, Any], ...]]
+#: (opname, arg or None, argval) of each raw instruction to emit; arg None: the assembler finds it from argval
+Emitted = tuple[tuple[str, int | None, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """How one Python lays out the stack and its jumps; handlers ask these instead of the version."""
+
+    version: tuple[int, int]
+    #: the NULL of a call lies below the callable (else above it)
+    null_below: bool
+    #: POP_JUMP_IF_TRUE/FALSE and UNARY_NOT accept only True and False
+    bool_jumps: bool
+    #: comprehensions are part of the enclosing function (LOAD_FAST_AND_CLEAR, MAKE_CELL in its body)
+    inlined_comprehensions: bool
+    #: cells are pushed by LOAD_FAST of their slot
+    closure_by_load_fast: bool
+    #: stack depth at the first instruction of a generator (what the first send() passes)
+    generator_entry_depth: int
+    #: adjacent instructions of one source position share an entry of the line table
+    merges_positions: bool
+    #: what FOR_ITER and SEND step over at their target, as the interpreter does
+    for_iter_skips: tuple[str, ...]
+    send_skips: tuple[str, ...]
+    #: raw opcodes that only make sense together with the CALL after them
+    unit_heads: frozenset[str]
+    #: bits of COMPARE_OP's operand below the operator
+    compare_shift: int
+    #: COMPARE_OP's bit that asks for a real bool (0: there is none)
+    compare_to_bool: int
+    #: bits below the name index of an operand
+    name_shift: dict[str, int]
+    #: inline cache entries, in code units
+    caches: dict[str, int]
+    #: direction-free name of a jump -> (forward, backward or None)
+    jumps: dict[str, tuple[str, str | None]]
+    #: two local variables in one operand: the single opcodes it stands for
+    local_pairs: dict[str, tuple[str, str]]
+    #: where the exit function of a `with` lies at WITH_EXCEPT_START, from the top (1 = top)
+    exit_depth: int = 4
+
+
+#: operand of BINARY_OP -> text (CPython: Include/opcode.h, NB_*)
+BINARY_OPERATORS = (
+    "+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^",
+    "+=", "&=", "//=", "<<=", "@=", "*=", "%=", "|=", "**=", ">>=", "-=", "/=", "^=",
+)  # fmt: skip
+COMPARE_OPERATORS = ("<", "<=", "==", "!=", ">", ">=")
+#: low bits of COMPARE_OP from 3.12: unordered 1, less 2, greater 4, equal 8 (CPython:
+#: Include/internal/pycore_code.h)
+COMPARE_MASKS = {"<": 2, "<=": 10, "==": 8, "!=": 7, ">": 4, ">=": 12}
+INTRINSICS_1 = (
+    "INTRINSIC_1_INVALID", "INTRINSIC_PRINT", "INTRINSIC_IMPORT_STAR", "INTRINSIC_STOPITERATION_ERROR",
+    "INTRINSIC_ASYNC_GEN_WRAP", "INTRINSIC_UNARY_POSITIVE", "INTRINSIC_LIST_TO_TUPLE", "INTRINSIC_TYPEVAR",
+    "INTRINSIC_PARAMSPEC", "INTRINSIC_TYPEVARTUPLE", "INTRINSIC_SUBSCRIPT_GENERIC", "INTRINSIC_TYPEALIAS",
+)  # fmt: skip
+INTRINSICS_2 = (
+    "INTRINSIC_2_INVALID", "INTRINSIC_PREP_RERAISE_STAR", "INTRINSIC_TYPEVAR_WITH_BOUND",
+    "INTRINSIC_TYPEVAR_WITH_CONSTRAINTS", "INTRINSIC_SET_FUNCTION_TYPE_PARAMS", "INTRINSIC_SET_TYPEPARAM_DEFAULT",
+)  # fmt: skip
+CONVERSIONS = (None, "str", "repr", "ascii")
+
+
+def nothing(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
+    """The row of an opcode that only matters to the interpreter."""
+    return ()
+
+
+def becomes(op: str) -> LowerRow:
+    """The row of an opcode that is only called differently."""
+    return lambda arg, argval: ((op, argval),)
+
+
+def becomes_with(op: str, operand: Any) -> LowerRow:
+    """The row of an opcode whose operand is part of its name."""
+    return lambda arg, argval: ((op, operand),)
+
+
+def as_flag(op: str) -> LowerRow:
+    """The row of an opcode whose operand is yes or no."""
+    return lambda arg, argval: ((op, bool(arg)),)
+
+
+def unsupported(opname: str) -> LowerRow:
+    """The row of an opcode that the translator does not know."""
+    return lambda arg, argval: (("UNSUPPORTED", opname),)
+
+
+def format_value(arg: int, argval: Any) -> tuple[tuple[str, Any], ...]:
+    """FORMAT_VALUE of 3.11 and 3.12: without a spec the conversion is a step of its own."""
+    conversion, has_spec = CONVERSIONS[arg & 3], bool(arg & 4)
+    if has_spec or conversion is None:
+        return (("FORMAT_VALUE", (conversion, has_spec)),)
+    return (("CONVERT_VALUE", conversion), ("FORMAT_VALUE", (None, False)))
+
+
+def compare_with_mask(shift: int, op: str) -> Emitted:
+    """COMPARE_OP from 3.12: the low bits say which outcomes mean True (specialized forms read them)."""
+    return (("COMPARE_OP", COMPARE_OPERATORS.index(op) << shift | COMPARE_MASKS[op], op),)
+
+
+#: what every version lowers alike
+COMMON: dict[str, LowerRow] = {
+    "RESUME": nothing,
+    "CACHE": nothing,
+    "COPY_FREE_VARS": nothing,
+    "NOP": nothing,
+    "UNARY_NEGATIVE": becomes_with("UNARY_OP", "neg"),
+    "UNARY_NOT": becomes_with("UNARY_OP", "not"),
+    "UNARY_INVERT": becomes_with("UNARY_OP", "invert"),
+    "IS_OP": as_flag("IS_OP"),
+    "CONTAINS_OP": as_flag("CONTAINS_OP"),
+    "CALL_FUNCTION_EX": lambda arg, argval: (("CALL_FUNCTION_EX", bool(arg & 1)),),
+    "UNPACK_EX": lambda arg, argval: (("UNPACK_EX", (arg & 0xFF, arg >> 8)),),
+    "JUMP_FORWARD": becomes("JUMP"),
+    "JUMP_BACKWARD": becomes("JUMP"),
+    "JUMP_BACKWARD_NO_INTERRUPT": becomes("JUMP"),
+}
+
+_ASYNC = "async functions run untouched"
+COMMON_UNSUPPORTED: dict[str, str] = {
+    "GET_AITER": _ASYNC,
+    "GET_ANEXT": _ASYNC,
+    "BEFORE_ASYNC_WITH": _ASYNC,
+    "END_ASYNC_FOR": _ASYNC,
+    "GET_AWAITABLE": _ASYNC,
+    "SETUP_ANNOTATIONS": "only in module and class bodies, which run untouched",
+    "EXTENDED_ARG": "folded into the operand of the instruction after it, so it is never seen",
+}
