@@ -1,0 +1,50 @@
+"""The frame hook: how the engine gets between a call and the frame that runs it.
+
+Comes in: a `Region` (where to look compiled variants up, whom to ask when there is none) and calls made inside it.
+Goes out: the same calls, run with the code object of the first `Entry` whose guards pass. All of it is C, because it
+stands in the way of every Python call; see `_frame_hook.pyi` for what each name does, and `frame_hook.c` for how.
+
+PyTorch does the same job in torch/csrc/dynamo/ (eval_frame.c, extra_state.cpp, cache_entry.cpp, guards.cpp).
+"""
+
+from __future__ import annotations
+
+from dynexplore.engine.native._frame_hook import (
+    UNBOUND,
+    CacheStore,
+    CodeCache,
+    Entry,
+    FrameState,
+    GuardWalk,
+    Region,
+    RegionCall,
+    current,
+    enter,
+    installed,
+    is_skipped,
+    leave,
+    region_depth,
+    skip_code,
+    skip_code_recursively,
+    unskip_code,
+)
+
+__all__ = [
+    "UNBOUND",
+    "CacheStore",
+    "CodeCache",
+    "Entry",
+    "FrameState",
+    "GuardWalk",
+    "Region",
+    "RegionCall",
+    "current",
+    "enter",
+    "installed",
+    "is_skipped",
+    "leave",
+    "region_depth",
+    "skip_code",
+    "skip_code_recursively",
+    "unskip_code",
+]

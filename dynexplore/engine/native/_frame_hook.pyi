@@ -1,0 +1,211 @@
+"""Types and meaning of the C extension behind `dynexplore.engine.native`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import CellType, CodeType, FunctionType
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, final
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_ItemKind = Literal["is", "is_weak", "any"]
+_CheckKind = Literal["is", "is_weak", "items", "empty", "absent"]
+_Item = tuple[object, _ItemKind, object]
+_Check = tuple[object, _CheckKind, object]
+_Spec = tuple[object, type, tuple[_Check, ...]]
+
+@final
+class _Unbound: ...
+
+UNBOUND: Final[_Unbound]
+"""Stands for "there is no value": in `FrameState.values`, and for an absent key in `GuardWalk.first_failure()`."""
+
+class Entry:
+    """One compiled variant of a code object: when it may run, what runs, and which objects that needs.
+
+    An entry hits when it is `valid`, its `walk` passes (or is None), and `check` returns True (or is None). `check` is
+    called with the frame's argument slots (positional, keyword-only, *args, **kwargs), the function's closure (tuple or
+    None) and the frame's globals. An Exception out of it is a miss; a RecursionError or MemoryError lets the frame run
+    plain, without asking the region's callback; anything else (KeyboardInterrupt) goes to the program.
+
+    A hit runs `code` in the frame instead of the original, with `injected[i]` in the local variable number
+    `inject_index + i`. The code must have the same number of argument slots and free variables as the original, and
+    the injected locals must follow the argument slots in `co_varnames`. Subclasses and attributes of any name are fine.
+
+    Raises TypeError or ValueError when the parts do not fit together.
+    """
+
+    def __init__(
+        self,
+        check: Callable[..., object] | None,
+        code: CodeType,
+        injected: tuple[object, ...],
+        inject_index: int,
+        walk: GuardWalk | None = None,
+    ) -> None: ...
+    @property
+    def check(self) -> Callable[..., object] | None: ...
+    @property
+    def walk(self) -> GuardWalk | None: ...
+    @property
+    def code(self) -> CodeType: ...
+    @property
+    def injected(self) -> tuple[object, ...]: ...
+    @property
+    def inject_index(self) -> int: ...
+    valid: bool
+    """False: this entry never hits again. A running frame is not touched."""
+    hits: int
+    """How often this entry was found and run."""
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+@final
+class CodeCache:
+    """The entries of one code object in one `CacheStore`; `CacheStore.cache_of` makes it."""
+
+    @property
+    def code(self) -> CodeType | None:
+        """The code object, held weakly: None once it is gone."""
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Tried in order. Setting it swaps the tuple whole; a ValueError says which entry does not fit the code."""
+    @entries.setter
+    def entries(self, value: tuple[Entry, ...]) -> None: ...
+    skip: bool
+    """True: frames of this code run plain in regions of this store; nothing is checked, nobody is asked."""
+    payload: Any
+    """Whatever Python keeps beside the entries. None at first."""
+
+@final
+class CacheStore:
+    """Owns the entries of any number of code objects.
+
+    Code objects only borrow: when one dies, its cache leaves the store; when the store dies, its caches leave the code
+    objects. The garbage collector sees all that a store owns.
+    """
+
+    def __init__(self) -> None: ...
+    def cache_of(self, code: CodeType) -> CodeCache:
+        """The cache of this very code object (by identity, never by equality), made if needed."""
+    def forget(self, code: CodeType) -> None:
+        """Drop the cache of a code object, if there is one."""
+    def clear(self) -> None:
+        """Drop every cache."""
+    def caches(self) -> list[CodeCache]:
+        """Every cache, oldest first."""
+
+@final
+class FrameState:
+    """A frame that is about to run, as a region's callback sees it. Valid only during the callback.
+
+    Reading it later raises RuntimeError, so that nobody keeps the call's arguments alive by accident.
+    """
+
+    @property
+    def code(self) -> CodeType: ...
+    @property
+    def function(self) -> FunctionType: ...
+    @property
+    def globals(self) -> dict[str, Any]: ...
+    @property
+    def builtins(self) -> dict[str, Any]: ...
+    @property
+    def closure(self) -> tuple[CellType, ...] | None: ...
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The objects in the argument slots, raw: an argument that becomes a cell variable is not in its cell yet."""
+    @property
+    def cache(self) -> CodeCache:
+        """The code object's cache in the region's store (None when the region has no store)."""
+
+@final
+class Region:
+    """Where the frames of a thread are looked up, and who is asked when nothing fits.
+
+    `callback(frame_state)` returns an `Entry` to run at once (its guards are not checked) or None to run the frame
+    plain; an exception out of it goes to the program. `callback=None`: run what is cached, make nothing new.
+    `on_hit(code, entry)` is told of each hit before it runs; an Exception out of it is reported and ignored.
+    While a guard, the callback or `on_hit` runs, the thread is in no region.
+    """
+
+    def __init__(
+        self,
+        store: CacheStore | None,
+        callback: Callable[[FrameState], Entry | None] | None,
+        on_hit: Callable[[CodeType, Entry], object] | None = None,
+    ) -> None: ...
+    store: CacheStore | None
+    callback: Callable[[FrameState], Entry | None] | None
+    on_hit: Callable[[CodeType, Entry], object] | None
+
+class RegionCall(Generic[_P, _R]):
+    """Calls `fn` inside a region, or with the hook off when `region` is None (compiled graphs, disabled functions).
+
+    However the call ends, the thread is back in the region it was in before. Found in a class it binds like a function;
+    attributes of any name can be set on it.
+
+    >>> RegionCall(len, None)("abc")
+    3
+    """
+
+    def __init__(self, fn: Callable[_P, _R], region: Region | None) -> None: ...
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+    @property
+    def fn(self) -> Callable[_P, _R]: ...
+    @property
+    def region(self) -> Region | None: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+def enter(region: Region | None, /) -> Region | None:
+    """Switch this thread to `region` (None: hook off) for frames that start from now on; returns what it was in."""
+
+def leave(previous: Region | None, /) -> None:
+    """Switch this thread back to what the matching `enter` returned."""
+
+def current() -> Region | None:
+    """The region this thread is in."""
+
+def installed() -> bool:
+    """Is the frame hook the interpreter's evaluator right now? It is while some thread is in a region."""
+
+def region_depth() -> int:
+    """How many enters (`RegionCall`s that run included) of this thread were not left yet."""
+
+def skip_code(code: CodeType, /) -> None:
+    """Frames of this code object run plain, in every region. Their callees are hooked as usual."""
+
+def skip_code_recursively(code: CodeType, /) -> None:
+    """Frames of this code object run plain, and so does everything that they call."""
+
+def unskip_code(code: CodeType, /) -> None:
+    """Take either mark off."""
+
+def is_skipped(code: CodeType, /) -> bool:
+    """Has it either mark?"""
+
+@final
+class GuardWalk:
+    """Compares what stands in objects' own dictionaries with what stood there, a few nanoseconds a key, in C.
+
+    A spec is `(object, class, checks)`: the object is held weakly (dead: fails) and must still be of exactly that
+    class. A check is `(key, kind, payload)` over the object's instance `__dict__`; no attribute is read, so no user code
+    runs. Kinds: "is" (`__dict__[key] is payload`), "is_weak" (the same, payload held weakly), "items"
+    (`__dict__[key]` is a dict with exactly these items in any order: payload is a tuple of `(key, "is" | "is_weak" |
+    "any", object)`), "empty" (an empty dict, None, or no such key), "absent" (no such key). An object without a
+    `__dict__` counts as one with an empty `__dict__`.
+
+    Raises TypeError for what cannot be weakly referenced and for malformed specs, ValueError for an unknown kind.
+    """
+
+    def __init__(self, specs: Iterable[_Spec]) -> None: ...
+    def check(self) -> bool: ...
+    def first_failure(self) -> tuple[int, str, str, object] | None:
+        """(spec index, key, kind, what is there now) of the first failure, for people; None when all pass.
+
+        A dead object is `(index, "", "alive", None)`, another class `(index, "__class__", "type", class)`; a key that is
+        not there shows UNBOUND.
+        """

@@ -1,0 +1,181 @@
+/* Every difference between the supported Python versions, and nothing else.
+
+   The rest of the extension is written against the small vocabulary below: a frame has a code object, a function, a
+   size and an instruction pointer; an evaluator can be asked for and set; a code object carries one extra pointer.
+   CPython renamed or moved each of these between 3.11 and 3.13 (Include/internal/pycore_frame.h).  Supporting another
+   Python means adding a branch here, and only here.  No other C file may test PY_VERSION_HEX.
+
+   PyTorch does the same job in torch/csrc/dynamo/cpython_defs.c and cpython_includes.h. */
+
+#ifndef DYNEXPLORE_COMPAT_H
+#define DYNEXPLORE_COMPAT_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_BUILD_CORE_MODULE 1
+#include <Python.h>
+#include <structmember.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include "internal/pycore_frame.h"
+#include "internal/pycore_dict.h"
+
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
+#  error "dynexplore's frame hook knows the frame layouts of CPython 3.11, 3.12 and 3.13 only"
+#endif
+#ifdef Py_GIL_DISABLED
+#  error "dynexplore's frame hook relies on the global interpreter lock"
+#endif
+
+#define PY_IS_311 (PY_VERSION_HEX < 0x030C0000)
+#define PY_IS_312 (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000)
+#define PY_IS_313 (PY_VERSION_HEX >= 0x030D0000)
+
+typedef struct _PyInterpreterFrame Frame;
+typedef _PyFrameEvalFunction Evaluator;
+
+/* -- frames ----------------------------------------------------------------------------------------------------- */
+
+static inline PyCodeObject *
+frame_code(Frame *frame)
+{
+#if PY_IS_313
+    return (PyCodeObject *)frame->f_executable;
+#else
+    return frame->f_code;
+#endif
+}
+
+static inline PyFunctionObject *
+frame_function(Frame *frame)
+{
+#if PY_IS_311
+    return frame->f_func;
+#else
+    return (PyFunctionObject *)frame->f_funcobj;
+#endif
+}
+
+/* Give the frame another function (its reference is taken over, the old one is released). */
+static inline void
+frame_set_function(Frame *frame, PyFunctionObject *function)
+{
+    PyFunctionObject *old = frame_function(frame);
+#if PY_IS_311
+    frame->f_func = function;
+#else
+    frame->f_funcobj = (PyObject *)function;
+#endif
+    Py_DECREF(old);
+}
+
+/* Size in words of a frame that runs `code`. */
+static inline Py_ssize_t
+frame_size(PyCodeObject *code)
+{
+#if PY_IS_311
+    return (Py_ssize_t)code->co_nlocalsplus + code->co_stacksize + (Py_ssize_t)FRAME_SPECIALS_SIZE;
+#else
+    return code->co_framesize;
+#endif
+}
+
+/* Give a frame that has not started another code object (its reference is taken over, the old one is released), and
+   point it at the first instruction.  The caller has made the locals and the stack pointer fit. */
+static inline void
+frame_set_code(Frame *frame, PyCodeObject *code)
+{
+    PyCodeObject *old = frame_code(frame);
+#if PY_IS_313
+    frame->f_executable = (PyObject *)code;
+    frame->instr_ptr = _PyCode_CODE(code);
+#else
+    frame->f_code = code;
+    frame->prev_instr = _PyCode_CODE(code) - 1;
+#endif
+    Py_DECREF(old);
+}
+
+/* Up to 3.11 the caller of an evaluator clears and pops the frame; from 3.12 the evaluator does (Python/ceval.c,
+   _PyEval_Vector and clear_thread_frame). */
+#define EVALUATOR_CLEARS_FRAME (!PY_IS_311)
+
+/* -- code extra ------------------------------------------------------------------------------------------------- */
+
+static inline Py_ssize_t
+request_code_extra_index(freefunc free_extra)
+{
+#if PY_IS_311
+    return _PyEval_RequestCodeExtraIndex(free_extra);
+#else
+    return PyUnstable_Eval_RequestCodeExtraIndex(free_extra);
+#endif
+}
+
+static inline int
+get_code_extra(PyCodeObject *code, Py_ssize_t index, void **extra)
+{
+#if PY_IS_311
+    return _PyCode_GetExtra((PyObject *)code, index, extra);
+#else
+    return PyUnstable_Code_GetExtra((PyObject *)code, index, extra);
+#endif
+}
+
+static inline int
+set_code_extra(PyCodeObject *code, Py_ssize_t index, void *extra)
+{
+#if PY_IS_311
+    return _PyCode_SetExtra((PyObject *)code, index, extra);
+#else
+    return PyUnstable_Code_SetExtra((PyObject *)code, index, extra);
+#endif
+}
+
+/* -- exceptions ------------------------------------------------------------------------------------------------- */
+
+/* Take the raised exception out of the thread (NULL when there is none), and put one back. */
+static inline PyObject *
+take_exception(void)
+{
+#if PY_IS_311
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (type == NULL) {
+        return NULL;
+    }
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        PyException_SetTraceback(value, traceback);
+        Py_DECREF(traceback);
+    }
+    Py_DECREF(type);
+    return value;
+#else
+    return PyErr_GetRaisedException();
+#endif
+}
+
+static inline void
+put_exception_back(PyObject *exception)
+{
+    if (exception == NULL) {
+        return;
+    }
+#if PY_IS_311
+    PyErr_Restore(Py_NewRef(Py_TYPE(exception)), exception, PyException_GetTraceback(exception));
+#else
+    PyErr_SetRaisedException(exception);
+#endif
+}
+
+/* -- weak references -------------------------------------------------------------------------------------------- */
+
+/* The referent, borrowed, or NULL when it is dead or dying.  Reads the field: 3.13 deprecates the borrowing API. */
+static inline PyObject *
+weakly_referenced(PyObject *reference)
+{
+    PyObject *object = ((PyWeakReference *)reference)->wr_object;
+    return object == Py_None || Py_REFCNT(object) <= 0 ? NULL : object;
+}
+
+#endif

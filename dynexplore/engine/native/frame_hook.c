@@ -1,0 +1,664 @@
+/* The frame hook: what happens when a Python function is called inside a region (PEP 523).
+
+       a frame is about to run -> find its code object's entries -> the first whose guards pass:
+                                    swap the frame's code object for the entry's and let CPython run it
+                               -> none passes: ask the region's callback, which may make an entry
+
+   Nothing of the frame has run when the hook sees it, so only the argument slots hold values, and swapping the code
+   object is enough: CPython's own evaluator then does everything else.  The compiled graphs that the new code calls
+   are put into extra local variables, so nothing global is touched and a running frame keeps them alive.
+
+   Comes in: frames, regions, entries.  Goes out: the frame's result.
+   PyTorch does the same job in torch/csrc/dynamo/eval_frame.c and eval_frame_cpp.cpp; it copies the frame and clears
+   the old one with copies of CPython's internals (cpython_defs.c), which the swap in place makes unnecessary. */
+
+#include "native.h"
+
+PyObject *unbound;
+
+/* -- FrameState: what the callback sees -------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *code;
+    PyObject *function;
+    PyObject *globals;
+    PyObject *builtins;
+    PyObject *closure;
+    PyObject *values;
+    PyObject *cache;
+} FrameState;
+
+static PyTypeObject FrameState_Type;
+
+static int
+frame_state_traverse(FrameState *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->code);
+    Py_VISIT(self->function);
+    Py_VISIT(self->globals);
+    Py_VISIT(self->builtins);
+    Py_VISIT(self->closure);
+    Py_VISIT(self->values);
+    Py_VISIT(self->cache);
+    return 0;
+}
+
+/* Also called when the callback is done: a FrameState that somebody keeps must not keep the call's arguments. */
+static int
+frame_state_clear(FrameState *self)
+{
+    Py_CLEAR(self->code);
+    Py_CLEAR(self->function);
+    Py_CLEAR(self->globals);
+    Py_CLEAR(self->builtins);
+    Py_CLEAR(self->closure);
+    Py_CLEAR(self->values);
+    Py_CLEAR(self->cache);
+    return 0;
+}
+
+static void
+frame_state_dealloc(FrameState *self)
+{
+    PyObject_GC_UnTrack(self);
+    frame_state_clear(self);
+    PyObject_GC_Del(self);
+}
+
+static PyObject *
+frame_state_get(PyObject *self, void *offset)
+{
+    PyObject *value = *(PyObject **)((char *)self + (Py_ssize_t)offset);
+    if (value == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "a FrameState is valid only during the callback it was made for");
+        return NULL;
+    }
+    return Py_NewRef(value);
+}
+
+#define FRAME_STATE_FIELD(field, doc) {#field, frame_state_get, NULL, doc, (void *)offsetof(FrameState, field)}
+
+static PyGetSetDef frame_state_getset[] = {
+    FRAME_STATE_FIELD(code, "The code object that is about to run."),
+    FRAME_STATE_FIELD(function, "The function that was called."),
+    FRAME_STATE_FIELD(globals, "The frame's global variables, a dict."),
+    FRAME_STATE_FIELD(builtins, "The frame's builtins, a dict."),
+    FRAME_STATE_FIELD(closure, "The function's closure: a tuple of cells, or None."),
+    FRAME_STATE_FIELD(values, "The objects in the argument slots, in order; UNBOUND where there is none."),
+    FRAME_STATE_FIELD(cache, "The CodeCache of the code object in the region's store; None without a store."),
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyTypeObject FrameState_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynexplore.engine.native.FrameState",
+    .tp_doc = "A frame that is about to run, as a region's callback sees it; valid only during the callback.",
+    .tp_basicsize = sizeof(FrameState),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_traverse = (traverseproc)frame_state_traverse,
+    .tp_clear = (inquiry)frame_state_clear,
+    .tp_dealloc = (destructor)frame_state_dealloc,
+    .tp_getset = frame_state_getset,
+};
+
+static PyObject *
+closure_of(Frame *frame)
+{
+    PyObject *closure = frame_function(frame)->func_closure;
+    return closure == NULL ? Py_None : closure;
+}
+
+static PyObject *
+slot_value(Frame *frame, int slot)
+{
+    PyObject *value = frame->localsplus[slot];
+    return value == NULL ? unbound : value;
+}
+
+static FrameState *
+frame_state_new(Frame *frame, CodeCache *cache)
+{
+    int slots = argument_slots(frame_code(frame));
+    PyObject *values = PyTuple_New(slots);
+    if (values == NULL) {
+        return NULL;
+    }
+    for (int i = 0; i < slots; i++) {
+        PyTuple_SET_ITEM(values, i, Py_NewRef(slot_value(frame, i)));
+    }
+    FrameState *self = PyObject_GC_New(FrameState, &FrameState_Type);
+    if (self == NULL) {
+        Py_DECREF(values);
+        return NULL;
+    }
+    self->code = Py_NewRef((PyObject *)frame_code(frame));
+    self->function = Py_NewRef((PyObject *)frame_function(frame));
+    self->globals = Py_NewRef(frame->f_globals);
+    self->builtins = Py_NewRef(frame->f_builtins);
+    self->closure = Py_NewRef(closure_of(frame));
+    self->values = values;
+    self->cache = Py_NewRef(cache == NULL ? Py_None : (PyObject *)cache);
+    PyObject_GC_Track(self);
+    return self;
+}
+
+/* -- guards ----------------------------------------------------------------------------------------------------- */
+
+enum Outcome {
+    RUN,         /* let CPython run the frame, swapped or not */
+    RUN_MOVED,   /* the entry in thread_state.arriving is to run, but does not fit into the frame */
+    RAISED,      /* an exception is set: the frame must not run */
+    MISS,
+    HIT,
+};
+
+/* The arguments of a check, on the C stack for functions of ordinary size. */
+typedef struct {
+    PyObject *on_stack[16];
+    PyObject **first;
+    int count;
+} CheckArguments;
+
+static bool
+gather(CheckArguments *arguments, Frame *frame, int slots)
+{
+    arguments->count = slots + 2;
+    arguments->first = arguments->on_stack + 1;     /* vectorcall may want the place before the first */
+    if (unlikely(arguments->count + 1 > (int)Py_ARRAY_LENGTH(arguments->on_stack))) {
+        PyObject **heap = PyMem_Malloc((arguments->count + 1) * sizeof(PyObject *));
+        if (heap == NULL) {
+            PyErr_NoMemory();
+            return false;
+        }
+        arguments->first = heap + 1;
+    }
+    for (int i = 0; i < slots; i++) {
+        arguments->first[i] = slot_value(frame, i);
+    }
+    arguments->first[slots] = closure_of(frame);
+    arguments->first[slots + 1] = frame->f_globals;
+    return true;
+}
+
+static void
+release(CheckArguments *arguments)
+{
+    if (unlikely(arguments->first != arguments->on_stack + 1)) {
+        PyMem_Free(arguments->first - 1);
+    }
+}
+
+/* What an exception out of a check means.  An Exception: this entry does not fit.  But where memory or the stack has
+   run out nothing should be compiled: the frame runs plain, and meets the same end by itself. */
+static COLD enum Outcome
+after_failed_check(void)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        return RAISED;
+    }
+    bool exhausted = PyErr_ExceptionMatches(PyExc_RecursionError) || PyErr_ExceptionMatches(PyExc_MemoryError);
+    PyErr_Clear();
+    return exhausted ? RUN : MISS;
+}
+
+static enum Outcome
+try_entry(Entry *entry, CheckArguments *arguments)
+{
+    if (!entry->valid || (entry->walk != NULL && !guard_walk_passes(entry->walk))) {
+        return MISS;
+    }
+    if (entry->check == NULL) {
+        return HIT;
+    }
+    PyObject *answer = PyObject_Vectorcall(entry->check, arguments->first,
+                                           arguments->count | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (unlikely(answer == NULL)) {
+        return after_failed_check();
+    }
+    Py_DECREF(answer);
+    return answer == Py_True ? HIT : MISS;
+}
+
+/* The first entry that hits; its reference is the caller's. */
+static enum Outcome
+find_entry(PyThreadState *tstate, Frame *frame, PyObject *entries, Entry **hit)
+{
+    CheckArguments arguments;
+    if (!gather(&arguments, frame, argument_slots(frame_code(frame)))) {
+        return RAISED;
+    }
+    bool traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    if (unlikely(traced)) {         /* a debugger steps through the program, not through guards */
+        PyThreadState_EnterTracing(tstate);
+    }
+    enum Outcome outcome = MISS;
+    Py_ssize_t count = PyTuple_GET_SIZE(entries);
+    for (Py_ssize_t i = 0; i < count && outcome == MISS; i++) {
+        Entry *entry = (Entry *)PyTuple_GET_ITEM(entries, i);
+        outcome = try_entry(entry, &arguments);
+        if (outcome == HIT) {
+            *hit = (Entry *)Py_NewRef((PyObject *)entry);
+        }
+    }
+    if (unlikely(traced)) {
+        PyThreadState_LeaveTracing(tstate);
+    }
+    release(&arguments);
+    return outcome;
+}
+
+/* -- callbacks -------------------------------------------------------------------------------------------------- */
+
+/* Someone watches.  A watcher that fails must not change what is watched; Ctrl-C still counts. */
+static COLD enum Outcome
+tell_of_hit(PyThreadState *tstate, PyObject *on_hit, Frame *frame, Entry *entry)
+{
+    Py_INCREF(on_hit);
+    bool traced = tstate->c_tracefunc != NULL || tstate->c_profilefunc != NULL;
+    if (traced) {
+        PyThreadState_EnterTracing(tstate);
+    }
+    PyObject *nothing = PyObject_CallFunctionObjArgs(on_hit, frame_code(frame), entry, NULL);
+    if (traced) {
+        PyThreadState_LeaveTracing(tstate);
+    }
+    enum Outcome outcome = HIT;
+    if (nothing == NULL) {
+        if (PyErr_ExceptionMatches(PyExc_Exception)) {
+            PyErr_WriteUnraisable(on_hit);
+        }
+        else {
+            outcome = RAISED;
+        }
+    }
+    Py_XDECREF(nothing);
+    Py_DECREF(on_hit);
+    return outcome;
+}
+
+static COLD enum Outcome
+judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry)
+{
+    if (answer == Py_None) {
+        return RUN;
+    }
+    if (!PyObject_TypeCheck(answer, &Entry_Type)) {
+        PyErr_Format(PyExc_TypeError, "a region's callback must return an Entry or None, not %.100s",
+                     Py_TYPE(answer)->tp_name);
+        return RAISED;
+    }
+    if (!entry_fits((Entry *)answer, code)) {
+        return RAISED;
+    }
+    *entry = (Entry *)Py_NewRef(answer);
+    return HIT;
+}
+
+/* Called with the hook off and, unless another thread needs it, uninstalled: a translation runs many frames. */
+static COLD enum Outcome
+ask_callback(Region *region, Frame *frame, CodeCache *cache, Entry **entry)
+{
+    if (region->store != NULL && cache == NULL) {
+        cache = store_cache_of(region->store, frame_code(frame));
+        if (cache == NULL) {
+            return RAISED;
+        }
+    }
+    FrameState *state = frame_state_new(frame, cache);
+    if (state == NULL) {
+        return RAISED;
+    }
+    PyObject *callback = Py_NewRef(region->callback);
+    PyObject *answer = PyObject_CallOneArg(callback, (PyObject *)state);
+    enum Outcome outcome = answer == NULL ? RAISED : judge_answer(answer, frame_code(frame), entry);
+    Py_XDECREF(answer);
+    Py_DECREF(callback);
+    frame_state_clear(state);
+    Py_DECREF(state);
+    return outcome;
+}
+
+/* -- the swap --------------------------------------------------------------------------------------------------- */
+
+/* Make the locals those of the entry's code: arguments stay, the rest is empty but for the injected objects. */
+static inline void
+lay_out_locals(Frame *frame, Entry *entry)
+{
+    PyObject **locals = frame->localsplus;
+    int count = entry->code->co_nlocalsplus;
+    for (int i = entry->argument_slots; i < count; i++) {
+        locals[i] = NULL;
+    }
+    PyObject **target = locals + entry->inject_index;
+    Py_ssize_t injected = PyTuple_GET_SIZE(entry->injected);
+    for (Py_ssize_t i = 0; i < injected; i++) {
+        target[i] = Py_NewRef(PyTuple_GET_ITEM(entry->injected, i));
+    }
+    frame->stacktop = count;
+}
+
+/* Let the frame run the entry's code.  False when the new code needs more room than is left in the thread's current
+   chunk of frame memory (Python/pystate.c, push_chunk). */
+static bool
+swap_in_place(PyThreadState *tstate, Frame *frame, Entry *entry)
+{
+    PyObject **base = (PyObject **)frame;
+    PyObject **end = base + frame_size(frame_code(frame));
+    PyObject **new_end = base + frame_size(entry->code);
+    if (unlikely(tstate->datastack_top != end || (new_end > end && new_end >= tstate->datastack_limit))) {
+        return false;
+    }
+    tstate->datastack_top = new_end;
+    lay_out_locals(frame, entry);
+    frame_set_code(frame, (PyCodeObject *)Py_NewRef((PyObject *)entry->code));
+    return true;
+}
+
+/* A code object that needs as much room as the entry's and takes no arguments: calling a function of it makes CPython
+   allocate a frame of the right size, in a new chunk when need be. */
+static PyObject *
+room_code(Entry *entry)
+{
+    if (entry->room_code == NULL) {
+        PyObject *replace = PyObject_GetAttrString((PyObject *)entry->code, "replace");
+        PyObject *nothing = PyTuple_New(0);
+        PyObject *changes = Py_BuildValue("{sisisisi}", "co_argcount", 0, "co_posonlyargcount", 0,
+                                          "co_kwonlyargcount", 0, "co_flags",
+                                          entry->code->co_flags & ~(CO_VARARGS | CO_VARKEYWORDS));
+        PyObject *code = NULL;
+        if (replace != NULL && nothing != NULL && changes != NULL) {
+            code = PyObject_Call(replace, nothing, changes);
+        }
+        Py_XDECREF(replace);
+        Py_XDECREF(nothing);
+        Py_XDECREF(changes);
+        Py_XSETREF(entry->room_code, code);
+    }
+    return entry->room_code;
+}
+
+static PyObject *bare_return;
+
+/* Get rid of a frame that will not run, the way its caller expects: up to 3.11 the caller clears it; from 3.12 the
+   evaluator does, so let it run a code object that only returns.  That code has no RESUME, so nobody sees it run: no
+   line, no trace event, no traceback. */
+static COLD PyObject *
+dispose(PyThreadState *tstate, Frame *frame, PyObject *result)
+{
+    if (!EVALUATOR_CLEARS_FRAME) {
+        return result;
+    }
+    PyObject *exception = take_exception();
+    int locals = frame_code(frame)->co_nlocalsplus;
+    frame->localsplus[locals] = Py_NewRef(Py_None);
+    frame->stacktop = locals + 1;
+    frame_set_code(frame, (PyCodeObject *)Py_NewRef(bare_return));
+    PyObject *nothing = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    if (nothing == NULL) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(nothing);
+    put_exception_back(exception);
+    return result;
+}
+
+/* The entry in thread_state.arriving does not fit into `frame`: run it in a new frame, which the evaluator sees coming
+   in `arrive`.  This happens where a chunk of frame memory ends, so mostly in deep recursion. */
+static COLD PyObject *
+run_in_new_frame(PyThreadState *tstate, Frame *frame)
+{
+    ThreadState *thread = &thread_state;
+    Entry *entry = thread->arriving;
+    thread->arriving = NULL;
+    PyObject *result = NULL;
+    PyObject *code = room_code(entry);
+    PyObject *function = code == NULL ? NULL : PyFunction_New(code, frame->f_globals);
+    if (function != NULL) {
+        thread->arriving = entry;
+        thread->arriving_from = frame;
+        thread->arriving_region = thread->region;
+        thread->region = NULL;
+        result = PyObject_Vectorcall(function, NULL, 0, NULL);
+        if (thread->arriving == entry) {            /* not even a frame could be made */
+            thread->arriving = NULL;
+            thread->region = thread->arriving_region;
+        }
+        Py_DECREF(function);
+    }
+    Py_DECREF(entry);
+    return dispose(tstate, frame, result);
+}
+
+/* The frame with enough room is here: make it the one that was meant. */
+static COLD PyObject *
+arrive(ThreadState *thread, PyThreadState *tstate, Frame *frame)
+{
+    Entry *entry = thread->arriving;
+    Frame *from = thread->arriving_from;
+    thread->arriving = NULL;
+    thread->region = thread->arriving_region;
+    for (int i = 0; i < entry->argument_slots; i++) {
+        frame->localsplus[i] = from->localsplus[i];
+        from->localsplus[i] = NULL;
+    }
+    lay_out_locals(frame, entry);
+    frame->f_globals = from->f_globals;
+    frame->f_builtins = from->f_builtins;
+    frame->f_locals = Py_XNewRef(from->f_locals);
+    frame_set_code(frame, (PyCodeObject *)Py_NewRef((PyObject *)entry->code));
+    frame_set_function(frame, (PyFunctionObject *)Py_NewRef((PyObject *)frame_function(from)));
+    return _PyEval_EvalFrameDefault(tstate, frame, 0);
+}
+
+/* -- the hook --------------------------------------------------------------------------------------------------- */
+
+static enum Outcome
+use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
+{
+    if (likely(swap_in_place(tstate, frame, entry))) {
+        return RUN;
+    }
+    if (_PyInterpreterState_GetEvalFrameFunc(tstate->interp) != frame_hook) {
+        return RUN;                 /* nobody would see the new frame arrive: run the original */
+    }
+    thread_state.arriving = (Entry *)Py_NewRef((PyObject *)entry);
+    return RUN_MOVED;
+}
+
+/* Decide about a frame and swap its code.  All that may run Python code happens here, with the thread's region
+   cleared, and this returns before the frame runs, so that a hooked call needs hardly more C stack than another.
+   We hold what we use: the program may drop entry, cache, store and region while a guard runs. */
+static NOINLINE enum Outcome
+look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache)
+{
+    if (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL) {
+        return RUN;
+    }
+    Region *region = thread_state.region;
+    thread_state.region = NULL;     /* its reference is ours until we put it back */
+    Entry *entry = NULL;
+    enum Outcome outcome = MISS;
+    if (cache != NULL) {
+        Py_INCREF(cache);
+        PyObject *entries = Py_NewRef(cache->entries);
+        if (PyTuple_GET_SIZE(entries) > 0) {
+            outcome = find_entry(tstate, frame, entries, &entry);
+        }
+        Py_DECREF(entries);
+    }
+    if (outcome == HIT) {
+        entry->hits++;
+        if (unlikely(region->on_hit != NULL)) {
+            outcome = tell_of_hit(tstate, region->on_hit, frame, entry);
+        }
+    }
+    else if (outcome == MISS && region->callback != NULL) {
+        thread_state.region = region;
+        switch_region(NULL);
+        outcome = ask_callback(region, frame, cache, &entry);
+        Py_XDECREF((PyObject *)switch_region(region));
+        thread_state.region = NULL;
+    }
+    if (outcome == HIT) {
+        outcome = use_entry(tstate, frame, entry);
+    }
+    else if (outcome == MISS) {
+        outcome = RUN;
+    }
+    Py_XDECREF((PyObject *)entry);
+    Py_XDECREF((PyObject *)cache);
+    Py_XDECREF((PyObject *)thread_state.region);
+    thread_state.region = region;
+    return outcome;
+}
+
+static COLD PyObject *
+run_with_hook_off(PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    Region *region = switch_region(NULL);
+    thread_state.depth++;
+    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    thread_state.depth--;
+    Py_XDECREF((PyObject *)switch_region(region));
+    return result;
+}
+
+/* Another evaluator below us gets the frames of threads that are in no region.  It may have us below it in turn (see
+   region.c): a frame that comes back is run. */
+static COLD PyObject *
+delegate(ThreadState *thread, PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    Evaluator evaluator = evaluator_below();
+    uninstall_if_unused();
+    if (evaluator == _PyEval_EvalFrameDefault || thread->delegated == frame) {
+        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    }
+    Frame *before = thread->delegated;
+    thread->delegated = frame;
+    PyObject *result = evaluator(tstate, frame, throwflag);
+    thread->delegated = before;
+    return result;
+}
+
+static NOINLINE PyObject *
+run_without_region(ThreadState *thread, PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    if (unlikely(thread->arriving != NULL) && (PyObject *)frame_code(frame) == thread->arriving->room_code) {
+        return arrive(thread, tstate, frame);
+    }
+    if (likely(thread->depth > 0)) {                /* switched off inside a region: guards, callbacks, graphs */
+        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    }
+    return delegate(thread, tstate, frame, throwflag);
+}
+
+PyObject *
+frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
+{
+    ThreadState *thread = &thread_state;
+    Region *region = thread->region;
+    if (region == NULL) {
+        return run_without_region(thread, tstate, frame, throwflag);
+    }
+    PyCodeObject *code = frame_code(frame);
+    CodeExtra *extra = code_extra(code);
+    CodeCache *cache = NULL;
+    if (extra != NULL) {
+        if (extra->skip != RUN_HOOKED) {
+            return extra->skip == SKIP_FRAME ? _PyEval_EvalFrameDefault(tstate, frame, throwflag)
+                                             : run_with_hook_off(tstate, frame, throwflag);
+        }
+        cache = find_cache(extra, region->store);
+    }
+    bool nothing_to_do = cache == NULL ? region->callback == NULL
+                         : cache->skip || (region->callback == NULL && PyTuple_GET_SIZE(cache->entries) == 0);
+    if (nothing_to_do || throwflag || !is_plain_function_code(code)) {
+        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    }
+    switch (look_up(tstate, frame, cache)) {
+        case RAISED:
+            return dispose(tstate, frame, NULL);
+        case RUN_MOVED:
+            return run_in_new_frame(tstate, frame);
+        default:
+            return _PyEval_EvalFrameDefault(tstate, frame, 0);
+    }
+}
+
+/* -- the module -------------------------------------------------------------------------------------------------- */
+
+static PyObject *
+unbound_repr(PyObject *Py_UNUSED(self))
+{
+    return PyUnicode_FromString("UNBOUND");
+}
+
+static PyTypeObject Unbound_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynexplore.engine.native.Unbound",
+    .tp_doc = "Type of UNBOUND, which stands for \"there is no value here\".",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_repr = unbound_repr,
+};
+
+static int
+init_bare_return(void)
+{
+    PyObject *opcode = PyImport_ImportModule("opcode");
+    PyObject *opmap = opcode == NULL ? NULL : PyObject_GetAttrString(opcode, "opmap");
+    PyObject *number = opmap == NULL ? NULL : PyDict_GetItemString(opmap, "RETURN_VALUE");
+    PyObject *empty = (PyObject *)PyCode_NewEmpty("<frame hook>", "<disposed frame>", 1);
+    PyObject *replace = empty == NULL ? NULL : PyObject_GetAttrString(empty, "replace");
+    if (number != NULL && replace != NULL) {
+        char instruction[2] = {(char)PyLong_AsLong(number), 0};
+        PyObject *changes = Py_BuildValue("{sy#sy#si}", "co_code", instruction, (Py_ssize_t)2, "co_exceptiontable",
+                                          "", (Py_ssize_t)0, "co_stacksize", 1);
+        PyObject *nothing = PyTuple_New(0);
+        if (changes != NULL && nothing != NULL) {
+            bare_return = PyObject_Call(replace, nothing, changes);
+        }
+        Py_XDECREF(changes);
+        Py_XDECREF(nothing);
+    }
+    Py_XDECREF(opcode);
+    Py_XDECREF(opmap);
+    Py_XDECREF(empty);
+    Py_XDECREF(replace);
+    return bare_return == NULL ? -1 : 0;
+}
+
+static int
+init_frame_hook(PyObject *module)
+{
+    if (init_bare_return() < 0 || PyModule_AddType(module, &FrameState_Type) < 0
+        || PyType_Ready(&Unbound_Type) < 0) {
+        return -1;
+    }
+    unbound = PyObject_New(PyObject, &Unbound_Type);
+    return unbound == NULL ? -1 : PyModule_AddObjectRef(module, "UNBOUND", unbound);
+}
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_frame_hook",
+    .m_doc = "The frame hook of dynexplore: see dynexplore.engine.native.",
+    .m_size = -1,
+};
+
+PyMODINIT_FUNC
+PyInit__frame_hook(void)
+{
+    PyObject *module = PyModule_Create(&module_definition);
+    if (module == NULL) {
+        return NULL;
+    }
+    if (PyModule_AddFunctions(module, cache_functions) < 0 || PyModule_AddFunctions(module, region_functions) < 0
+        || init_frame_hook(module) < 0 || init_cache(module) < 0 || init_region(module) < 0
+        || init_guard_walk(module) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

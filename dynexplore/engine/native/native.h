@@ -1,0 +1,158 @@
+/* What the C files of the frame hook share: the objects, and the few functions that cross a file.
+
+       cache.c        CacheStore, CodeCache, Entry; the extra pointer of a code object, skip marks
+       region.c       Region, RegionCall, enter/leave: which region a thread is in, installing and uninstalling
+       frame_hook.c   the evaluator itself: look up, check, swap, run; FrameState; the module
+       guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
+
+   Arrows run down this list's reverse: frame_hook.c uses all, region.c and cache.c know nothing of it but its name. */
+
+#ifndef DYNEXPLORE_NATIVE_H
+#define DYNEXPLORE_NATIVE_H
+
+#include "compat.h"
+
+#define COLD __attribute__((noinline, cold))
+#define NOINLINE __attribute__((noinline))
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
+/* -- cache.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct CacheStore CacheStore;
+typedef struct CodeCache CodeCache;
+
+/* One compiled variant of a code object: when it may run, what runs, and which objects that needs. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *check;          /* callable, or NULL: always true */
+    PyObject *walk;           /* GuardWalk, or NULL */
+    PyCodeObject *code;       /* what runs instead */
+    PyObject *injected;       /* tuple: objects put into locals */
+    int inject_index;         /* the first local that gets one */
+    int argument_slots;       /* of `code`; must equal those of the code it stands in for */
+    char valid;
+    Py_ssize_t hits;
+    PyObject *room_code;      /* made on demand, see frame_hook.c */
+    PyObject *dict;
+    PyObject *weakrefs;
+} Entry;
+
+/* The entries of one code object in one store. */
+struct CodeCache {
+    PyObject_HEAD
+    PyObject *code_ref;       /* weak reference to the code object */
+    PyCodeObject *code;       /* borrowed: NULL as soon as the code object dies or the store lets go */
+    CacheStore *store;        /* borrowed: the same */
+    CodeCache *previous;      /* the store's list; the store owns its members */
+    CodeCache *next;
+    PyObject *entries;        /* tuple of Entry, swapped whole */
+    PyObject *payload;
+    PyObject *weakrefs;
+    char skip;
+};
+
+struct CacheStore {
+    PyObject_HEAD
+    CodeCache *first;
+    PyObject *weakrefs;
+};
+
+enum SkipMark { RUN_HOOKED = 0, SKIP_FRAME = 1, SKIP_CALLEES_TOO = 2 };
+
+/* What hangs on a code object.  It owns nothing: stores own caches, and take them off here when they die. */
+typedef struct {
+    enum SkipMark skip;
+    int count;
+    int capacity;
+    struct { CacheStore *store; CodeCache *cache; } *slots;
+} CodeExtra;
+
+extern PyTypeObject CacheStore_Type, CodeCache_Type, Entry_Type;
+extern Py_ssize_t code_extra_index;
+
+static inline CodeExtra *
+code_extra(PyCodeObject *code)
+{
+    void *extra = NULL;
+    get_code_extra(code, code_extra_index, &extra);
+    return extra;
+}
+
+static inline CodeCache *
+find_cache(CodeExtra *extra, CacheStore *store)
+{
+    for (int i = 0; i < extra->count; i++) {
+        if (extra->slots[i].store == store) {
+            return extra->slots[i].cache;
+        }
+    }
+    return NULL;
+}
+
+/* Argument slots of a code object: positional, keyword-only, *args, **kwargs. */
+static inline int
+argument_slots(PyCodeObject *code)
+{
+    return code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0)
+           + ((code->co_flags & CO_VARKEYWORDS) != 0);
+}
+
+/* Only plain functions: a generator's frame outlives its call, a module's has no slots. */
+static inline bool
+is_plain_function_code(PyCodeObject *code)
+{
+    const int wanted = CO_OPTIMIZED | CO_NEWLOCALS;
+    const int unwanted = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    return (code->co_flags & (wanted | unwanted)) == wanted;
+}
+
+CodeCache *store_cache_of(CacheStore *store, PyCodeObject *code);  /* borrowed */
+bool entry_fits(Entry *entry, PyCodeObject *code);                /* else sets ValueError */
+int init_cache(PyObject *module);
+extern PyMethodDef cache_functions[];
+
+/* -- region.c --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    CacheStore *store;        /* or NULL */
+    PyObject *callback;       /* or NULL: run what is cached, make nothing new */
+    PyObject *on_hit;         /* or NULL */
+    PyObject *weakrefs;
+} Region;
+
+/* What the hook knows of the thread that it is called in. */
+typedef struct {
+    Region *region;           /* owned; NULL: no hooking here now */
+    Entry *arriving;          /* borrowed; this and the next two: see run_in_new_frame in frame_hook.c */
+    Frame *arriving_from;
+    Region *arriving_region;
+    Frame *delegated;         /* the frame just handed to the evaluator below us */
+    int depth;                /* enters that were not left yet */
+    bool watched;             /* a ThreadWatch stands in the thread's dictionary */
+} ThreadState;
+
+extern _Thread_local ThreadState thread_state;
+extern PyTypeObject Region_Type, RegionCall_Type;
+
+Region *switch_region(Region *region);   /* takes and gives a reference; installs and uninstalls as needed */
+Evaluator evaluator_below(void);         /* who runs frames of threads that have no region */
+void uninstall_if_unused(void);
+int init_region(PyObject *module);
+extern PyMethodDef region_functions[];
+
+/* -- frame_hook.c ----------------------------------------------------------------------------------------------- */
+
+PyObject *frame_hook(PyThreadState *tstate, Frame *frame, int throwflag);
+
+/* The sentinel for an argument slot or a dictionary key without a value. */
+extern PyObject *unbound;
+
+/* -- guard_walk.c ----------------------------------------------------------------------------------------------- */
+
+extern PyTypeObject GuardWalk_Type;
+bool guard_walk_passes(PyObject *walk);  /* runs no user code, raises nothing */
+int init_guard_walk(PyObject *module);
+
+#endif
