@@ -1,12 +1,14 @@
 """The options of the engine: typed, few, each read where it acts, all changed through one object.
 
-Which idea lives here: `config` is one object whose attributes are the options. Reading one is a plain attribute read;
-setting one checks name and type and says what would have been right; `config.patch(...)` sets some for the length of a
-`with` block or of a function. Options are read when a frame is translated. An option exists only with a reader.
+Which idea lives here: `config` is one object whose attributes are the options. Reading one is a plain
+attribute read; setting one checks name and type and says what would have been right; `config.patch(...)` sets
+some for the length of a `with` block or of a function. Options are read when a frame is translated. An option
+exists only with a reader.
 
-In:  `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=True): ...`, and the environment:
-     DYNEXPLORE_DISABLE=1 switches the engine off, DYNEXPLORE_DEBUG=1 switches on the debug printout, DYNEXPLORE_LOGS names a log level or parts
-     to print ("info,bytecode,guards"), DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name.
+In:  `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=True): ...`, and the
+     environment: DYNEXPLORE_DISABLE=1 switches the engine off, DYNEXPLORE_DEBUG=1 switches on the debug
+     printout, DYNEXPLORE_LOGS names a log level or parts to print ("info,bytecode,guards"),
+     DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name.
 Out: `config`.
 
 PyTorch's counterpart: torch/_dynamo/config.py and torch/utils/_config_module.py.
@@ -29,17 +31,18 @@ from dynexplore.engine.errors import ConfigError
 F = TypeVar("F", bound=Callable[..., Any])
 
 LOG_LEVELS = ("ERROR", "WARNING", "INFO", "DEBUG")
+LOG_PARTS = ("bytecode", "graph", "guards", "breaks", "steps")
 
 
 @dataclass
 class Config:
-    """All options with their defaults. Assigning a name that is no option, or a wrong type, is a ConfigError."""
+    """All options with their defaults. Assigning an unknown name or a wrong type is a ConfigError."""
 
     # What is captured. Readers: translate/ and provenance/ (to come where the name is not found there yet).
     cache_size_limit: int = 8
     """Entries per code object; the next miss runs the frame as plain Python, with one warning."""
     dynamic_shapes: bool | None = None
-    """None: a size becomes dynamic when it has been seen to change; True: always; False: never. An argument wins."""
+    """None: a size becomes dynamic once it was seen to change; True: always; False: never; arguments win."""
     specialize_int: bool = False
     """Compile for the value of each int argument, instead of making it a symbol once it has changed."""
     specialize_float: bool = True
@@ -69,9 +72,9 @@ class Config:
     debug: bool = False
     """Print, per frame: graph, original and modified bytecode, guards."""
     log_level: str = "WARNING"
-    """ERROR, WARNING (graph breaks), INFO (functions compiled, code and graph) or DEBUG (every instruction)."""
+    """ERROR, WARNING (graph breaks), INFO (code and graph compiled) or DEBUG (every instruction)."""
     logs: tuple[str, ...] = ()
-    """Parts of the debug printout to print although `debug` is off ("bytecode", "graph", "guards", "breaks")."""
+    """Parts of the debug printout wanted though `debug` is off: names of LOG_PARTS."""
     output_code: bool = False
     """Print the modified bytecode of each frame."""
     debug_function: str = ""
@@ -129,6 +132,8 @@ class Patch:
             setattr(self._target, name, value)
 
     def __call__(self, function: F) -> F:
+        """Return `function` with these options set during each call."""
+
         @functools.wraps(function)
         def with_options(*args: Any, **kwargs: Any) -> Any:
             with Patch(self._target, self._options):
@@ -141,10 +146,12 @@ def check(name: str, value: object) -> None:
     """Raise ConfigError, naming what would be right, unless `name` is an option and `value` fits it."""
     if name not in OPTIONS:
         near = difflib.get_close_matches(name, OPTIONS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise ConfigError(f"no option {name!r}{hint} The options are: {', '.join(OPTIONS)}")
     if not any(_fits(value, wanted) for wanted in OPTIONS[name]):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {type(value).__name__} ({value!r})")
+    if name in _TUPLES and not all(isinstance(item, _TUPLES[name][0]) for item in typing.cast("tuple[object]", value)):
+        raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
     if name == "log_level" and value not in LOG_LEVELS:
         raise ConfigError(f"option 'log_level' takes one of {', '.join(LOG_LEVELS)}, not {value!r}")
     if name.endswith("_limit") and isinstance(value, int) and value < 1:
@@ -153,6 +160,8 @@ def check(name: str, value: object) -> None:
 
 def type_text(name: str) -> str:
     """The types that an option takes, in words: "bool or None"."""
+    if name in _TUPLES:
+        return f"tuple of {_TUPLES[name][1]}"
     return " or ".join("None" if wanted is type(None) else wanted.__name__ for wanted in OPTIONS[name])
 
 
@@ -184,12 +193,18 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     if levels:
         options["log_level"] = levels[-1]
     parts = tuple(word.lower() for word in words if word.upper() not in LOG_LEVELS)
+    for part in parts:
+        if part not in LOG_PARTS:
+            known = ", ".join((*LOG_LEVELS, *LOG_PARTS))
+            raise ConfigError(f"DYNEXPLORE_LOGS names {part!r}, which is none of {known}")
     if parts:
         options["logs"] = parts
     if environment.get("DYNEXPLORE_DEBUG_FUNCTION"):
         options["debug_function"] = environment["DYNEXPLORE_DEBUG_FUNCTION"]
     return options
 
+
+_TUPLES: dict[str, tuple[type, str]] = {"traceable_tensor_subclasses": (type, "classes"), "logs": (str, "words")}
 
 OPTIONS: dict[str, tuple[type, ...]] = _option_types()
 """Every option and the types it takes."""

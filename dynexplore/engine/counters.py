@@ -1,6 +1,8 @@
-"""Counts of what the engine did since the last reset: `counters["frames"]["ok"]`, `counters["graph_break"][reason]`.
+"""Counts of what the engine did since the last reset: `counters["frames"]["ok"]`,
+`counters["graph_break"][reason]`.
 
-Which idea lives here: one process-wide table of tables of ints that tests, `explain` and people read. The groups:
+Which idea lives here: one process-wide table of tables of ints that tests, `explain` and people read. The
+groups:
 
 - "frames": "total" (translations begun), "ok" (compiled), "skipped", "failed"
 - "graph_break": reason -> how often
@@ -19,14 +21,16 @@ PyTorch's counterpart: `counters` in torch/_dynamo/utils.py.
 from __future__ import annotations
 
 from collections import Counter
-
 from collections.abc import Iterator, Mapping
 
 
 class Counters(Mapping[str, "Counter[str]"]):
-    """A mapping group -> Counter; groups are made when first asked for and stay the same object until `clear()`.
+    """A mapping group -> Counter; groups are made when first asked for and stay the same object until
+    `clear()`.
 
-    >>> c = Counters(); c["frames"]["ok"] += 1; c["frames"]["ok"], c["frames"]["total"]
+    >>> c = Counters()
+    >>> c["frames"]["ok"] += 1
+    >>> c["frames"]["ok"], c["frames"]["total"]
     (1, 0)
     """
 

@@ -1,8 +1,9 @@
 """The exceptions that leave the engine, one class per way of failing.
 
-Which idea lives here: four outcomes are never confused (DESIGN section 7). A graph break is no error and stands in
-graph_breaks.py; an exception of the user's program passes through as it is; a bug of ours is an `EngineError`; a
-failing backend is a `BackendCompilerError`, which carries the graph. Everything here derives from `DynexploreError`.
+Which idea lives here: four outcomes are never confused (DESIGN section 7). A graph break is no error and
+stands in graph_breaks.py; an exception of the user's program passes through as it is; a bug of ours is an
+`EngineError`; a failing backend is a `BackendCompilerError`, which carries the graph. Everything here derives
+from `DynexploreError`.
 
 In:  nothing; standard library only.
 Out: exception classes.
@@ -22,13 +23,14 @@ class DynexploreError(Exception):
 class EngineError(DynexploreError):
     """A bug of the engine, not of the program: names the place and what was found there.
 
-    By default the frame runs as plain Python instead, the failure is counted and named in a warning; it is raised when
-    `config.suppress_errors` is off or `config.raise_engine_errors` is on.
+    By default the frame runs as plain Python instead, the failure is counted and named in a warning; it is
+    raised when `config.suppress_errors` is off or `config.raise_engine_errors` is on.
     """
 
 
 class BackendCompilerError(DynexploreError):
-    """The backend raised while it compiled a graph. `graph_name`, `graph` (GraphModule) and `cause` say which and why.
+    """The backend raised while it compiled a graph. `graph_name`, `graph` (GraphModule) and `cause` say which
+    and why.
 
     >>> str(BackendCompilerError("__compiled_fn_0", None, ValueError("no such op"), backend="mine"))
     "backend 'mine' failed to compile __compiled_fn_0: ValueError: no such op"
@@ -52,7 +54,7 @@ class MissingBackendPackage(DynexploreError, ImportError):
 
 
 class Unsupported(DynexploreError):
-    """`nopython=True` and the graph would break. The message is the break's whole report with the user's stack.
+    """`nopython=True` and the graph would break. The message is the report with the user's whole stack.
 
     `graph_break` is the GraphBreak that stopped it, where there is one.
     """
@@ -63,7 +65,7 @@ class Unsupported(DynexploreError):
 
 
 class RecompileError(DynexploreError):
-    """A recompile would be needed where it is not allowed; the message names the guard, expected and actual."""
+    """A recompile is needed where none is allowed; the message names guard, expected and actual."""
 
 
 class ConfigError(DynexploreError, ValueError):

@@ -1,24 +1,28 @@
 """Frozen records of everything that can be seen of the engine at work.
 
-The engine emits these records while it works; everything a person sees (text, widget, HTML, explain) is a pure
-function of them. A record is plain data: str, int, bool, finite float, None, tuples of such, and the small nested
-records of this file. It never holds a tracker, tensor, frame or code object: a recording keeps no memory alive,
-goes to JSON and back unchanged, and is readable in a process without torch.
+The engine emits these records while it works; everything a person sees (text, widget, HTML, explain) is a
+pure function of them. A record is plain data: str, int, bool, finite float, None, tuples of such, and the
+small nested records of this file. It never holds a tracker, tensor, frame or code object: a recording keeps
+no memory alive, goes to JSON and back unchanged, and is readable in a process without torch.
 
 In:  calls such as `if (r := ctx.recorder) is not None: r.record(NodeAdded(...))` anywhere in the engine.
-Out: instances of the classes below, and `EVENTS`, the table name -> class that recording.py reads and writes JSON by.
+Out: instances of the classes below, and `EVENTS`, the table name -> class that recording.py reads and writes JSON
+by.
 
-How a place is named, so that all views can link. A frame that the hook intercepted has a number, `frame`; each run of
-the translator over it is an `attempt` (1, 2, ...; 0 before and after translation). Inlined callees of an attempt are
-numbered too: `inline` is 0 for the frame itself and k for the callee that `InlineEntered(callee=k)` announced.
-`offset` is the byte offset of the original instruction in the code object of that (frame, attempt, inline). So
-(frame, attempt, inline, offset) names one original instruction, and `CodeView.rows` leads from it to its source span.
+How a place is named, so that all views can link. A frame that the hook intercepted has a number, `frame`;
+each run of the translator over it is an `attempt` (1, 2, ...; 0 before and after translation). Inlined
+callees of an attempt are numbered too: `inline` is 0 for the frame itself and k for the callee that
+`InlineEntered(callee=k)` announced. `offset` is the byte offset of the original instruction in the code
+object of that (frame, attempt, inline). So (frame, attempt, inline, offset) names one original instruction,
+and `CodeView.rows` leads from it to its source span.
 
-Order in the stream. What an instruction causes (nodes, guards, mutations, inlined calls) is emitted while it runs;
-its own `InstructionStepped`, which shows the stack *after* it, comes last. A consumer therefore groups the records
-between two steps with the later step. A `GraphBroke` shows the stack *before* the instruction that broke.
+Order in the stream. What an instruction causes (nodes, guards, mutations, inlined calls) is emitted while it
+runs; its own `InstructionStepped`, which shows the stack *after* it, comes last. A consumer therefore groups
+the records between two steps with the later step. A `GraphBroke` shows the stack *before* the instruction
+that broke.
 
-PyTorch's counterpart: none; the nearest are the log lines of torch/_logging and torch/_dynamo/trace.py's artifacts.
+PyTorch's counterpart: none; the nearest are the log lines of torch/_logging and torch/_dynamo/trace.py's
+artifacts.
 """
 
 from __future__ import annotations
@@ -26,17 +30,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# -- pieces: records that stand inside events ------------------------------------------------------------------------
+# -- pieces: records that stand inside events ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ValueView:
     """How one value is shown: who it is, what kind of tracker holds it, its text, where it came from.
 
-    `id` is the same for the same tracker all through an attempt, so that a value can be followed from slot to slot.
-    `kind` is the tracker's class name ("TensorVariable"), "NULL" for an empty stack slot. A tensor's text is dtype,
-    shape and device. `source` is the Python expression of its source ("" when it was made in the frame), `node` the
-    name of the FX node that holds it ("" when none does).
+    `id` is the same for the same tracker all through an attempt, so that a value can be followed from slot to
+    slot. `kind` is the tracker's class name ("TensorVariable"), "NULL" for an empty stack slot. A tensor's
+    text is dtype, shape and device. `source` is the Python expression of its source ("" when it was made in
+    the frame), `node` the name of the FX node that holds it ("" when none does).
 
     >>> ValueView(3, "TensorVariable", "float32[10] cpu", "a", "a")
     ValueView(id=3, kind='TensorVariable', text='float32[10] cpu', source='a', node='a')
@@ -51,7 +55,7 @@ class ValueView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """One canonical instruction that an original instruction was lowered to: its index in the code, name and operand."""
+    """One canonical instruction that an original one was lowered to: index in the code, name, operand."""
 
     index: int
     op: str
@@ -62,9 +66,10 @@ class StepView:
 class ListingRow:
     """One row of a bytecode listing, of original, modified or resume code.
 
-    `line` to `end_column` are the source span (0 and -1 where unknown); `target` is the offset a jump goes to, or -1;
-    `is_target` says that a jump comes here. `steps` are the canonical instructions of an original row. In emitted code
-    `role` says what the row is for ("call graph") and `origin` is the offset of the original instruction behind it, or -1.
+    `line` to `end_column` are the source span (0 and -1 where unknown); `target` is the offset a jump goes
+    to, or -1; `is_target` says that a jump comes here. `steps` are the canonical instructions of an original
+    row. In emitted code `role` says what the row is for ("call graph") and `origin` is the offset of the
+    original instruction behind it, or -1.
     """
 
     offset: int
@@ -85,10 +90,10 @@ class ListingRow:
 class CodeView:
     """A code object to look at: name, place, source lines and listing.
 
-    Make one per code object and share it between events: a recording stores each once. `id` is stable within a
-    recording. `source` holds the lines of the function as text ("" when there is no source), the first of them being
-    line `first_line` of `file`. For a resume function `resumes` is the id of the code whose instructions it continues
-    (the `origin` offsets of its rows count in that code), else -1.
+    Make one per code object and share it between events: a recording stores each once. `id` is stable within
+    a recording. `source` holds the lines of the function as text ("" when there is no source), the first of
+    them being line `first_line` of `file`. For a resume function `resumes` is the id of the code whose
+    instructions it continues (the `origin` offsets of its rows count in that code), else -1.
     """
 
     id: int
@@ -102,7 +107,7 @@ class CodeView:
 
 @dataclass(frozen=True, slots=True)
 class UserFrame:
-    """One level of the user's stack: file, line, function, the source line itself and its columns (-1: unknown)."""
+    """One level of the user's stack: file, line, function, the source line and its columns (-1: unknown)."""
 
     file: str
     line: int
@@ -111,13 +116,29 @@ class UserFrame:
     column: int = -1
     end_column: int = -1
 
+    @property
+    def place(self) -> str:
+        """Where this is, in words: "model.py:12 in forward"."""
+        return f"{self.file}:{self.line} in {self.function}"
 
-# -- the base --------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One row of a graph table: opcode, name, target, args and kwargs as text."""
+
+    op: str
+    name: str
+    target: str
+    args: str = ""
+    kwargs: str = ""
+
+
+# -- the base ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What all events share: the frame (0: none) and the attempt (0: outside of translation) they belong to."""
+    """What all events share: the frame (0: none) and the attempt (0: not while translating)."""
 
     frame: int
     attempt: int = 0
@@ -125,13 +146,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedEvent(Event):
-    """An event that an original instruction caused: its offset (-1: none) in the frame's code or an inlined callee's."""
+    """An event that an original instruction caused: its offset (-1: none), in the frame or in a callee."""
 
     offset: int = -1
     inline: int = 0
 
 
-# -- frames and attempts ---------------------------------------------------------------------------------------------
+# -- frames and attempts -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,16 +199,16 @@ class AttemptRestarted(PlacedEvent):
     reason: str
 
 
-# -- instructions ----------------------------------------------------------------------------------------------------
+# -- instructions ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionStepped(PlacedEvent):
     """One canonical instruction was interpreted; `stack` is the whole stack after it, bottom first.
 
-    `step` is the index of the canonical instruction in its code. `changed` holds only the locals and cells that it
-    changed: (name, new value), the value None for a deleted one. `depth` is the inline depth, 0 in the frame itself.
-    `rule` names the row or handler that ran ("builtin_rules.py:40 len").
+    `step` is the index of the canonical instruction in its code. `changed` holds only the locals and cells
+    that it changed: (name, new value), the value None for a deleted one. `depth` is the inline depth, 0 in
+    the frame itself. `rule` names the row or handler that ran ("builtin_rules.py:40 len").
     """
 
     step: int
@@ -211,22 +232,26 @@ class InlineEntered(PlacedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineLeft(PlacedEvent):
-    """Callee number `callee` is over: it returned `result`, or raised or broke (None). `offset` is that of the call."""
+    """Callee number `callee` is over: it returned `result`, or raised or broke (None).
+
+    `offset` and `inline` are those of the call; `how` is "returned", "raised" or "broke".
+    """
 
     callee: int
     result: ValueView | None = None
     how: str = "returned"
 
 
-# -- what the translator finds out -----------------------------------------------------------------------------------
+# -- what the translator finds out -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAdded(PlacedEvent):
     """An FX node was put into the graph of this attempt.
 
-    `inputs` are the names of the nodes it reads. `dtype`, `shape` and `device` describe a tensor result, else "".
-    `module` is the path of the nn.Module it stands in ("layers.0.attn"), `file` and `line` the user's line.
+    `inputs` are the names of the nodes it reads. `dtype`, `shape` and `device` describe a tensor result, else
+    "". `module` is the path of the nn.Module it stands in ("layers.0.attn"), `file` and `line` the user's
+    line.
     """
 
     graph: str
@@ -248,8 +273,9 @@ class NodeAdded(PlacedEvent):
 class GuardInstalled(PlacedEvent):
     """A guard was installed: an assumption about `source` that the instruction at `offset` relied on.
 
-    `scope` says where the source begins ("local", "global", "closure", "" for the state of the process); `source` is the
-    Python expression people read, `expression` the check itself as Python, `reason` why it was needed in words.
+    `scope` says where the source begins ("local", "global", "closure", "" for the state of the process);
+    `source` is the Python expression people read, `expression` the check itself as Python, `reason` why it
+    was needed in words.
     """
 
     index: int
@@ -263,7 +289,7 @@ class GuardInstalled(PlacedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationNoted(PlacedEvent):
-    """A side effect was written into the journal: `what` ("list.append") on `target`, to be replayed in `order`."""
+    """A side effect went into the journal: `what` ("list.append") on `target`, to be replayed in `order`."""
 
     order: int
     target: ValueView
@@ -275,14 +301,16 @@ class MutationNoted(PlacedEvent):
 class GraphBroke(PlacedEvent):
     """The graph ends before the instruction at `offset`.
 
-    `kind` is the id in the table of graph_breaks.py, `reason` one line with the run-time facts. `user_stack` is the
-    user's stack, outermost first; `stack` the symbolic stack before the instruction. `operations` counts the
-    operations in the graph so far.
+    `kind`, `title`, `why`, `fix` and `fundamental` come from the row of graph_breaks.py, `facts` and `reason`
+    (one line) from the run. `user_stack` is the user's stack, outermost first; `stack` the symbolic stack
+    before the instruction. `operations` counts the operations in the graph so far.
     """
 
     kind: str
     title: str
     reason: str
+    why: str = ""
+    fix: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     user_stack: tuple[UserFrame, ...] = ()
     stack: tuple[ValueView, ...] = ()
@@ -290,17 +318,33 @@ class GraphBroke(PlacedEvent):
     operations: int = 0
     fundamental: bool = False
 
+    def report(self, then: str = "") -> str:
+        """The message block people read; `then` says how the engine went on after the break."""
+        lines = [f"Graph break {self.kind}: {self.title}"]
+        if self.user_stack:
+            lines += _place(self.user_stack[-1])
+            lines += [f"  from  {caller.place}" for caller in reversed(self.user_stack[:-1])]
+        if self.facts:
+            lines.append("  facts " + ", ".join(f"{name}: {text}" for name, text in self.facts))
+        lines += [f"  {label:<6}{text}" for label, text in (("why", self.why), ("fix", self.fix)) if text]
+        if then:
+            lines.append(f"  then  {then}")
+        status = "fundamental" if self.fundamental else "not done yet"
+        lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
+        return "\n".join(lines)
 
-# -- what is made ----------------------------------------------------------------------------------------------------
+
+# -- what is made ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubgraphCompiled(Event):
     """The backend turned the graph of this attempt into a callable.
 
-    `node_count` counts all nodes, `op_count` the call_function nodes (what PyTorch calls ops), `call_count` every call
-    node. `inputs` are the source expressions of the placeholders, `outputs` the names of the output nodes,
-    `removed` the nodes that were dropped before compilation, `code` the generated Python of the GraphModule.
+    `node_count` counts all nodes, `op_count` the call_function nodes (what PyTorch calls ops), `call_count`
+    every call node. `inputs` are the source expressions of the placeholders, `outputs` the names of the
+    output nodes, `removed` the nodes that were dropped before compilation, `code` the generated Python of the
+    GraphModule.
     """
 
     graph: str
@@ -326,19 +370,19 @@ class ResumeFunctionMade(PlacedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEmitted(Event):
-    """The modified code of the frame is ready; each row says its role and the original instruction behind it."""
+    """The modified code of the frame is ready; each row says its role and where it comes from."""
 
     code: CodeView
     graphs: tuple[str, ...] = ()
     resume_functions: tuple[str, ...] = ()
 
 
-# -- cache -----------------------------------------------------------------------------------------------------------
+# -- cache -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheEntryAdded(Event):
-    """A cache entry was added for the frame's code: `entry` is its number, `position` its place in the check order."""
+    """A cache entry was added for the frame's code: its number, and its place in the order of checks."""
 
     entry: int
     code: int
@@ -349,7 +393,7 @@ class CacheEntryAdded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheHit(Event):
-    """A call found its cache entry. The call has a frame number of its own; `compiled_by` is the entry's frame."""
+    """A call found its cache entry. It has a frame number of its own; `compiled_by` is the entry's frame."""
 
     entry: int
     code: int
@@ -395,12 +439,12 @@ class PhaseTimed(Event):
     seconds: float
 
 
-# -- real execution --------------------------------------------------------------------------------------------------
+# -- real execution ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRan(Event):
-    """A compiled graph ran in the real call: the `run`-th time, with these inputs and outputs, in `seconds`."""
+    """A compiled graph ran in the real call, the `run`-th time; `error` says what it raised, if it did."""
 
     graph: str
     run: int
@@ -412,10 +456,11 @@ class GraphRan(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueObserved(PlacedEvent):
-    """A value as it truly was in a real run: of an FX node (`what` "node") or of a local of the modified code ("local").
+    """A value as it truly was in a real run, of an FX node or of a local of the modified code.
 
-    `name` is the node's or local's name. Numbers that are not finite are text ("nan", "inf"). `replayed` says that the
-    value comes from an interpreter run on snapshots of the inputs and not from the call itself.
+    `what` is "node" or "local", `name` the node's or local's name. Numbers that are not finite are text ("nan",
+    "inf"). `replayed` says that the value comes from an interpreter run on snapshots of the inputs and not from
+    the call itself.
     """
 
     what: str
@@ -444,7 +489,19 @@ class DivergenceFound(PlacedEvent):
     actual: str
 
 
-# -- failures --------------------------------------------------------------------------------------------------------
+# -- comparison ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedOtherwise(Event):
+    """What another way of capturing (`method`, "torch.fx.symbolic_trace") made of the frame, or why it failed."""
+
+    method: str
+    nodes: tuple[NodeRow, ...] = ()
+    failure: str = ""
+
+
+# -- failures ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,13 +515,13 @@ class BackendFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFailed(PlacedEvent):
-    """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line and function."""
+    """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line, function."""
 
     error: str
     where: str = ""
 
 
-# -- tables and small makers -----------------------------------------------------------------------------------------
+# -- tables and small makers -------------------------------------------------------------------------------
 
 EVENTS: dict[str, type[Event]] = {
     name: cls
@@ -473,7 +530,7 @@ EVENTS: dict[str, type[Event]] = {
 }
 """Every event class by name: what JSON names an event by."""
 
-PIECES: dict[str, type] = {cls.__name__: cls for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame)}
+PIECES: dict[str, type] = {cls.__name__: cls for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow)}
 """The nested records by name."""
 
 NULL_VIEW = ValueView(0, "NULL", "NULL")
@@ -490,6 +547,19 @@ def clip(text: str, limit: int = 240) -> str:
         return text
     tail = max((limit - 3) // 4, 0)
     return text[: limit - 3 - tail] + "..." + (text[-tail:] if tail else "")
+
+
+def _place(frame: UserFrame) -> list[str]:
+    """The place of a break, its source line, and a line of ^ under the columns that matter."""
+    lines = [f"  at    {frame.place}"]
+    text = frame.code.strip()
+    if text:
+        lines.append(" " * 12 + text)
+        indent = len(frame.code) - len(frame.code.lstrip())
+        begin, end = frame.column - indent, min(frame.end_column - indent, len(text))
+        if 0 <= begin < end:
+            lines.append(" " * (12 + begin) + "^" * (end - begin))
+    return lines
 
 
 def safe_repr(value: object, limit: int = 240) -> str:

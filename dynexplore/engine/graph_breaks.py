@@ -1,27 +1,27 @@
 """The table of graph-break kinds, the exception that carries one, and the text people read.
 
-A graph break is no error: the translator does not trace something, so the graph ends there, Python does it, and a
-resume function goes on. Which idea lives here: *why* is data. Each cause is one row of `KINDS` with a stable id, a
-title without run-time text, why it is so, how to avoid it, and whether it is fundamental (it could not be captured by
-any tracer of this sort) or only not done yet. A call site gives the id and the facts; message, docs page and widget
-come from the row. To add a kind: one row here, one test that triggers it, and `python -m dynexplore.engine.graph_breaks
-> docs/graph-breaks.md`.
+A graph break is no error: the translator does not trace something, so the graph ends there, Python does it,
+and a resume function goes on. Which idea lives here: *why* is data. Each cause is one row of `KINDS` with a
+stable id, a title without run-time text, why it is so, how to avoid it, and whether it is fundamental (it
+could not be captured by any tracer of this sort) or only not done yet. A call site gives the id and the
+facts; message, docs page and widget come from the row. To add a kind: one row here, one test that triggers
+it, and `python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md`.
 
 In:  `unsupported("DX201", function="math.gamma")` or `raise GraphBreak("DX201", function="math.gamma")`.
-Out: `GraphBreak`, its `reason` (one line), `render()` (the message block), `docs_page()`.
+Out: `GraphBreak`, its `reason` (one line), `render()` (the message block), `event()` (the record), `docs_page()`.
 
-Ids by theme: DX1xx the value decides (data-dependent), DX2xx calls, DX3xx Python, DX4xx torch, DX5xx limits of the engine.
+Ids by theme: DX1xx the value decides (data-dependent), DX2xx calls, DX3xx Python, DX4xx torch, DX5xx limits
+of the engine.
 
 PyTorch's counterpart: torch/_dynamo/exc.py (unimplemented) and torch/_dynamo/graph_break_registry.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from dynexplore.engine.events import UserFrame, clip
+from dynexplore.engine.events import GraphBroke, UserFrame, clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,8 @@ class Kind:
     fundamental: bool = False
 
     @property
-    def anchor(self) -> str:
-        """Where the docs explain this kind."""
-        return f"docs/graph-breaks.md#{self.id.lower()}"
-
-    @property
     def status(self) -> str:
-        """"fundamental" or "not done yet"."""
+        """ "fundamental" or "not done yet"."""
         return "fundamental" if self.fundamental else "not done yet"
 
 
@@ -55,12 +50,13 @@ THEMES: dict[str, str] = {
 """The theme of each id range."""
 
 _ROWS: tuple[Kind, ...] = (
-    # -- DX1xx: the value decides ------------------------------------------------------------------------------------
+    # -- DX1xx: the value decides ----------------------------------------------------------------------------
     Kind(
         "DX101",
         "a tensor read out as a Python number",
         "`Tensor.item()`, `int()`, `float()` and their like need data that exists only when the graph runs.",
-        "Keep the value a tensor (0-d tensors work in arithmetic), read it after the compiled function, or set "
+        "Keep the value a tensor (0-d tensors work in arithmetic), read it after the compiled function, or "
+        "set "
         "`config.capture_scalar_outputs = True` to carry it as a symbol.",
         fundamental=True,
     ),
@@ -131,7 +127,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX111",
         "a tensor hashed or compared by value in a container",
-        "`t in list_of_tensors`, `list.index(t)`, `list.remove(t)` compare element values, which exist only when the graph runs.",
+        "`t in list_of_tensors`, `list.index(t)`, `list.remove(t)` compare element values, which exist only"
+        " when the graph runs.",
         "Compare with `is`, or keep an index beside the tensor.",
         fundamental=True,
     ),
@@ -142,7 +139,7 @@ _ROWS: tuple[Kind, ...] = (
         "Move the code that needs the address out of the compiled function.",
         fundamental=True,
     ),
-    # -- DX2xx: calls ------------------------------------------------------------------------------------------------
+    # -- DX2xx: calls ----------------------------------------------------------------------------------------
     Kind(
         "DX201",
         "call of a C function that is not traced",
@@ -153,7 +150,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX202",
         "call of a function marked as not to be traced",
-        "The function, its module or its caller was marked with `disable`, `skip` or `disallow_in_graph` (or torch's own mark).",
+        "The function, its module or its caller was marked with `disable`, `skip` or `disallow_in_graph` "
+        "(or torch's own mark).",
         "Remove the mark if the function can be traced; otherwise call it outside of hot code.",
         fundamental=True,
     ),
@@ -229,7 +227,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX214",
         "a graph break inside a called function",
-        "The function called here cannot be captured as a whole; it becomes a frame of its own, with graphs of its own.",
+        "The function called here cannot be captured as a whole; it becomes a frame of its own, with graphs"
+        " of its own.",
         "Fix the break inside the called function.",
     ),
     Kind(
@@ -259,7 +258,7 @@ _ROWS: tuple[Kind, ...] = (
         "Pass the arguments that the function takes.",
         fundamental=True,
     ),
-    # -- DX3xx: Python -----------------------------------------------------------------------------------------------
+    # -- DX3xx: Python ---------------------------------------------------------------------------------------
     Kind(
         "DX301",
         "an instruction that is not traced",
@@ -275,7 +274,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX303",
         "an attribute that is not traced",
-        "Reading or writing this attribute runs code that the engine does not look into (a descriptor, `__getattr__`, a C type).",
+        "Reading or writing this attribute runs code that the engine does not look into (a descriptor, "
+        "`__getattr__`, a C type).",
         "Read the attribute before the compiled function and pass the value.",
     ),
     Kind(
@@ -323,7 +323,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX311",
         "a graph break inside an `except` or `finally` handler",
-        "The exception being handled is no stack value and cannot be passed to a resume function; the break moves back to "
+        "The exception being handled is no stack value and cannot be passed to a resume function; the break"
+        " moves back to "
         "the instruction that raised.",
         "Move the code that breaks out of the handler.",
         fundamental=True,
@@ -379,15 +380,17 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX320",
         "a key that is not traced in a dict or set",
-        "The engine knows the hash and equality only of constants, tensors by identity, modules, functions and classes.",
+        "The engine knows the hash and equality only of constants, tensors by identity, modules, functions "
+        "and classes.",
         "Use strings or numbers as keys.",
     ),
-    # -- DX4xx: torch ------------------------------------------------------------------------------------------------
+    # -- DX4xx: torch ----------------------------------------------------------------------------------------
     Kind(
         "DX401",
         "an operator that fails on fake tensors",
         "While capturing, operators run on tensors without data, to learn shape and dtype; this one raised.",
-        "If it also raises in eager, fix the call. If not, register a fake implementation (torch.library.register_fake).",
+        "If it also raises in eager, fix the call. If not, register a fake implementation "
+        "(torch.library.register_fake).",
     ),
     Kind(
         "DX402",
@@ -465,7 +468,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX414",
         "a module that is not traced",
-        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is not looked into.",
+        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is "
+        "not looked into.",
         "Call it outside of the compiled function, or mark it with `allow_in_graph`.",
     ),
     Kind(
@@ -488,7 +492,7 @@ _ROWS: tuple[Kind, ...] = (
         "Stay in torch, or convert outside of the compiled function.",
         fundamental=True,
     ),
-    # -- DX5xx: limits of the engine ---------------------------------------------------------------------------------
+    # -- DX5xx: limits of the engine -------------------------------------------------------------------------
     Kind(
         "DX501",
         "calls nested too deeply",
@@ -516,7 +520,8 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX505",
         "the stack holds a value that cannot be passed on",
-        "What lies on the stack at the break is neither a value nor an empty slot that a resume function could receive.",
+        "What lies on the stack at the break is neither a value nor an empty slot that a resume function "
+        "could receive.",
         "Put the inner expression into a variable of its own first.",
     ),
     Kind(
@@ -534,8 +539,9 @@ KINDS: dict[str, Kind] = {kind.id: kind for kind in _ROWS}
 class GraphBreak(Exception):
     """The translator does not trace something: the graph ends before the instruction at hand.
 
-    `kind` is the row of the table, `facts` the run-time facts by name (text, cut to one short line each). `user_stack`
-    is set by the translator, outermost frame first. An id that is not in the table is a mistake in the engine: KeyError.
+    `kind` is the row of the table, `facts` the run-time facts by name (text, each cut to one short line).
+    `user_stack` is set by the translator, outermost frame first. An id that is not in the table is a mistake
+    in the engine: KeyError.
 
     >>> GraphBreak("DX104", op="lt").reason
     '`if` on a tensor value (op: lt)'
@@ -543,7 +549,7 @@ class GraphBreak(Exception):
 
     def __init__(self, kind: str, /, **facts: object) -> None:
         if kind not in KINDS:
-            raise KeyError(f"no graph-break kind {kind!r}; kinds are rows of dynexplore/engine/graph_breaks.py")
+            raise KeyError(f"no graph-break kind {kind!r}; the kinds are rows of engine/graph_breaks.py")
         self.kind: Kind = KINDS[kind]
         self.facts: dict[str, str] = {name: one_line(value) for name, value in facts.items()}
         self.user_stack: tuple[UserFrame, ...] = ()
@@ -551,12 +557,27 @@ class GraphBreak(Exception):
 
     @property
     def reason(self) -> str:
-        """One line: the title and the run-time facts."""
-        return reason_text(self.kind, self.facts)
+        """One line for counters, logs and explain: the kind's title and the facts."""
+        facts = ", ".join(f"{name}: {text}" for name, text in self.facts.items())
+        return f"{self.kind.title} ({facts})" if facts else self.kind.title
+
+    def event(self, **where: Any) -> GraphBroke:
+        """The record of this break: `event(frame=1, attempt=2, offset=30, stack=...)`; see GraphBroke."""
+        return GraphBroke(
+            kind=self.kind.id,
+            title=self.kind.title,
+            reason=self.reason,
+            why=self.kind.why,
+            fix=self.kind.fix,
+            fundamental=self.kind.fundamental,
+            facts=tuple(self.facts.items()),
+            user_stack=self.user_stack,
+            **where,
+        )
 
     def render(self, then: str = "") -> str:
         """The message block that people read; `then` says how the engine went on."""
-        return render(self.kind, self.facts, self.user_stack, then)
+        return self.event(frame=0).report(then)
 
 
 def unsupported(kind: str, /, **facts: object) -> NoReturn:
@@ -573,40 +594,6 @@ def one_line(value: object, limit: int = 160) -> str:
     return clip(" ".join(text.split()), limit)
 
 
-def reason_text(kind: Kind, facts: Mapping[str, str]) -> str:
-    """One line for counters, logs and explain: the kind's title and the facts."""
-    return f"{kind.title} ({', '.join(f'{name}: {text}' for name, text in facts.items())})" if facts else kind.title
-
-
-def render(kind: Kind, facts: Mapping[str, str], user_stack: Sequence[UserFrame], then: str = "") -> str:
-    """The message block: title, place with the code underlined, facts, why, fix, what happened then, where to read more."""
-    lines = [f"Graph break {kind.id}: {kind.title}"]
-    if user_stack:
-        lines += _place(user_stack[-1])
-        lines += [f"  from  {caller.file}:{caller.line} in {caller.function}" for caller in reversed(user_stack[:-1])]
-    if facts:
-        lines.append("  facts " + ", ".join(f"{name}: {text}" for name, text in facts.items()))
-    lines.append(f"  why   {kind.why}")
-    lines.append(f"  fix   {kind.fix}")
-    if then:
-        lines.append(f"  then  {then}")
-    lines.append(f"  more  {kind.anchor}        ({kind.status})")
-    return "\n".join(lines)
-
-
-def _place(frame: UserFrame) -> Iterable[str]:
-    yield f"  at    {frame.file}:{frame.line} in {frame.function}"
-    code = frame.code.rstrip()
-    text = code.lstrip()
-    if not text:
-        return
-    yield " " * 12 + text
-    indent = len(code) - len(text)
-    begin, end = frame.column - indent, min(frame.end_column - indent, len(text))
-    if 0 <= begin < end:
-        yield " " * (12 + begin) + "^" * (end - begin)
-
-
 def docs_page() -> str:
     """The text of docs/graph-breaks.md, generated from the table."""
     lines = [
@@ -614,8 +601,9 @@ def docs_page() -> str:
         "",
         "<!-- Generated: python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md -->",
         "",
-        "Where the engine does not trace something, the graph ends, Python does it, and the next graph begins after it.",
-        "Each cause has an id. *Fundamental* means that no capture of this sort could go on; the others are not done yet.",
+        "Where the engine does not trace something, the graph ends, Python does it, and the next graph begins",
+        "after it. Each cause has an id. *Fundamental* means that no capture of this sort could go on; the",
+        "others are not done yet.",
     ]
     for prefix, theme in THEMES.items():
         lines += ["", f"## {theme}"]

@@ -1,9 +1,10 @@
 """A recording: the events of one capture as dead data, to be asked, saved and loaded.
 
-Which idea lives here: the engine knows only the small Protocol `Recorder`; a `Recording` is the recorder that keeps
-everything. It is append-only, has a cap on steps and bytes and says where it was cut, answers questions ("the nodes of
-graph 0", "step 12") with the plain records of events.py, and goes to JSON and back unchanged, in a process without
-torch. Values and code objects occur in many events: JSON holds each once, in a table, and events point into it.
+Which idea lives here: the engine knows only the small Protocol `Recorder`; a `Recording` is the recorder that
+keeps everything. It is append-only, has a cap on steps and bytes and says where it was cut, answers questions
+("the nodes of graph 0", "step 12") with the plain records of events.py, and goes to JSON and back unchanged,
+in a process without torch. Values and code objects occur in many events: JSON holds each once, in a table,
+and events point into it.
 
 In:  events, from the engine, or a JSON text.
 Out: queries, JSON (`to_json`, `from_json`), also with everything private left out (`redact=True`).
@@ -20,6 +21,7 @@ import itertools
 import json
 import os
 import re
+import textwrap
 import tokenize
 import types
 import typing
@@ -51,7 +53,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a recording was cut: the cap that was reached, the event it was at, and how many events were left out."""
+    """Where a recording was cut: which cap, at which event, and how many events were left out."""
 
     reason: str
     position: int
@@ -59,7 +61,8 @@ class Cut:
     left_out: int
 
     def __str__(self) -> str:
-        return f"cut at event {self.position} (frame {self.frame}): {self.reason}; {self.left_out} events left out"
+        where = f"cut at event {self.position} (frame {self.frame})"
+        return f"{where}: {self.reason}; {self.left_out} events left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class GraphView:
     @property
     def op_count(self) -> int:
         """Number of call_function nodes, as PyTorch counts "ops"."""
-        return sum(1 for node in self.nodes if node.op == "call_function")
+        return [node.op for node in self.nodes].count("call_function")
 
     @property
     def call_count(self) -> int:
@@ -86,8 +89,8 @@ class GraphView:
 class Recording:
     """The events of a capture, in order.
 
-    `title` names it, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes are kept: past the
-    first cap only steps are left out, past the second everything; `cut` then says where.
+    `title` names it, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes
+    are kept: past the first cap only steps are left out, past the second everything; `cut` then says where.
 
     >>> r = Recording()
     >>> r.record(ev.PhaseTimed(frame=r.next_frame_id(), phase="translate", seconds=0.5))
@@ -108,7 +111,7 @@ class Recording:
         self._cut: Cut | None = None
         self._index: dict[type[ev.Event], list[ev.Event]] = {}
 
-    # -- recording ---------------------------------------------------------------------------------------------------
+    # -- recording ------------------------------------------------------------------------------------------
 
     def record(self, event: ev.Event) -> None:
         """Append one event, unless a cap is reached."""
@@ -122,7 +125,7 @@ class Recording:
 
     def _append(self, event: ev.Event) -> None:
         self._bytes += self._size(event)
-        self._step_count += type(event) is ev.InstructionStepped
+        self._step_count += isinstance(event, ev.InstructionStepped)
         self._events.append(event)
         self._index.setdefault(type(event), []).append(event)
 
@@ -141,7 +144,7 @@ class Recording:
         if isinstance(event, ev.InstructionStepped):
             # steps are most of a recording: a guess in a fraction of the time, the new value being on top
             return 160 + len(event.arg) + 8 * len(event.stack) + (len(event.stack[-1].text) if event.stack else 0)
-        return sum(self._size_of(getattr(event, name)) for name in _field_names(type(event))) + 64
+        return 64 + sum([self._size_of(getattr(event, name)) for name in _names(event)])
 
     def _size_of(self, value: object) -> int:
         if isinstance(value, str):
@@ -153,10 +156,10 @@ class Recording:
             if id(value) in self._sized:
                 return 8
             self._sized.add(id(value))
-            return 48 + sum(self._size_of(getattr(value, name)) for name in _field_names(type(value)))
+            return 48 + sum([self._size_of(getattr(value, name)) for name in _names(value)])
         return 8
 
-    # -- questions ---------------------------------------------------------------------------------------------------
+    # -- questions ------------------------------------------------------------------------------------------
 
     @property
     def events(self) -> Sequence[ev.Event]:
@@ -182,7 +185,12 @@ class Recording:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        parts = (("frame", len(self.frames)), ("step", len(self.steps)), ("graph", len(self.graphs)), ("guard", len(self.guards)))
+        parts = (
+            ("frame", len(self.frames)),
+            ("step", len(self.steps)),
+            ("graph", len(self.graphs)),
+            ("guard", len(self.guards)),
+        )
         counts = ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in parts)
         return f"Recording({self.title + ': ' if self.title else ''}{counts})"
 
@@ -243,10 +251,10 @@ class Recording:
 
     def graph(self, name: str) -> GraphView:
         """The compiled graph of that name; KeyError when there is none."""
-        for graph in self.graphs:
-            if graph.name == name:
-                return graph
-        raise KeyError(f"no graph {name!r} in this recording; there are: {', '.join(g.name for g in self.graphs) or 'none'}")
+        graphs = {graph.name: graph for graph in self.graphs}
+        if name not in graphs:
+            raise KeyError(f"no graph {name!r} in this recording; there are: {', '.join(graphs) or 'none'}")
+        return graphs[name]
 
     @property
     def guards(self) -> tuple[ev.GuardInstalled, ...]:
@@ -271,12 +279,12 @@ class Recording:
     def codes(self) -> dict[int, ev.CodeView]:
         """Every original code object that occurs, by id: of frames, inlined callees and resume functions."""
         found: dict[int, ev.CodeView] = {}
-        for kind in (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade):
-            for event in self.of(kind):
+        for event in self._events:
+            if isinstance(event, (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade)):
                 found.setdefault(event.code.id, event.code)
         return found
 
-    # -- JSON --------------------------------------------------------------------------------------------------------
+    # -- JSON -----------------------------------------------------------------------------------------------
 
     def to_json(self, *, redact: bool = False) -> str:
         """Return the recording as JSON text. `redact` leaves out tensor elements, string constants and paths."""
@@ -317,7 +325,8 @@ class Recording:
             raise RecordingError("this recording is damaged: its schema version is missing")
         if schema > SCHEMA:
             raise RecordingError(
-                f"this recording has schema {schema}, and this dynexplore reads up to {SCHEMA}: install a newer dynexplore"
+                f"this recording has schema {schema}, and this dynexplore reads up to {SCHEMA}: install a "
+                f"newer dynexplore"
             )
         return _read(cls, data)
 
@@ -334,7 +343,9 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
             try:
                 recording._append(_record(ev.EVENTS[row["event"]], row, tables))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
+                raise RecordingError(
+                    f"this recording is damaged: event {position} cannot be read ({_say(error)})"
+                ) from None
         recording._cut = Cut(**data["cut"]) if data["cut"] else None
     except RecordingError:
         raise
@@ -365,21 +376,27 @@ def load(path: str | os.PathLike[str]) -> Recording:
     return Recording.from_json(text)
 
 
-# -- records as plain data -------------------------------------------------------------------------------------------
+# -- records as plain data ---------------------------------------------------------------------------------
+
+
+def _names(record: Any) -> tuple[str, ...]:
+    cls: Any = type(record)
+    return _field_names(cls)
 
 
 @functools.cache
-def _field_names(cls: type) -> tuple[str, ...]:
+def _field_names(cls: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @functools.cache
-def _defaults(cls: type) -> dict[str, Any]:
-    return {f.name: f.default for f in dataclasses.fields(cls) if f.default is not dataclasses.MISSING}
+def _defaults(cls: Any) -> dict[str, Any]:
+    fields = dataclasses.fields(cls)
+    return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
 
 
 class _Pool:
-    """Turns records into plain data; ValueViews and CodeViews go into tables, each once, and leave their index."""
+    """Turns records into plain data; ValueViews and CodeViews go into tables and leave their index."""
 
     def __init__(self) -> None:
         self.tables: dict[type, list[dict[str, Any]]] = {ev.ValueView: [], ev.CodeView: []}
@@ -403,10 +420,12 @@ class _Pool:
 
     def _fields(self, record: Any) -> dict[str, Any]:
         """The fields that differ from their defaults: most of a step is default."""
-        cls = type(record)
+        cls: Any = type(record)
         defaults = _defaults(cls)
-        pairs = ((name, getattr(record, name)) for name in _field_names(cls))
-        return {name: self.plain(value) for name, value in pairs if name not in defaults or not _same(value, defaults[name])}
+        pairs = ((name, getattr(record, name)) for name in _names(record))
+        return {
+            name: self.plain(value) for name, value in pairs if name not in defaults or not _same(value, defaults[name])
+        }
 
 
 def _same(value: object, default: object) -> bool:
@@ -418,7 +437,7 @@ _Tables = dict[type, list[Any]]
 _Parse = Callable[[Any, _Tables], Any]
 
 
-def _record(cls: type, row: object, tables: _Tables) -> Any:
+def _record(cls: Any, row: object, tables: _Tables) -> Any:
     if not isinstance(row, dict):
         raise TypeError(f"{cls.__name__} is no object")
     parsers = _parsers(cls)
@@ -433,7 +452,7 @@ def _record(cls: type, row: object, tables: _Tables) -> Any:
 
 
 @functools.cache
-def _parsers(cls: type) -> dict[str, _Parse]:
+def _parsers(cls: Any) -> dict[str, _Parse]:
     return {name: _parser(hint, name) for name, hint in typing.get_type_hints(cls).items()}
 
 
@@ -441,12 +460,14 @@ def _parser(hint: Any, name: str) -> _Parse:
     """A function that reads a value of this annotated type, and raises TypeError for a value of another."""
     origin = typing.get_origin(hint)
     if origin is types.UnionType:
-        return _union_parser([_parser(part, name) for part in typing.get_args(hint)], name)
+        # float last: it takes whole numbers too, and would turn an int into a float
+        parts = sorted(typing.get_args(hint), key=lambda part: part is float)
+        return _union_parser([_parser(part, name) for part in parts], name)
     if origin is tuple:
-        parts = typing.get_args(hint)
-        if len(parts) == 2 and parts[1] is Ellipsis:
-            return _list_parser(_parser(parts[0], name), name)
-        return _fixed_parser([_parser(part, name) for part in parts], name)
+        items = typing.get_args(hint)
+        if len(items) == 2 and items[1] is Ellipsis:
+            return _list_parser(_parser(items[0], name), name)
+        return _fixed_parser([_parser(item, name) for item in items], name)
     if hint in (ev.ValueView, ev.CodeView):
         return _table_parser(hint, name)
     if dataclasses.is_dataclass(hint):
@@ -486,7 +507,7 @@ def _fixed_parser(items: list[_Parse], name: str) -> _Parse:
     def parse(value: Any, tables: _Tables) -> Any:
         if not isinstance(value, list) or len(value) != len(items):
             raise TypeError(f"{name} is no list of {len(items)}")
-        return tuple([item(each, tables) for item, each in zip(items, value)])
+        return tuple([item(each, tables) for item, each in zip(items, value, strict=True)])
 
     return parse
 
@@ -507,7 +528,7 @@ def _text(value: object) -> str:
     return value
 
 
-# -- leaving out what is private -------------------------------------------------------------------------------------
+# -- leaving out what is private ---------------------------------------------------------------------------
 
 _QUOTED = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\"""")
 _PATH = re.compile(r"""(?:[A-Za-z]:)?(?:[/\\][^\s/\\'":,;()<>]+){2,}""")
@@ -533,13 +554,13 @@ def _redact(value: Any, done: dict[int, Any]) -> Any:
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
     if id(value) not in done:
-        fields = {name: _redact(getattr(value, name), done) for name in _field_names(type(value))}
+        fields = {name: _redact(getattr(value, name), done) for name in _names(value)}
+        if "file" in fields:
+            fields["file"] = _file_name(fields["file"])
         if isinstance(value, ev.CodeView):
             fields |= {"source": _redact_source(value.source)}
         if isinstance(value, ev.ValueObserved):
             fields |= {"text": "", "first": (), "minimum": None, "mean": None, "maximum": None}
-        if "file" in fields:
-            fields["file"] = _file_name(value.file)
         done[id(value)] = type(value)(**fields)
     return done[id(value)]
 
@@ -555,16 +576,10 @@ def _file_name(path: str) -> str:
 def _redact_source(source: str) -> str:
     """The source with strings and comments blanked out; nothing of it when it cannot be read."""
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(_dedent(source)).readline))
+        tokens = list(tokenize.generate_tokens(io.StringIO(textwrap.dedent(source)).readline))
     except (tokenize.TokenError, SyntaxError):
         return ""
     return tokenize.untokenize(_blank(tokens))
-
-
-def _dedent(source: str) -> str:
-    import textwrap
-
-    return textwrap.dedent(source)
 
 
 def _blank(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,80 @@
+"""engine/events.py: records are plain, frozen, complete and cheap to make."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import pytest
+
+from dynexplore.engine import events as ev
+
+RECORDS = [*ev.EVENTS.values(), *ev.PIECES.values()]
+
+
+@pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
+def test_a_record_is_frozen_and_has_no_dict(cls: type) -> None:
+    """Every record is a frozen dataclass with slots: nothing can be changed or hung onto it later."""
+    assert cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert "__dict__" not in dir(cls)
+
+
+@pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
+def test_the_fields_of_a_record_are_plain_data(cls: type) -> None:
+    """A field is a str, int, bool, float, None, a nested record, or a tuple of such: no live objects, no dicts."""
+    plain = {str, int, bool, float, type(None), Ellipsis, *ev.PIECES.values()}
+
+    def check(hint: object) -> None:
+        parts = typing.get_args(hint)
+        if parts:
+            assert typing.get_origin(hint) is not list and typing.get_origin(hint) is not dict
+            for part in parts:
+                check(part)
+        else:
+            assert hint in plain, f"{cls.__name__}: {hint}"
+
+    for hint in typing.get_type_hints(cls).values():
+        check(hint)
+
+
+def test_every_event_is_in_the_registry() -> None:
+    """The registry holds each leaf class by name, and no base class."""
+    leaves = {cls for cls in vars(ev).values() if isinstance(cls, type) and issubclass(cls, ev.Event)}
+    assert set(ev.EVENTS.values()) == leaves - {ev.Event, ev.PlacedEvent}
+    assert all(cls.__name__ == name for name, cls in ev.EVENTS.items())
+
+
+@pytest.mark.parametrize("cls", list(ev.EVENTS.values()), ids=lambda cls: cls.__name__)
+def test_every_event_says_where_it_belongs(cls: type) -> None:
+    """Each event has frame and attempt, and what an instruction causes has offset and inline as well."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    assert {"frame", "attempt"} <= names
+    assert issubclass(cls, ev.PlacedEvent) == ("offset" in names)
+
+
+def test_a_huge_text_is_cut() -> None:
+    """clip keeps beginning and end, and never gives more than the limit."""
+    assert ev.clip("short") == "short"
+    assert len(ev.clip("x" * 100_000_000, 240)) == 240
+    assert ev.clip("0123456789" * 3, 10) == "012345...9"
+
+
+def test_a_repr_that_raises_is_text() -> None:
+    """A value whose repr raises is shown by its type and the exception."""
+
+    class Broken:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    assert ev.safe_repr(Broken()) == "<Broken: its repr raised RuntimeError>"
+
+
+def test_numbers_that_are_not_finite_are_text() -> None:
+    """NaN and infinities become text, because JSON has none."""
+    assert [ev.number(value) for value in (1.0, float("nan"), float("-inf"))] == [1.0, "nan", "-inf"]
+
+
+def test_a_report_without_a_place_still_reads() -> None:
+    """A break whose user stack and source are unknown has a report of title and reason only."""
+    broke = ev.GraphBroke(frame=1, kind="DX999", title="something", reason="something")
+    assert broke.report() == ("Graph break DX999: something\n  more  docs/graph-breaks.md#dx999        (not done yet)")
