@@ -1,0 +1,79 @@
+# Everything a person needs, on a fresh machine too:
+#
+#   make lab      JupyterLab on the first tutorial
+#   make demo     the README's example in the terminal, and as one HTML file (demo.html)
+#   make test     the tests
+#   make lint     ruff and mypy;  make format rewrites the layout
+#   make bench    the benchmarks, beside torch.compile
+#   make soak     the long-running tests: leaks, threads, random programs without end
+#
+# Each of them sets up .venv first; running it again takes no time, because stamp files remember what was done.
+# PYTHON=/path/to/python chooses the Python, ARGS="..." goes to pytest, ruff or the benchmark.
+
+VENV ?= .venv
+ARGS ?=
+SHELL := bash
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+BUILT := $(VENV)/.built
+SYSTEM := $(VENV)/.system
+
+# What the C extension is made of: when one of these changes, it is built again.
+NATIVE := setup.py $(wildcard dynexplore/engine/native/*.c dynexplore/engine/native/*.h)
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+# Only the browser tests need Chromium.
+PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
+
+.DELETE_ON_ERROR:
+.PHONY: help setup lab demo test lint format bench soak clean
+
+help:
+	@sed -n '3,12s/^# \{0,1\}//p' Makefile
+
+setup: $(BUILT) $(SYSTEM)
+
+$(INSTALLED): pyproject.toml constraints.txt setup.py scripts/setup.sh
+	@scripts/setup.sh $(VENV)
+	@touch $@
+
+# setup.sh has just built it where it ran; otherwise a source file is newer than the stamp.
+$(BUILT): $(INSTALLED) $(NATIVE)
+	@if [ ! -e $@ ] || [ -n "$$(find $(NATIVE) -newer $@)" ]; then \
+		echo "dynexplore: building the C extension"; \
+		$(BIN)/python setup.py -q build_ext --inplace || exit 1; \
+	fi
+	@touch $@
+
+$(SYSTEM): scripts/system_packages.sh | $(INSTALLED)
+	@scripts/system_packages.sh $(PROGRAMS)
+	@touch $@
+
+lab: setup
+	$(BIN)/dynexplore lab
+
+demo: setup
+	$(BIN)/dynexplore explain examples/toy.py --html demo.html
+
+test: setup
+	$(BIN)/python -m pytest $(or $(ARGS),tests)
+ifneq ($(NOTEBOOKS),)
+	$(BIN)/python -m pytest --nbval -p no:warnings notebooks
+endif
+
+lint: $(BUILT)
+	$(BIN)/ruff check $(ARGS)
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix-only --quiet $(ARGS)
+	$(BIN)/ruff format $(ARGS)
+
+bench: $(BUILT)
+	$(BIN)/dynexplore bench $(ARGS)
+
+soak: $(BUILT)
+	$(BIN)/python -m pytest tests -m soak $(ARGS)
+
+clean:
+	rm -rf build dist *.egg-info $(VENV) demo.html
+	find dynexplore -name '*.so' -delete

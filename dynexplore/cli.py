@@ -1,0 +1,242 @@
+"""The command line: `dynexplore explain`, `open`, `lab` and `bench`.
+
+Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
+returns an exit status; what is wrong with the input is said in one sentence on standard error (status 2), and a
+failing script keeps its own traceback and status. The rooms a command needs are imported inside it, so that
+`dynexplore --help` is quick and `dynexplore open` works without torch.
+
+In:  the words after `dynexplore`.
+Out: text on standard output, files where --html and --json say so, the exit status.
+
+PyTorch has no counterpart; its reports come from the environment variables TORCH_LOGS and TORCH_TRACE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import runpy
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dynexplore
+
+if TYPE_CHECKING:
+    from dynexplore.engine.recording import Recording
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+"""The folder with notebooks/ and benchmarks/, where dynexplore runs from a checkout."""
+
+
+class Mistake(Exception):
+    """What the user asked for cannot be done; the message is the one sentence that says why."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    arguments = parser().parse_args(_script_words_last(sys.argv[1:] if words is None else words))
+    try:
+        status: int = arguments.command(arguments)
+    except Mistake as mistake:
+        print(f"dynexplore: {mistake}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # `dynexplore explain ... | head` is no failure; nothing may be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command line looks like."""
+    top = argparse.ArgumentParser(prog="dynexplore", description="See what a TorchDynamo does with your code.")
+    top.add_argument("--version", action="version", version=f"dynexplore {dynexplore.__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    one = commands.add_parser(
+        "explain",
+        help="run a script under the engine and report what was captured",
+        usage="dynexplore explain [-b BACKEND] [--html OUT] [--json OUT] SCRIPT.py [ARGS ...]",
+        description="Run SCRIPT.py unchanged under the engine, and report its graphs, guards and graph breaks. "
+        "--html, --json and -b may also stand after ARGS; everything after -- belongs to the script.",
+    )
+    one.add_argument("-b", "--backend", default="eager", help="who compiles the graphs (default: eager)")
+    one.add_argument("--html", type=Path, metavar="OUT", help="write the report as one HTML file")
+    one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
+    one.add_argument("script", type=Path, metavar="SCRIPT.py")
+    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    one.set_defaults(command=explain_script)
+
+    one = commands.add_parser("open", help="show a saved recording", description="Show a recording. Needs no torch.")
+    one.add_argument("recording", type=Path, metavar="REC.json")
+    one.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file instead of printing it")
+    one.set_defaults(command=open_recording)
+
+    one = commands.add_parser("lab", help="open the tutorials in JupyterLab")
+    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="arguments for jupyter lab")
+    one.set_defaults(command=open_lab)
+
+    one = commands.add_parser("bench", help="run the benchmarks beside torch.compile")
+    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="arguments for the benchmark")
+    one.set_defaults(command=run_benchmark)
+    return top
+
+
+def explain_script(arguments: argparse.Namespace) -> int:
+    """Run a script under the engine, print the report, write the files that were asked for."""
+    script: Path = arguments.script
+    if not script.is_file():
+        raise Mistake(f"there is no script {script}")
+    for out in (arguments.html, arguments.json):
+        _check_folder(out)
+    _check_backend(arguments.backend)
+    program = _Program(script, arguments.args)
+    with _imports_beside(script):
+        # the program's own frame is no part of what is explained; the functions that it calls are
+        explanation = dynexplore.explain(dynexplore.skip(program.run), backend=arguments.backend)()
+    print(explanation)
+    if arguments.json is not None:
+        _write(arguments.json, explanation.recording.to_json())
+    if arguments.html is not None:
+        _write(arguments.html, _page(explanation.recording, script.name))
+    return program.status
+
+
+def open_recording(arguments: argparse.Namespace) -> int:
+    """Print a saved recording as text, or write it as one HTML file."""
+    path: Path = arguments.recording
+    _check_folder(arguments.html)
+    try:
+        recording = dynexplore.Recording.from_json(path.read_bytes())
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from None
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(f"{path}: {error}") from None
+    if arguments.html is not None:
+        _write(arguments.html, _page(recording, path.name))
+    else:
+        from dynexplore.views import text
+
+        print(text.report(recording))
+    return 0
+
+
+def open_lab(arguments: argparse.Namespace) -> int:
+    """Start JupyterLab on the first tutorial, or in the current folder where there are none."""
+    try:
+        import jupyterlab  # noqa: F401
+    except ImportError:
+        raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'") from None
+    tutorials = sorted((CHECKOUT / "notebooks").glob("*.ipynb"))
+    command = [sys.executable, "-m", "jupyterlab", *map(str, tutorials[:1])]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # Jupyter refuses to run as root otherwise
+    try:
+        return subprocess.call([*command, *arguments.args], cwd=CHECKOUT if tutorials else None)
+    except KeyboardInterrupt:
+        return 0
+
+
+def run_benchmark(arguments: argparse.Namespace) -> int:
+    """Run benchmarks/cost.py of the checkout."""
+    benchmark = CHECKOUT / "benchmarks" / "cost.py"
+    if not benchmark.is_file():
+        raise Mistake("the benchmarks come with a checkout of the project, not with the installed package")
+    return subprocess.call([sys.executable, str(benchmark), *arguments.args])
+
+
+class _Program:
+    """A script as a function: run as `python SCRIPT.py ARGS` would, its end remembered and not passed on."""
+
+    def __init__(self, script: Path, args: Sequence[str]) -> None:
+        self.script, self.args = script, list(args)
+        self.status = 0
+
+    def run(self) -> None:
+        """Run the script; whatever ends it, the report still follows."""
+        try:
+            runpy.run_path(str(self.script), run_name="__main__")
+        except SystemExit as end:
+            self.status = end.code if isinstance(end.code, int) else int(end.code is not None)
+            if isinstance(end.code, str):
+                print(end.code, file=sys.stderr)
+        except Exception as error:
+            # the script's own frames only, as Python would print them
+            frames = error.__traceback__
+            while frames is not None and frames.tb_frame.f_code.co_filename != str(self.script):
+                frames = frames.tb_next
+            traceback.print_exception(type(error), error, frames or error.__traceback__)
+            self.status = 1
+
+
+@contextlib.contextmanager
+def _imports_beside(script: Path) -> Iterator[None]:
+    # what `python SCRIPT.py` sets up: the script's folder first on the path
+    before = list(sys.path)
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _script_words_last(words: Sequence[str]) -> list[str]:
+    """`explain`'s own options moved before the script, wherever they stand before a `--`.
+
+    >>> _script_words_last(["explain", "s.py", "3", "--html", "out.html", "--", "--json"])
+    ['explain', '--html', 'out.html', 's.py', '3', '--json']
+    """
+    if not words or words[0] != "explain":
+        return list(words)
+    rest = list(words[1:])
+    after: list[str] = []
+    if "--" in rest:
+        cut = rest.index("--")
+        rest, after = rest[:cut], rest[cut + 1 :]
+    own: list[str] = []
+    others: list[str] = []
+    while rest:
+        word = rest.pop(0)
+        name, is_joined, _ = word.partition("=")
+        if name in ("--html", "--json", "-b", "--backend"):
+            own += [word] if is_joined or not rest else [word, rest.pop(0)]
+        elif word in ("-h", "--help") and not others:
+            own.append(word)
+        else:
+            others.append(word)
+    return ["explain", *own, *others, *after]
+
+
+def _check_backend(name: str) -> None:
+    known = dynexplore.list_backends()
+    if name not in known:
+        raise Mistake(f"there is no backend {name!r}; there are: {', '.join(known)}")
+
+
+def _check_folder(out: Path | None) -> None:
+    # found out before a long run, not after it
+    if out is not None and not out.resolve().parent.is_dir():
+        raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+
+
+def _page(recording: Recording, title: str) -> str:
+    from dynexplore.widgets import html
+
+    return html.page(recording, title=title)
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Mistake(f"{out} cannot be written: {error.strerror}") from None
+    print(f"wrote {out} ({len(text.encode()) / 1024:.0f} KB)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Makes one virtual environment with dynexplore in it, or says in one sentence what is missing.
+#
+#   scripts/setup.sh VENV [PYTHON_VERSION] [TORCH_VERSION]
+#   scripts/setup.sh --check PYTHON_VERSION      only look whether everything is there
+#   scripts/setup.sh --find PYTHON_VERSION       print which Python that is
+#
+# VENV            where it goes, e.g. .venv
+# PYTHON_VERSION  3.11, 3.12 or 3.13; "any" (the default) takes the first supported Python found
+# TORCH_VERSION   a torch other than the one in constraints.txt, e.g. 2.11.0
+#
+# $PYTHON, when set, is the Python to use. Called by the Makefile and by .ci/run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=${1:?usage: scripts/setup.sh VENV [PYTHON_VERSION] [TORCH_VERSION]}
+wanted=${2:-any}
+torch=${3:-}
+supported="3.11 3.12 3.13"
+
+say() { printf '%s\n' "$*"; }
+fail() { printf 'dynexplore: %s\n' "$*" >&2; exit 1; }
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
+
+# Candidates, best first: what was asked for, then PATH, then what pyenv holds.
+candidates() {
+    if [ -n "${PYTHON:-}" ]; then echo "$PYTHON"; return; fi
+    [ "$wanted" = any ] && echo python3
+    local versions=$supported version
+    [ "$wanted" = any ] || versions=$wanted
+    for version in $versions; do
+        echo "python$version"
+        ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" 2>/dev/null | sort -V -r || true
+    done
+}
+
+find_python() {
+    local candidate version
+    while read -r candidate; do
+        version=$(version_of "$candidate")
+        [ -n "$version" ] || continue
+        if [ "$wanted" = "$version" ] || { [ "$wanted" = any ] && [[ " $supported " == *" $version "* ]]; }; then
+            "$candidate" -c 'import sys; print(sys.executable)'  # not a shim, which may mean another Python elsewhere
+            return
+        fi
+    done < <(candidates)
+}
+
+check_compiler() {
+    local python=$1 version=$2 folder
+    local compiler=${CC:-cc}
+    command -v "${compiler%% *}" >/dev/null 2>&1 ||
+        fail "no C compiler found ('$compiler'); install one (on Debian: apt-get install gcc) or set CC."
+    folder=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    [ -f "$folder/Python.h" ] ||
+        fail "the headers of Python $version are missing ($folder/Python.h); install them (on Debian: apt-get install python$version-dev)."
+    # a compiler without the C library's headers is of no use either
+    printf '#include <stdio.h>\n#include <Python.h>\nint main(void) { return 0; }\n' |
+        $compiler -I"$folder" -x c -fsyntax-only - 2>/dev/null ||
+        fail "the C compiler '$compiler' cannot compile against Python $version's headers; on Debian: apt-get install gcc libc6-dev python$version-dev."
+}
+
+[ "$wanted" = any ] || [[ " $supported " == *" $wanted "* ]] ||
+    fail "Python $wanted is not supported; these are: ${supported// /, }."
+python=$(find_python)
+if [ -z "$python" ]; then
+    [ -n "${PYTHON:-}" ] && fail "PYTHON=$PYTHON is not a Python that dynexplore supports (${supported// /, })."
+    [ "$wanted" = any ] && fail "no supported Python found (${supported// /, }); install one, or set PYTHON=/path/to/python3.11."
+    fail "Python $wanted was not found on PATH or under pyenv."
+fi
+version=$(version_of "$python")
+check_compiler "$python" "$version"
+
+case $venv in
+    --check) exit 0 ;;
+    --find) echo "$python"; exit 0 ;;
+esac
+
+if [ -e "$venv" ] && [ ! -e "$venv/pyvenv.cfg" ]; then
+    fail "$venv exists and is no virtual environment; move it away or choose another one with VENV=."
+fi
+if [ ! -x "$venv/bin/python" ] || [ "$(version_of "$venv/bin/python")" != "$version" ]; then
+    say "dynexplore: making $venv with Python $version"
+    rm -rf "$venv"
+    "$python" -m venv "$venv" >/dev/null 2>&1 ||
+        fail "Python $version cannot make virtual environments; install its venv module (on Debian: apt-get install python$version-venv)."
+fi
+
+constraints=$(mktemp)
+log=$(mktemp)
+trap 'rm -f "$constraints" "$log"' EXIT
+if [ -n "$torch" ]; then
+    sed "s/^torch==.*/torch==$torch/" constraints.txt >"$constraints"
+else
+    cp constraints.txt "$constraints"
+fi
+
+pip_install() {
+    if ! "$venv/bin/python" -m pip install --disable-pip-version-check -c "$constraints" "$@" >"$log" 2>&1; then
+        tail -n 25 "$log" >&2
+        fail "pip could not install what dynexplore needs; its last lines are above."
+    fi
+}
+
+say "dynexplore: installing torch and the tools into $venv (the first time takes a minute or more)"
+# torch first and alone: a range, or another package's wish for torch, could bring a newer and far larger build
+pip_install "$(grep '^torch==' "$constraints")" setuptools
+pip_install --no-build-isolation -e ".[lab,test,dev]"
+say "dynexplore: $venv is ready (Python $version, torch $("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))'))"
+touch "$venv/.built"
