@@ -19,6 +19,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
+from dynexplore.engine.variables.rules import METHODS
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -59,7 +60,10 @@ class ConstantVariable(VariableTracker):
         return bool(self.value)
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        return _computed(ctx, len, self.value)
+        return computed(ctx, len, self.value)
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.iterator_over(self.unpack(ctx))
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         try:
@@ -81,10 +85,10 @@ class ConstantVariable(VariableTracker):
         return self.value
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return _computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
+        return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        return _computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
+        return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
@@ -100,11 +104,14 @@ class ConstantVariable(VariableTracker):
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
+        row = METHODS.get((type(self.value), name))
+        if row is not None:
+            return row(ctx, self, args, kwargs)
         if not hasattr(self.value, name):
             ctx.raise_exception(AttributeError, f"{type(self.value).__name__!r} object has no attribute {name!r}")
         values = [_plain(ctx, arg, f"{self.type_name()}.{name}()") for arg in args]
         named = {key: _plain(ctx, arg, f"{self.type_name()}.{name}()") for key, arg in kwargs.items()}
-        return _computed(ctx, getattr(self.value, name), *values, **named)
+        return computed(ctx, getattr(self.value, name), *values, **named)
 
     def as_proxy(self) -> Any:
         return self.value
@@ -173,13 +180,17 @@ def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
     return constant_of(ctx, value, question)
 
 
-def _computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
+def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
     """Run a C function on constants now; what it raises, the program raises."""
+    return ctx.build(run_now(ctx, function, *args, **kwargs), None)
+
+
+def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a C function that acts on nothing but its arguments; what it raises, the program raises."""
     try:
-        result = function(*args, **kwargs)
-    except Exception as error:  # any C function of a constant may raise anything; the program sees the same
+        return function(*args, **kwargs)
+    except Exception as error:  # any C function may raise anything; the program sees the same
         ctx.raise_exception(type(error), *error.args)
-    return ctx.build(result, None)
 
 
 @builds(*LITERALS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
@@ -193,9 +204,9 @@ def build_constant(ctx: TraceContext, value: Any, source: Source | None) -> Vari
 @binary_rule(ConstantVariable, ConstantVariable, rank=10)
 def _constants(ctx: TraceContext, symbol: str, left: ConstantVariable, right: ConstantVariable) -> VariableTracker:
     function = BINARY.get(symbol) or COMPARE[symbol]
-    return _computed(ctx, function, left.value, right.value)
+    return computed(ctx, function, left.value, right.value)
 
 
 @unary_rule(ConstantVariable, rank=10)
 def _constant(ctx: TraceContext, symbol: str, operand: ConstantVariable) -> VariableTracker:
-    return _computed(ctx, UNARY[symbol], operand.value)
+    return computed(ctx, UNARY[symbol], operand.value)

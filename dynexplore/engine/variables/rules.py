@@ -14,6 +14,7 @@ In: a callable met while tracing. Out: its row, if there is one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ def rule(*targets: Any) -> Callable[[Answer], Answer]:
     """Declare that the decorated function answers calls of these live callables."""
 
     def declare(answer: Answer) -> Answer:
-        code = answer.__code__
+        code = inspect.unwrap(answer).__code__
         for target in targets:
             _RULES[id(target)] = Rule(answer, code.co_filename, code.co_firstlineno)
             _KEEP.append(target)
