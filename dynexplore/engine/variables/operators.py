@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.stand_ins import compare_unlike, misfit
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -92,19 +93,21 @@ def _binary_row(symbol: str, left: type[VariableTracker], right: type[VariableTr
 def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left symbol right`, also for in-place forms such as `+=`."""
     answer = _binary_row(symbol, type(left), type(right))
-    if answer is None and symbol.endswith("=") and symbol in BINARY:
-        symbol = symbol[:-1]
-        answer = _binary_row(symbol, type(left), type(right))
+    plain = symbol
+    if answer is None and symbol.endswith("="):
+        plain = symbol[:-1]
+        answer = _binary_row(plain, type(left), type(right))
     if answer is None:
-        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
-    return answer(ctx, symbol, left, right)
+        misfit(ctx, BINARY[symbol], left, right, kind="DX304", operator=symbol, left=left.type_name(),
+               right=right.type_name())
+    return answer(ctx, plain, left, right)
 
 
 def compare(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left < right` and its kin."""
     answer = _binary_row(symbol, type(left), type(right))
     if answer is None:
-        ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+        return compare_unlike(ctx, symbol, COMPARE[symbol], left, right)
     return answer(ctx, symbol, left, right)
 
 
@@ -113,4 +116,4 @@ def unary(ctx: TraceContext, symbol: str, operand: VariableTracker) -> VariableT
     for _, operand_class, symbols, answer in _UNARY_ROWS:
         if isinstance(operand, operand_class) and (symbols is None or symbol in symbols):
             return answer(ctx, symbol, operand)
-    ctx.break_graph("DX304", operator=symbol, left=operand.type_name(), right="")
+    misfit(ctx, UNARY[symbol], operand, kind="DX304", operator=symbol, left=operand.type_name(), right="")

@@ -1,0 +1,88 @@
+"""Rows written as plain Python functions: `def _pop(ctx, self, index=None, /)` instead of argument lists taken apart by hand.
+
+The idea: rules.py hands a row `args` and `kwargs`. Most builtins and methods have a signature; these decorators read it off the
+row's own Python signature and check the call against it once. A call that does not fit is left to Python, which raises.
+
+    @builtin(len)
+    def _len(ctx, value, /): ...
+
+    @builtin_method(list, "pop")
+    def _pop(ctx, self, index=None, /): ...
+
+In: a function and the callables it answers for. Out: rows of rules.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dynexplore.engine.variables.rules import method, rule
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.base import VariableTracker
+    from dynexplore.engine.variables.context import TraceContext
+
+Row = TypeVar("Row", bound="Callable[..., VariableTracker]")
+
+
+def builtin(*targets: Any) -> Callable[[Row], Row]:
+    """Declare that the decorated function, called as `f(ctx, *args, **kwargs)`, answers calls of these callables."""
+
+    def declare(row: Row) -> Row:
+        fits = _fits(row, skip=1)
+
+        @functools.wraps(row)
+        def answer(
+            ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+        ) -> VariableTracker:
+            if not fits(args, kwargs):
+                ctx.break_graph("DX218", callee=getattr(targets[0], "__name__", str(targets[0])))
+            return row(ctx, *args, **kwargs)
+
+        rule(*targets)(answer)
+        return row
+
+    return declare
+
+
+def builtin_method(python_type: type[Any], *names: str) -> Callable[[Row], Row]:
+    """Declare that the decorated function, called as `f(ctx, self, *args, **kwargs)`, answers for methods of a type."""
+
+    def declare(row: Row) -> Row:
+        fits = _fits(row, skip=2)
+
+        @functools.wraps(row)
+        def answer(
+            ctx: TraceContext, receiver: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+        ) -> VariableTracker:
+            if not fits(args, kwargs):
+                ctx.break_graph("DX218", callee=f"{python_type.__name__}.{names[0]}")
+            return row(ctx, receiver, *args, **kwargs)
+
+        method(python_type, *names)(answer)
+        return row
+
+    return declare
+
+
+def _fits(row: Callable[..., Any], skip: int) -> Callable[[Sequence[Any], Mapping[str, Any]], bool]:
+    """Whether arguments fit a row's own signature, its first parameters (ctx, self) left out."""
+    parameters = list(inspect.signature(row).parameters.values())[skip:]
+    signature = inspect.Signature(parameters)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = float("inf") if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    least = sum(p.default is p.empty for p in positional)
+
+    def fits(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        if not kwargs:
+            return least <= len(args) <= most
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError:
+            return False
+        return True
+
+    return fits
