@@ -5,12 +5,17 @@ In: code objects. Out: the names below; `README.md` of the engine says in which 
 
 from __future__ import annotations
 
+from dynexplore.engine.bytecode.assembler import assemble
 from dynexplore.engine.bytecode.instruction import Handler, Instruction, Label, Position, Step
+from dynexplore.engine.bytecode.listing import ListingRow, listing
+from dynexplore.engine.bytecode.liveness import live_locals
 from dynexplore.engine.bytecode.opcodes import OPCODES, Opcode
 from dynexplore.engine.bytecode.reader import ParsedCode, read
 from dynexplore.engine.bytecode.versions import FACTS, UNSUPPORTED, Facts
+from dynexplore.engine.bytecode.writer import Writer
 
 __all__ = [
-    "FACTS", "OPCODES", "UNSUPPORTED", "Facts", "Handler", "Instruction", "Label", "Opcode", "ParsedCode",
-    "Position", "Step", "read",
+    "FACTS", "OPCODES", "UNSUPPORTED", "Facts", "Handler", "Instruction", "Label", "ListingRow", "Opcode",
+    "ParsedCode", "Position", "Step", "Writer", "assemble", "listing", "live_locals",
+    "read",
 ]  # fmt: skip

@@ -1,0 +1,89 @@
+"""Which local variables are still read later: those that a resume function must be given.
+
+Idea: the textbook's backward data flow, over canonical steps, one bit per variable. A variable is live before a step
+if the step reads it, or if it is live after the step (or in the handler the step may raise into) and the step does
+not write it.
+
+In: a `ParsedCode` and one of its raw instructions. Out: names, from `live_locals`.
+PyTorch does the same job in torch/_dynamo/bytecode_analysis.py (`livevars_analysis`).
+"""
+
+from __future__ import annotations
+
+from dynexplore.engine.bytecode.instruction import Instruction, Step
+from dynexplore.engine.bytecode.reader import ParsedCode
+
+#: code that names one of these can see its local variables, or (zero-argument super) its first argument
+SEES_LOCALS = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
+_READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
+_WRITES = frozenset({"STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
+_ENDS = frozenset({"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
+
+
+def live_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
+    """The fast locals (cells excluded) that may be read at or after a raw instruction, in handlers too.
+
+    Code that names super, locals, vars, dir, eval or exec keeps all; the first argument always counts as live.
+
+    >>> from dynexplore.engine.bytecode.reader import read
+    >>> parsed = read((lambda a, b, c: b + c).__code__)
+    >>> sorted(live_locals(parsed, parsed.instructions[-1])), sorted(live_locals(parsed, parsed.instructions[0]))
+    (['a'], ['a', 'b', 'c'])
+    """
+    code = parsed.code
+    hidden = {*code.co_cellvars, *code.co_freevars}
+    if not SEES_LOCALS.isdisjoint(code.co_names):
+        return frozenset(code.co_varnames) - hidden
+    names, masks = _analysis(parsed)
+    index = parsed.step_of(instruction)
+    mask = masks[index] if index < len(masks) else 0
+    live = {name for bit, name in enumerate(names) if mask >> bit & 1}
+    return frozenset({*live, *code.co_varnames[:1]} - hidden)
+
+
+def _analysis(parsed: ParsedCode) -> tuple[list[str], list[int]]:
+    """The variables, and for each step a mask of those live before it; worked out once per code object."""
+    known: tuple[list[str], list[int]] | None = parsed.memo.get("liveness")
+    if known is None:
+        known = parsed.memo["liveness"] = _solve(parsed)
+    return known
+
+
+def _solve(parsed: ParsedCode) -> tuple[list[str], list[int]]:
+    steps = parsed.steps
+    bits: dict[str, int] = {}
+    reads, keeps = [0] * len(steps), [-1] * len(steps)
+    for index, step in enumerate(steps):
+        if step.op in _READS or step.op in _WRITES:
+            bit = bits.setdefault(step.arg, 1 << len(bits))
+            if step.op in _READS:
+                reads[index] = bit
+            if step.op in _WRITES:
+                keeps[index] = ~bit
+    successors = [_successors(parsed, step) for step in steps]
+    handlers = [_handler(parsed, step) for step in steps]
+    live = [0] * (len(steps) + 1)
+    changed = True
+    while changed:
+        changed = False
+        for index in range(len(steps) - 1, -1, -1):
+            after = 0
+            for successor in successors[index]:
+                after |= live[successor]
+            # a step may raise before it writes, so what the handler reads is live before it in any case
+            now = reads[index] | after & keeps[index] | live[handlers[index]]
+            if now != live[index]:
+                live[index] = now
+                changed = True
+    return list(bits), live
+
+
+def _successors(parsed: ParsedCode, step: Step) -> tuple[int, ...]:
+    onward = () if step.op in _ENDS else (step.index + 1,)
+    return onward if step.target < 0 else (*onward, step.target)
+
+
+def _handler(parsed: ParsedCode, step: Step) -> int:
+    """The first step of the handler a step may raise into; else the end, where nothing is live."""
+    handler = step.origin.handler
+    return len(parsed.steps) if handler is None else parsed.step_of(handler.target)
