@@ -168,6 +168,38 @@ put_exception_back(PyObject *exception)
 #endif
 }
 
+/* -- dictionaries ------------------------------------------------------------------------------------------------ */
+
+/* How many places for keys the dictionary's table has in use, holes included. */
+static inline Py_ssize_t
+dict_places(PyObject *dictionary)
+{
+    return ((PyDictObject *)dictionary)->ma_keys->dk_nentries;
+}
+
+/* What stands at a place of the table, both borrowed; value NULL: a hole.  PyDict_Next does the same behind a call; the
+   layout (Include/internal/pycore_dict.h) is the same from 3.11 to 3.13. */
+static inline PyObject *
+dict_at(PyObject *dictionary, Py_ssize_t place, PyObject **key)
+{
+    PyDictObject *dict = (PyDictObject *)dictionary;
+    PyDictKeysObject *keys = dict->ma_keys;
+    if (DK_IS_UNICODE(keys)) {
+        PyDictUnicodeEntry *entry = &DK_UNICODE_ENTRIES(keys)[place];
+        *key = entry->me_key;
+        return dict->ma_values == NULL ? entry->me_value : dict->ma_values->values[place];
+    }
+    PyDictKeyEntry *entry = &DK_ENTRIES(keys)[place];
+    *key = entry->me_key;
+    return entry->me_value;
+}
+
+static inline bool
+dict_has_only_strings(PyObject *dictionary)
+{
+    return DK_IS_UNICODE(((PyDictObject *)dictionary)->ma_keys);
+}
+
 /* -- weak references -------------------------------------------------------------------------------------------- */
 
 /* The referent, borrowed, or NULL when it is dead or dying.  Reads the field: 3.13 deprecates the borrowing API. */

@@ -59,11 +59,12 @@ same_key(PyObject *a, PyObject *b)
 static NOINLINE PyObject *
 find_anywhere(PyObject *dictionary, DictCheck *check)
 {
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(dictionary, &position, &key, &value)) {
-        if (same_key(key, check->key)) {
-            check->hint = position - 1;
+    Py_ssize_t places = dict_places(dictionary);
+    for (Py_ssize_t place = 0; place < places; place++) {
+        PyObject *key;
+        PyObject *value = dict_at(dictionary, place, &key);
+        if (value != NULL && same_key(key, check->key)) {
+            check->hint = place;
             if (key != check->key) {        /* equal: from now on compare pointers with the one that is there */
                 Py_SETREF(check->key, Py_NewRef(key));
             }
@@ -74,22 +75,38 @@ find_anywhere(PyObject *dictionary, DictCheck *check)
 }
 
 static inline PyObject *
-find_value(PyObject *dictionary, DictCheck *check)
+find_where_it_stood(PyObject *dictionary, DictCheck *check)
 {
-    Py_ssize_t position = check->hint;
-    PyObject *key, *value;
-    if (likely(PyDict_Next(dictionary, &position, &key, &value) && key == check->key)) {
-        return value;
+    if (likely(check->hint < dict_places(dictionary))) {
+        PyObject *key;
+        PyObject *value = dict_at(dictionary, check->hint, &key);
+        if (likely(key == check->key)) {
+            return value;
+        }
     }
-    return find_anywhere(dictionary, check);
+    return NULL;
 }
 
-/* For keys that are mostly not there, so that no hint helps.  Hashing a dictionary of strings runs no user code. */
 static inline PyObject *
-find_by_hash(PyObject *dictionary, DictCheck *check)
+find_value(PyObject *dictionary, DictCheck *check)
 {
-    if (likely(DK_IS_UNICODE(((PyDictObject *)dictionary)->ma_keys) && PyUnicode_CheckExact(check->key))) {
-        return _PyDict_GetItem_KnownHash(dictionary, check->key, ((PyASCIIObject *)check->key)->hash);
+    PyObject *value = find_where_it_stood(dictionary, check);
+    return likely(value != NULL) ? value : find_anywhere(dictionary, check);
+}
+
+/* For keys that may well be missing.  Looking a string up among strings runs no user code. */
+static inline PyObject *
+find_value_or_hash(PyObject *dictionary, DictCheck *check)
+{
+    PyObject *value = find_where_it_stood(dictionary, check);
+    if (value != NULL) {
+        return value;
+    }
+    if (likely(dict_has_only_strings(dictionary) && PyUnicode_CheckExact(check->key))) {
+        value = _PyDict_GetItem_KnownHash(dictionary, check->key, ((PyASCIIObject *)check->key)->hash);
+        if (value == NULL) {
+            return NULL;
+        }
     }
     return find_anywhere(dictionary, check);
 }
@@ -128,7 +145,7 @@ items_pass(DictCheck *check, PyObject *value)
 static inline bool
 check_passes(DictCheck *check, PyObject *dictionary, PyObject **value)
 {
-    *value = check->kind < EMPTY ? find_value(dictionary, check) : find_by_hash(dictionary, check);
+    *value = check->kind < EMPTY ? find_value(dictionary, check) : find_value_or_hash(dictionary, check);
     switch (check->kind) {
         case ITEMS:
             return items_pass(check, *value);

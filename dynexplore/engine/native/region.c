@@ -35,6 +35,9 @@ install(void)
         buried = false;
         return;
     }
+    if (now == _PyEval_EvalFrameDefault) {
+        buried = false;             /* nobody is installed, so we are not below anybody */
+    }
     found = now;
     if (!buried) {                  /* else `now` may pass frames on to us: never pass them on to it */
         below = now;
