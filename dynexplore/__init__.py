@@ -1,8 +1,8 @@
 """The front door: `optimize`, `compile`, `run`, `explain`, `config` and the rest of the public names.
 
-Which idea lives here: a door, not a room. `import dynexplore` imports no torch and no engine; a public name brings in
-the module that holds it when it is first asked for (PEP 562), so that reading a recording works without torch and
-costs nothing. What is not supported says so here, at import, in one sentence.
+Which idea lives here: a door, not a room. `import dynexplore` imports no torch; a public name brings in the module
+that holds it when it is first asked for (PEP 562), so that reading a recording works without torch and costs little.
+What is not supported says so here, at import, in one sentence.
 
 In:  the table `PUBLIC`: public name -> (module, name in it; None for the module itself).
 Out: those names as attributes of `dynexplore`, and `load_ipython_extension` for `%load_ext dynexplore`.
@@ -20,6 +20,9 @@ import importlib
 import importlib.metadata
 import sys
 from typing import TYPE_CHECKING, Any
+
+# The version tables refuse a Python that they have no table for, with a sentence that names those they have.
+import dynexplore.engine.bytecode.versions
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
     from dynexplore.engine import errors as exc

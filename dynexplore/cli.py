@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import runpy
 import subprocess
@@ -128,10 +129,8 @@ def open_recording(arguments: argparse.Namespace) -> int:
 
 def open_lab(arguments: argparse.Namespace) -> int:
     """Start JupyterLab on the first tutorial, or in the current folder where there are none."""
-    try:
-        import jupyterlab  # noqa: F401
-    except ImportError:
-        raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'") from None
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'")
     tutorials = sorted((CHECKOUT / "notebooks").glob("*.ipynb"))
     command = [sys.executable, "-m", "jupyterlab", *map(str, tutorials[:1])]
     if hasattr(os, "geteuid") and os.geteuid() == 0:

@@ -195,7 +195,9 @@ class _World:
         self._setup, self._observe = setup, observe
         self._file = file_of(fn)
         distinct = list({id(one): one for one in series}.values())
-        self.fn, copies = copied((fn, distinct))
+        memo: dict[int, Any] = {}
+        self.fn = with_own_closure(fn, memo) if isinstance(fn, types.FunctionType) else copied(fn, memo)
+        copies = copied(distinct, memo)
         by_original = {id(one): own for one, own in zip(distinct, copies, strict=True)}
         self.series: list[Arguments] = [by_original[id(one)] for one in series]
         self.calls: list[Call] = []
@@ -235,10 +237,9 @@ class _World:
 
     def everything(self) -> dict[str, Any]:
         """All that the calls could have changed or made, as one world."""
-        bound = self.fn if isinstance(self.fn, torch.nn.Module) else getattr(self.fn, "__self__", None)
         return {
             "arguments": self.series,
-            "self": None if isinstance(bound, types.ModuleType) else bound,
+            "function": self.fn,
             "value": [call.value for call in self.calls],
             "observed": [call.observed for call in self.calls],
         }
@@ -246,7 +247,7 @@ class _World:
     def gradients(self) -> Any:
         """The gradients of the sum of the last outputs in respect of every leaf among arguments and parameters."""
         outputs = [t for t in tensors_in(self.calls[-1].value) if t.requires_grad and t.grad_fn is not None]
-        leaves = [t for t in tensors_in([self.series, self.everything()["self"]]) if t.requires_grad and t.is_leaf]
+        leaves = [t for t in tensors_in([self.series, self.fn]) if t.requires_grad and t.is_leaf]
         if not outputs or not leaves:
             return []
         total = sum((t.abs() if t.is_complex() else t).sum().to(torch.float64) for t in outputs)
@@ -262,20 +263,35 @@ def file_of(fn: Callable[..., Any]) -> str:
     return code.co_filename if code else ""
 
 
-def copied(value: Any) -> Any:
+def copied(value: Any, memo: dict[int, Any] | None = None) -> Any:
     """A deep copy in which tensors that are no leaves are clones, and what cannot be copied is shared."""
-    memo: dict[int, Any] = {}
+    memo = {} if memo is None else memo
     for tensor in tensors_in(value):
-        if tensor.grad_fn is not None:
+        if tensor.grad_fn is not None and id(tensor) not in memo:
             memo[id(tensor)] = tensor.clone()
     try:
         return copy.deepcopy(value, memo)
     except (TypeError, RuntimeError):
         if type(value) in (tuple, list):
-            return type(value)(copied(part) for part in value)
+            return type(value)(copied(part, memo) for part in value)
         if type(value) is dict:
-            return {key: copied(part) for key, part in value.items()}
+            return {key: copied(part, memo) for key, part in value.items()}
         return value
+
+
+def with_own_closure(fn: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
+    """A function of the same code and globals whose cells hold copies, so that two sides share no state."""
+    if fn.__closure__ is None:
+        return fn
+    cells = tuple(types.CellType() for _ in fn.__closure__)
+    own = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, cells)
+    own.__kwdefaults__, own.__qualname__, own.__module__ = fn.__kwdefaults__, fn.__qualname__, fn.__module__
+    own.__dict__.update(fn.__dict__)
+    memo[id(fn)] = own  # a function may hold itself in a cell
+    for cell, original in zip(cells, fn.__closure__, strict=True):
+        with contextlib.suppress(ValueError):  # an empty cell stays empty
+            cell.cell_contents = copied(original.cell_contents, memo)
+    return own
 
 
 def global_modes() -> dict[str, Any]:
@@ -373,9 +389,10 @@ def _failure_text(fn: Callable[..., Any], problems: Sequence[str], report: Repor
 def _break_report(fn: Callable[..., Any], series: Sequence[Arguments]) -> str:
     # for people only: whatever goes wrong in here must not hide what the test found
     try:
-        own, (args, kwargs) = copied((fn, series[0]))
+        world = _World(fn, series[:1], setup=None, observe=None)
+        ((args, kwargs),) = world.series
         with contextlib.redirect_stdout(io.StringIO()):
-            explanation = dynexplore.explain(own, *args, **kwargs)
+            explanation = dynexplore.explain(world.fn, *args, **kwargs)
         return str(explanation)
     except Exception as error:
         return f"(no break report: {type(error).__name__}: {error})"

@@ -85,6 +85,15 @@ def test_an_unsupported_torch_fails_at_import() -> None:
     assert done.stderr.splitlines()[-1].startswith("ImportError: dynexplore supports torch 2.11")
 
 
+def test_an_unsupported_python_fails_at_import() -> None:
+    """`import dynexplore` on a Python without a version table fails with one sentence."""
+    code = "import sys; sys.version_info = (3, 14, 0); import dynexplore"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: dynexplore reads the bytecode of Python 3.11, 3.12 and 3.13; this is 3.14"
+    )
+
+
 def test_a_missing_torch_is_named() -> None:
     """Without torch the first name that needs it says so, and how to install it."""
     code = (
