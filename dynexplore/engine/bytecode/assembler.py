@@ -275,12 +275,14 @@ def _jump_units(instruction: Instruction, backward: bool) -> list[_Unit]:
     opname = instruction.opname
     neutral = _NEUTRAL.get(opname)
     if neutral is None:
-        return [_Unit(opname, 0, instruction)]
+        return [_Unit(opname, instruction.arg or 0, instruction)]
     forward_name, backward_name = FACTS.jumps[neutral]
+    # Where jumps span each other there are several consistent sets of lengths; starting from the old operands finds
+    # the one that the compiler chose.
     if not backward:
-        return [_Unit(forward_name, 0, instruction)]
+        return [_Unit(forward_name, instruction.arg or 0, instruction)]
     if backward_name is not None:
-        return [_Unit(backward_name, 0, instruction)]
+        return [_Unit(backward_name, instruction.arg or 0, instruction)]
     over = FACTS.jumps[_OPPOSITE[neutral]][0]
     back = FACTS.jumps["JUMP"][1]
     assert back is not None
@@ -453,22 +455,25 @@ def _stack_size(units: list[_Unit], generator: bool) -> int:
     """The deepest the stack can get, by walking all ways through the code (CPython: stackdepth in compile.c)."""
     walk = _StackWalk(units)
     walk.follow(0, FACTS.generator_entry_depth if generator else 0)
-    # The compiler also counts a handler that covers nothing any more (`try: return 1 finally: ...`). Such a
-    # handler starts with its exception on the stack, and its own cleanup region keeps exactly that.
-    for index, unit in enumerate(units):
-        if walk.depths[index] < 0 and unit.opname == "PUSH_EXC_INFO":
-            handler = unit.instruction.handler
-            walk.follow(index, 1 if handler is None else handler.depth)
+    # The compiler also counts handlers that cover nothing any more (`try: return 1 finally: ...`).
+    walk.strict = False
+    for index in range(len(units)):
+        if walk.depths[index] < 0:
+            walk.follow(index, walk.deduced(index))
     return walk.deepest
 
 
 class _StackWalk:
-    """Finds the stack depth before each unit; `follow` walks every way that starts at one of them."""
+    """Finds the stack depth before each unit; `follow` walks every way that starts at one of them.
+
+    `strict`: two ways that meet at different depths are an error. (Not in code that nothing leads to.)
+    """
 
     def __init__(self, units: list[_Unit]) -> None:
         self.units = units
         self.depths = [-1] * len(units)
         self.deepest = 0
+        self.strict = True
         self._ways: list[tuple[int, int]] = []
         self._seen_handlers: set[Handler] = set()
         self._index_of = {unit: index for index, unit in enumerate(units)}
@@ -482,12 +487,28 @@ class _StackWalk:
         while self._ways:
             self._straight_on(*self._ways.pop())
 
+    def deduced(self, index: int) -> int:
+        """The depth at a unit that nothing leads to: from where it goes on, or from its cleanup region."""
+        handler = self.units[index].instruction.handler
+        if self.units[index].opname == "PUSH_EXC_INFO" and handler is not None:
+            return handler.depth  # the region around a handler keeps all that the handler starts with
+        change = 0
+        passed: set[int] = set()
+        while self.depths[index] < 0:
+            unit = self.units[index]
+            if index in passed or (unit.target is None and unit.opname in _ENDS):
+                return 1  # nothing tells: a handler of the outermost region, which starts with its exception
+            passed.add(index)
+            change += _effect(unit, unit.target is not None)
+            index = index + 1 if unit.target is None else self._index_of[unit.target]
+        return self.depths[index] - change
+
     def _begin(self, index: int, depth: int) -> None:
         self.deepest = max(self.deepest, depth)
         known = self.depths[index]
         if known < 0:
             self._ways.append((index, depth))
-        elif known != depth:
+        elif known != depth and self.strict:
             raise ValueError(f"stack depth {known} or {depth} at {self.units[index].instruction}")
 
     def _straight_on(self, index: int, depth: int) -> None:
@@ -500,18 +521,18 @@ class _StackWalk:
             if unit.target is not None:
                 self._begin(self._index_of[unit.target], depth + _effect(unit, True))
             depth += _effect(unit, False)
-            if depth < 0:
+            if depth < 0 and self.strict:
                 raise ValueError(f"{unit.instruction} pops from an empty stack")
             if unit.opname in _ENDS:
                 self.deepest = max(self.deepest, depth)
                 return
             index += 1
             self.deepest = max(self.deepest, depth)
-        if self.depths[index] != depth:
+        if self.depths[index] != depth and self.strict:
             raise ValueError(f"stack depth {self.depths[index]} or {depth} at {self.units[index].instruction}")
 
     def _enter_handler(self, handler: Handler, unit: _Unit, depth: int) -> None:
-        if depth < handler.depth:
+        if depth < handler.depth and self.strict:
             raise ValueError(f"{unit.instruction}: stack depth {depth}, but its handler keeps {handler.depth}")
         if handler not in self._seen_handlers:
             self._seen_handlers.add(handler)
