@@ -1,0 +1,140 @@
+"""What a person meets on a machine that lacks something: one clear sentence, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from source_tree import ROOT
+
+BASH = shutil.which("bash") or pytest.skip("the Makefile and its scripts need bash", allow_module_level=True)
+SETUP = ROOT / "scripts" / "setup.sh"
+HERE = "{}.{}".format(*sys.version_info[:2])
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with changed environment variables, and return what it said."""
+    command = [BASH, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment})
+
+
+def only_these_on_path(folder: Path, *programs: str) -> str:
+    """A PATH on which only the named programs are."""
+    for program in programs:
+        found = shutil.which(program)
+        if found:
+            (folder / program).symlink_to(found)
+    return str(folder)
+
+
+def test_everything_is_there_here() -> None:
+    """On a machine that can run this suite the check passes in silence."""
+    done = run(SETUP, "--check", HERE, PYTHON=sys.executable)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_no_compiler_is_one_sentence() -> None:
+    """Without a C compiler the setup says what to install."""
+    done = run(SETUP, ".venv-never", HERE, PYTHON=sys.executable, CC="no-such-compiler")
+    assert done.returncode == 1
+    assert re.fullmatch(r"dynexplore: no C compiler found .*apt-get install gcc.*\n", done.stderr)
+    assert not (ROOT / ".venv-never").exists()
+
+
+def test_no_headers_is_one_sentence(tmp_path: Path) -> None:
+    """Without Python's headers the setup says which package has them."""
+    without = tmp_path / "python3"
+    without.write_text(
+        f'#!{BASH}\ncase "$2" in *sysconfig*) echo {tmp_path}/include ;; *) exec "{sys.executable}" "$@" ;; esac\n'
+    )
+    without.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    # the script asks the Python that it found for its own path, which is the real one: let that be ours
+    without.write_text(without.read_text().replace("*sysconfig*)", "*sys.executable*) echo $0 ;; *sysconfig*)"))
+    done = run(SETUP, ".venv-never", HERE, PYTHON=str(without))
+    assert done.returncode == 1
+    assert re.fullmatch(rf"dynexplore: the headers of Python {HERE} are missing .*python{HERE}-dev.*\n", done.stderr)
+
+
+def test_no_supported_python_is_one_sentence(tmp_path: Path) -> None:
+    """Without a supported Python the setup says which are."""
+    path = only_these_on_path(tmp_path, "bash", "dirname", "ls", "sort")
+    done = run(SETUP, ".venv-never", PATH=path, PYENV_ROOT=str(tmp_path), PYTHON="")
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "dynexplore: no supported Python found (3.11, 3.12, 3.13); install one, or set PYTHON"
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_asked_for_python_that_is_missing_is_one_sentence(tmp_path: Path) -> None:
+    """A missing or unsupported interpreter is named; .ci/run ends with this sentence."""
+    path = only_these_on_path(tmp_path, "bash", "dirname", "ls", "sort")
+    done = run(SETUP, "--check", "3.13", PATH=path, PYENV_ROOT=str(tmp_path), PYTHON="")
+    assert (done.returncode, done.stderr) == (1, "dynexplore: Python 3.13 was not found on PATH or under pyenv.\n")
+    done = run(SETUP, "--check", "3.9")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dynexplore: Python 3.9 is not supported; these are: 3.11, 3.12, 3.13.\n",
+    )
+
+
+def test_a_python_that_is_none_is_one_sentence() -> None:
+    """PYTHON=... that is no supported Python is named."""
+    done = run(SETUP, "--check", "any", PYTHON="/bin/false")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dynexplore: PYTHON=/bin/false is not a Python that dynexplore supports (3.11, 3.12, 3.13).\n",
+    )
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(tmp_path: Path) -> None:
+    """VENV pointing at some other folder does not wipe it."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    done = run(SETUP, str(tmp_path), HERE, PYTHON=sys.executable)
+    assert done.returncode == 1
+    assert "is no virtual environment" in done.stderr
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_missing_programs_are_a_notice_and_no_failure(tmp_path: Path) -> None:
+    """Without root rights a missing Graphviz or Chromium is said, with what is left out, and the setup goes on."""
+    path = only_these_on_path(tmp_path, "bash")
+    identity = tmp_path / "id"
+    identity.write_text(f"#!{BASH}\necho 1000\n")
+    identity.chmod(0o755)
+    done = run(ROOT / "scripts" / "system_packages.sh", "dot", "chromium", PATH=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("needs root rights: apt-get install graphviz chromium") == 2
+    assert "the tests in tests/browser are skipped, everything else works." in done.stdout
+
+
+def test_the_lowest_torch_of_ci_is_the_lowest_that_is_allowed() -> None:
+    """.ci/run reads the lowest torch out of pyproject.toml, and its pattern finds it."""
+    pattern = re.search(r"sed -n 's/(.*)/\\1/p' pyproject.toml", (ROOT / ".ci" / "run").read_text())
+    assert pattern
+    text = (ROOT / "pyproject.toml").read_text()
+    found = re.search(pattern[1].replace("\\(", "(").replace("\\)", ")"), text)
+    assert found
+    dependencies = tomllib.loads(text)["project"]["dependencies"]
+    assert any(dependency.startswith(f"torch>={found[1]},") for dependency in dependencies)
+
+
+def test_no_file_names_a_place_to_download_from() -> None:
+    """No file of the build names an index or a folder of packages: that is the machine's business."""
+    for name in (
+        "pyproject.toml",
+        "constraints.txt",
+        "Makefile",
+        ".ci/run",
+        "scripts/setup.sh",
+        "binder/environment.yml",
+    ):
+        assert not re.search(r"index-url|find-links|PIP_\w*INDEX", (ROOT / name).read_text()), name
