@@ -50,3 +50,10 @@ def test_every_test_says_what_it_shows() -> None:
         and not ast.get_docstring(node)
     ]
     assert not silent, "tests without a docstring:\n" + "\n".join(silent)
+
+
+def test_the_readme_shows_the_example_as_it_is() -> None:
+    """The README's first Python block is examples/toy.py, which `make demo` runs."""
+    block = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    example = (ROOT / "examples" / "toy.py").read_text()
+    assert example.split('"""', 2)[2].strip() == block.strip()

@@ -1,0 +1,135 @@
+"""The command line: its own options, what it says when something is wrong, and what a script gets to see."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dynexplore import cli
+from source_tree import ROOT
+
+SCRIPT = """
+import sys
+import torch
+
+def double(x):
+    return x * 2
+
+print("arguments", sys.argv[1:], __name__)
+print(double(torch.ones(2)))
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """A script that prints its arguments and calls one function."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def run(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    command = [sys.executable, "-m", "dynexplore", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, input=stdin)
+
+
+@pytest.mark.parametrize(
+    ("words", "ordered"),
+    [
+        (["explain", "s.py"], ["explain", "s.py"]),
+        (["explain", "s.py", "a", "--html", "o"], ["explain", "--html", "o", "s.py", "a"]),
+        (["explain", "--json=o", "s.py", "--lr", "3"], ["explain", "--json=o", "s.py", "--lr", "3"]),
+        (["explain", "s.py", "-b", "inductor", "x"], ["explain", "-b", "inductor", "s.py", "x"]),
+        (["explain", "s.py", "--", "--html", "theirs"], ["explain", "s.py", "--html", "theirs"]),
+        (["explain", "s.py", "--help"], ["explain", "s.py", "--help"]),
+        (["explain", "--help"], ["explain", "--help"]),
+        (["open", "r.json", "--html", "o"], ["open", "r.json", "--html", "o"]),
+        ([], []),
+    ],
+)
+def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) -> None:
+    """`explain`'s own options are found before and after the script's, up to a `--`; the rest is the script's."""
+    assert cli._script_words_last(words) == ordered
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["explain", "no_such.py"], "dynexplore: there is no script no_such.py\n"),
+        (["open", "no_such.json"], "dynexplore: no_such.json cannot be read: No such file or directory\n"),
+        (["open", "README.md"], "dynexplore: README.md: "),
+        (
+            ["explain", "setup.py", "--html", "no/such/folder.html"],
+            "dynexplore: no/such/folder.html cannot be written: ",
+        ),
+        (["explain", "examples/toy.py", "-b", "eagre"], "dynexplore: there is no backend 'eagre'; there are: "),
+    ],
+)
+def test_a_mistake_is_one_sentence(words: list[str], sentence: str) -> None:
+    """What cannot be done is said in one sentence on standard error, with status 2."""
+    done = run(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(sentence)
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_help_is_quick_and_needs_no_torch() -> None:
+    """`dynexplore --help` lists the commands without importing torch."""
+    code = "import sys; from dynexplore.cli import parser; print(parser().format_help()); assert 'torch' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    for command in ("explain", "open", "lab", "bench"):
+        assert command in done.stdout
+
+
+def test_a_script_runs_as_under_python(script: Path) -> None:
+    """A script sees its own arguments and the name __main__, and its output comes before the report."""
+    done = run("explain", script, "3", "--rate", "0.1")
+    assert done.returncode == 0, done.stderr
+    assert "arguments ['3', '--rate', '0.1'] __main__\ntensor([2., 2.])\n" in done.stdout
+    assert "Dynamo produced 1 graph" in done.stdout
+
+
+def test_a_script_that_fails_keeps_its_traceback_and_status(script: Path) -> None:
+    """The traceback of a failing script shows the script's frames only; the report still follows."""
+    script.write_text(SCRIPT + "raise ValueError('mine')\n")
+    done = run("explain", script)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: mine\n")
+    assert "runpy" not in done.stderr
+    assert "Dynamo produced 1 graph" in done.stdout
+
+
+def test_a_script_may_exit(script: Path) -> None:
+    """`sys.exit(3)` in the script is the status of the command, after the report."""
+    script.write_text(SCRIPT + "sys.exit(3)\n")
+    done = run("explain", script)
+    assert done.returncode == 3
+    assert "Dynamo produced 1 graph" in done.stdout
+
+
+def test_a_recording_can_be_saved_and_opened(script: Path, tmp_path: Path) -> None:
+    """`--json` writes a recording that `dynexplore open` shows again."""
+    saved = tmp_path / "rec.json"
+    done = run("explain", script, "--json", saved)
+    assert done.returncode == 0, done.stderr
+    json.loads(saved.read_text())
+    shown = run("open", saved)
+    assert shown.returncode == 0, shown.stderr
+    assert "double" in shown.stdout
+
+
+def test_a_page_is_written(script: Path, tmp_path: Path) -> None:
+    """`--html` writes one page that names no other host."""
+    page = tmp_path / "out.html"
+    done = run("explain", script, "--html", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert "double" in text
+    assert 'src="http' not in text
