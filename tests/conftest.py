@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 
 import dynamo_ban
+from golden_files import golden, pytest_addoption
+
+__all__ = ["golden", "pytest_addoption"]  # a fixture and a hook: pytest finds them here
 
 dynamo_ban.install()
 pytest.register_assert_rewrite("engine_checks")

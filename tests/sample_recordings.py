@@ -93,7 +93,10 @@ MODIFIED = ev.CodeView(
 
 def resume_code(id: int, target: int) -> ev.CodeView:
     """The code of a resume function: a jump, then the original body."""
-    prefix = (emitted(0, "RESUME", "0", "prologue"), emitted(2, "JUMP_FORWARD", f"to {4 + target}", "jump"))
+    prefix = (
+        emitted(0, "RESUME", "0", "prologue"),
+        emitted(2, "JUMP_FORWARD", f"to {4 + target}", "jump", target=4 + target),
+    )
     body = tuple(
         ev.ListingRow(4 + r.offset, r.op, r.arg, r.line, r.end_line, r.column, r.end_column, origin=r.offset)
         for r in ORIGINAL.rows

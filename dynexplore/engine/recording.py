@@ -110,6 +110,7 @@ class Recording:
         self._sized: set[int] = set()
         self._cut: Cut | None = None
         self._index: dict[type[ev.Event], list[ev.Event]] = {}
+        self._frame_index: dict[tuple[int, type[ev.Event]], list[ev.Event]] = {}
 
     # -- recording ------------------------------------------------------------------------------------------
 
@@ -128,6 +129,7 @@ class Recording:
         self._step_count += isinstance(event, ev.InstructionStepped)
         self._events.append(event)
         self._index.setdefault(type(event), []).append(event)
+        self._frame_index.setdefault((event.frame, type(event)), []).append(event)
 
     def next_frame_id(self) -> int:
         """Return a new frame number, from 1 up."""
@@ -200,7 +202,7 @@ class Recording:
 
     def of_frame(self, frame: int, kind: type[E]) -> tuple[E, ...]:
         """All events of one class that belong to one frame."""
-        return tuple(event for event in self.of(kind) if event.frame == frame)
+        return typing.cast("tuple[E, ...]", tuple(self._frame_index.get((frame, kind), ())))
 
     @property
     def frames(self) -> tuple[ev.FrameEntered, ...]:
@@ -209,10 +211,10 @@ class Recording:
 
     def frame(self, frame: int) -> ev.FrameEntered:
         """The FrameEntered of one frame; KeyError when there is none."""
-        for entered in self.frames:
-            if entered.frame == frame:
-                return entered
-        raise KeyError(f"no frame {frame} in this recording")
+        entered = self.of_frame(frame, ev.FrameEntered)
+        if not entered:
+            raise KeyError(f"no frame {frame} in this recording")
+        return entered[0]
 
     @property
     def steps(self) -> tuple[ev.InstructionStepped, ...]:
@@ -275,6 +277,14 @@ class Recording:
         """The modified code of a frame, None when it was not compiled."""
         emitted = self.of_frame(frame, ev.CodeEmitted)
         return emitted[-1].code if emitted else None
+
+    def code_of(self, event: ev.PlacedEvent) -> ev.CodeView | None:
+        """The code object that an event's offset counts in: the frame's own, or that of an inlined callee."""
+        if not event.inline:
+            return next((entered.code for entered in self.of_frame(event.frame, ev.FrameEntered)), None)
+        call = (event.attempt, event.inline)
+        entries = self.of_frame(event.frame, ev.InlineEntered)
+        return next((entered.code for entered in entries if (entered.attempt, entered.callee) == call), None)
 
     def codes(self) -> dict[int, ev.CodeView]:
         """Every original code object that occurs, by id: of frames, inlined callees and resume functions."""

@@ -1,0 +1,278 @@
+"""The one link table: what belongs together, over all panes.
+
+Which idea lives here: every item that a pane shows (a node, a guard, a break, a modified instruction, a step, a value
+on the stack, ...) was caused by original instructions, and every instruction stands on a source span. So the table
+holds, for each item, its *places*; what two items have in common is a place. Choosing an item lights up the items with
+a common place, its instructions and their spans; choosing an instruction or a span lights up all that it caused, in
+every frame. No item is a dead end: what has no instruction of its own (the output node, a guard on global state, an
+instruction that loads an input) is placed where it comes from.
+
+A place is (frame, the offsets of the inlined calls that lead to the function, offset): attempts are left out, so that
+the break of attempt 1 and the modified code of attempt 2 meet. A resume function's instructions count as the original
+instructions they continue.
+
+In:  a Recording.
+Out: `Links`: `related(item)`, and `as_plain()` for the widget. An item is named by a short string, made by the
+     functions of this file: `node_key(1, "add")` is "node:1:add".
+
+PyTorch's counterpart: none; tlparse shows the same artifacts as separate pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recording
+
+Place = tuple[int, tuple[int, ...], int]
+"""(frame, offsets of the inlined calls on the way, offset)."""
+
+
+def instruction_key(code: int, offset: int) -> str:
+    """The original instruction at an offset of a code object."""
+    return f"instruction:{code}:{offset}"
+
+
+def span_key(code: int, row: ev.ListingRow) -> str:
+    """The source span of an original instruction."""
+    return f"span:{code}:{row.line}:{row.column}:{row.end_line}:{row.end_column}"
+
+
+def node_key(frame: int, name: str) -> str:
+    """A node of the frame's graph."""
+    return f"node:{frame}:{name}"
+
+
+def guard_key(frame: int, index: int) -> str:
+    """A guard of the frame."""
+    return f"guard:{frame}:{index}"
+
+
+def break_key(position: int) -> str:
+    """The graph break that is event number `position`."""
+    return f"break:{position}"
+
+
+def step_key(position: int) -> str:
+    """The step that is event number `position`."""
+    return f"step:{position}"
+
+
+def mutation_key(position: int) -> str:
+    """The side effect that is event number `position`."""
+    return f"mutation:{position}"
+
+
+def value_key(frame: int, attempt: int, value: int) -> str:
+    """A value on the stack or in a local: `value` is its ValueView's id."""
+    return f"value:{frame}:{attempt}:{value}"
+
+
+def modified_key(frame: int, offset: int) -> str:
+    """An instruction of the frame's modified code."""
+    return f"modified:{frame}:{offset}"
+
+
+def resume_key(frame: int, name: str) -> str:
+    """A resume function that the frame made."""
+    return f"resume:{frame}:{name}"
+
+
+class Links:
+    """The link table of a recording: items, their places, and what belongs to what."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._codes = recording.codes()
+        self._rows = {code.id: {row.offset: row for row in code.rows} for code in self._codes.values()}
+        self._paths: dict[tuple[int, int, int], tuple[tuple[int, ...], int]] = {}
+        self._code_at: dict[tuple[int, tuple[int, ...]], int] = {}
+        # every item and where it comes from; instructions and spans are not among them
+        self.places: dict[str, tuple[Place, ...]] = {}
+        self._find_functions()
+        self._add_steps_and_values()
+        self._add_graphs_and_guards()
+        self._add_breaks()
+        self._add_modified_code()
+        self._items_at: dict[Place, list[str]] = {}
+        self._items_of: dict[str, list[str]] = {}
+        self._index()
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def related(self, item: str) -> frozenset[str]:
+        """Every item, instruction and span that belongs to `item` (itself left out); empty for an unknown item."""
+        if item.startswith(("instruction:", "span:")):
+            found = {*self._items_of.get(item, ()), *self._near(item)}
+        else:
+            places = self.places.get(item, ())
+            found = {other for place in places for other in self._items_at[place]}
+            found |= {key for place in places for key in self._keys(place)}
+        return frozenset(found - {item})
+
+    def instructions(self, item: str) -> frozenset[str]:
+        """The original instructions that `item` comes from."""
+        return frozenset(key for key in self.related(item) if key.startswith("instruction:"))
+
+    def spans(self, item: str) -> frozenset[str]:
+        """The source spans that `item` comes from."""
+        return frozenset(key for key in self.related(item) if key.startswith("span:"))
+
+    def slot(self, step: ev.InstructionStepped, slot: int) -> str:
+        """The value in a stack slot after a step, as an item."""
+        return value_key(step.frame, step.attempt, step.stack[slot].id)
+
+    def as_plain(self) -> dict[str, Any]:
+        """The table as lists and strings: items -> [instruction and span keys], for JavaScript."""
+        return {
+            item: sorted({key for place in places for key in self._keys(place)}) for item, places in self.places.items()
+        }
+
+    # -- places ------------------------------------------------------------------------------------------------------
+
+    def _find_functions(self) -> None:
+        """Learn which code stands at each (frame, path of calls): frames, then inlined callees."""
+        for entered in self._recording.frames:
+            self._code_at[entered.frame, ()] = entered.code.id
+        for call in self._recording.of(ev.InlineEntered):
+            path, _ = self._paths.get((call.frame, call.attempt, call.inline), ((), 0))
+            inner = (*path, call.offset)
+            self._paths[call.frame, call.attempt, call.callee] = (inner, call.code.id)
+            self._code_at[call.frame, inner] = call.code.id
+
+    def _place(self, event: ev.PlacedEvent) -> Place:
+        """Where an event comes from; the first instruction of the frame when it names none."""
+        if event.offset < 0:
+            return self._entry(event.frame)
+        path, _ = self._paths.get((event.frame, event.attempt, event.inline), ((), 0))
+        return event.frame, path, event.offset
+
+    def _entry(self, frame: int) -> Place:
+        rows = self._rows.get(self._code_at.get((frame, ()), -1), {})
+        first = next((row.offset for row in rows.values() if row.line > 0), 0)
+        return frame, (), first
+
+    def _last(self, frame: int) -> Place:
+        """Where the graph of a frame ends: at its break, or at the last instruction that was stepped."""
+        for kind in (ev.GraphBroke, ev.InstructionStepped):
+            events = [event for event in self._recording.of_frame(frame, kind) if not event.inline]
+            if events:
+                return self._place(events[-1])
+        return self._entry(frame)
+
+    def _keys(self, place: Place) -> tuple[str, ...]:
+        """The instruction (and its span) at a place: of the original code, also when a resume function stands there."""
+        frame, path, offset = place
+        code = self._code_at.get((frame, path), -1)
+        code, offset = self._original(code, offset)
+        rows = self._rows.get(code, {})
+        row = rows.get(offset)
+        if row is None:
+            return ()
+        if row.line <= 0:  # an instruction that CPython gave no line stands with the one before it
+            row = max(
+                (r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row
+            )
+        return instruction_key(code, offset), span_key(code, row)
+
+    def _original(self, code: int, offset: int) -> tuple[int, int]:
+        """(code, offset) of the original instruction behind one of a resume function."""
+        for _ in range(len(self._codes)):
+            view = self._codes.get(code)
+            if view is None or view.resumes not in self._codes:
+                break
+            rows = self._rows[code]
+            row = rows.get(offset)
+            if row is not None and row.origin < 0:  # before the body: stands for the instruction that is jumped to
+                row = next((rows[r.target] for r in view.rows if r.origin < 0 and r.target in rows), None)
+            if row is None or row.origin < 0:
+                break
+            code, offset = view.resumes, row.origin
+        return code, offset
+
+    # -- filling the table -------------------------------------------------------------------------------------------
+
+    def _add_steps_and_values(self) -> None:
+        for position, event in enumerate(self._recording):
+            if isinstance(event, ev.FrameEntered):
+                self._add_values(event.frame, 0, (view for _, view in event.arguments), self._entry(event.frame))
+            elif isinstance(event, ev.InstructionStepped):
+                place = self._place(event)
+                self.places[step_key(position)] = (place,)
+                self._add_values(event.frame, event.attempt, event.stack, place)
+                self._add_values(event.frame, event.attempt, (view for _, view in event.changed if view), place)
+            elif isinstance(event, ev.MutationNoted):
+                self.places[mutation_key(position)] = (self._place(event),)
+
+    def _add_values(self, frame: int, attempt: int, views: Iterable[ev.ValueView], place: Place) -> None:
+        """A value comes from the place where it was first seen."""
+        for view in views:
+            if view.kind != "NULL":
+                self.places.setdefault(value_key(frame, attempt, view.id), (place,))
+
+    def _add_graphs_and_guards(self) -> None:
+        for guard in self._recording.guards:
+            self.places[guard_key(guard.frame, guard.index)] = (self._place(guard),)
+        for graph in self._recording.graphs:
+            for node in graph.nodes:
+                place = self._place(node) if node.offset >= 0 else self._last(node.frame)
+                self.places[node_key(node.frame, node.name)] = (place,)
+
+    def _add_breaks(self) -> None:
+        for position, event in enumerate(self._recording):
+            if isinstance(event, ev.GraphBroke):
+                self.places[break_key(position)] = (self._place(event),)
+            elif isinstance(event, ev.ResumeFunctionMade):
+                self.places[resume_key(event.frame, event.name)] = (self._place(event),)
+
+    def _add_modified_code(self) -> None:
+        for entered in self._recording.frames:
+            frame = entered.frame
+            code = self._recording.modified_code(frame)
+            if code is None:
+                continue
+            nodes = [node for graph in self._recording.graphs if graph.frame == frame for node in graph.nodes]
+            before: tuple[Place, ...] = ()
+            waiting: list[str] = []
+            for row in code.rows:
+                # what says nothing about itself belongs to the instruction before it, or else to the one after it
+                places = self._places_of_row(frame, row, nodes) or before
+                item = modified_key(frame, row.offset)
+                if places:
+                    self.places.update(dict.fromkeys([item, *waiting], places))
+                    before, waiting = places, []
+                else:
+                    waiting.append(item)
+            self.places.update(dict.fromkeys(waiting, (self._entry(frame),)))
+
+    def _places_of_row(self, frame: int, row: ev.ListingRow, nodes: list[ev.NodeAdded]) -> tuple[Place, ...]:
+        """Where a modified instruction comes from: its origin, or what its operand names; () when neither says."""
+        if row.origin >= 0:
+            return ((frame, (), row.origin),)
+        if resumed := self.places.get(resume_key(frame, row.arg)):
+            return resumed
+        inputs = [node for node in nodes if node.op == "placeholder" and row.arg in (node.target, node.name)]
+        if inputs and "load" in row.role:
+            return tuple(self._place(node) for node in inputs)
+        if "graph" in row.role:
+            return tuple(dict.fromkeys(self.places[node_key(frame, node.name)][0] for node in nodes))
+        return ()
+
+    # -- both ways ---------------------------------------------------------------------------------------------------
+
+    def _index(self) -> None:
+        for item, places in self.places.items():
+            for place in places:
+                self._items_at.setdefault(place, []).append(item)
+                for key in self._keys(place):
+                    self._items_of.setdefault(key, []).append(item)
+
+    def _near(self, key: str) -> set[str]:
+        """An instruction's span, or a span's instructions."""
+        kind, code, *rest = key.split(":")
+        rows = self._rows.get(int(code), {}).values()
+        if kind == "instruction":
+            return {span_key(int(code), row) for row in rows if row.offset == int(rest[0])}
+        return {instruction_key(int(code), row.offset) for row in rows if span_key(int(code), row) == key}

@@ -1,0 +1,408 @@
+"""Every view of a recording as plain text: for terminals, the debug printout, tests and screen readers.
+
+Which idea lives here: one small pure function per view, from records to a string without a final line end. Tables are
+aligned with spaces, nothing is coloured, nothing depends on the width of the terminal. What the widget shows in panes
+is here, too, so that no view needs a browser.
+
+In:  a Recording, or single records of it.
+Out: text. `debug_printout(recording, frame)` is what `config.debug` prints, `explanation(recording)` what `explain`
+     prints, `report(recording)` everything.
+
+PyTorch's counterpart: the logs that TORCH_LOGS="bytecode,graph,guards" prints, and torch/_dynamo/backends/debugging.py
+(ExplainOutput).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import GraphView, Recording
+from dynexplore.views.timeline import State, Timeline
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table with a line of dashes below the header; columns as wide as their widest cell.
+
+    >>> print(table(("opcode", "name"), [("placeholder", "x"), ("output", "output")]))
+    opcode       name
+    -----------  ------
+    placeholder  x
+    output       output
+    """
+    cells = [tuple(header), *(tuple(cell.replace("\n", " ") for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    cells.insert(1, tuple("-" * width for width in widths))
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    )
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 graph`, `2 graphs`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+# -- bytecode ----------------------------------------------------------------------------------------------------------
+
+
+def bytecode(code: ev.CodeView) -> str:
+    """The listing as `dis` prints it: line where it changes, `>>` before jump targets, offset, opcode, operand."""
+    lines = []
+    line_before = 0
+    for row in code.rows:
+        number = str(row.line) if row.line > 0 and row.line != line_before else ""
+        line_before = row.line or line_before
+        mark = ">>" if row.is_target else "  "
+        text = f"{number:>4} {mark} {row.offset:>6} {row.op:<28} {row.arg}".rstrip()
+        if row.role:
+            origin = f" (from {row.origin})" if row.origin >= 0 else ""
+            text = f"{text:<64}  # {row.role}{origin}"
+        lines.append(text)
+    return "\n".join(lines)
+
+
+def canonical(code: ev.CodeView) -> str:
+    """Original instructions beside the canonical ones that they are lowered to."""
+    rows = []
+    for row in code.rows:
+        steps = row.steps or (ev.StepView(-1, "-"),)
+        for number, step in enumerate(steps):
+            original = (str(row.offset), row.op, row.arg) if number == 0 else ("", "", "")
+            rows.append((*original, str(step.index) if step.index >= 0 else "", step.op, step.arg))
+    return table(("offset", "original", "operand", "step", "canonical", "operand"), rows)
+
+
+def _place(code: ev.CodeView) -> str:
+    return f"{code.qualname} {code.file} line {code.first_line}"
+
+
+# -- graphs ------------------------------------------------------------------------------------------------------------
+
+
+def graph_table(nodes: Iterable[ev.NodeAdded | ev.NodeRow]) -> str:
+    """The nodes of a graph: opcode, name, target, args, kwargs."""
+    return table(
+        ("opcode", "name", "target", "args", "kwargs"),
+        [(node.op, node.name, node.target, node.args or "()", node.kwargs or "{}") for node in nodes],
+    )
+
+
+def node_table(nodes: Iterable[ev.NodeAdded]) -> str:
+    """The nodes of a graph with what is known of their results and where they come from."""
+    rows = []
+    for node in nodes:
+        place = f"{node.file}:{node.line}" if node.line else ""
+        rows.append((node.op, node.name, node.target, node.dtype, node.shape, node.device, node.module, place))
+    return table(("opcode", "name", "target", "dtype", "shape", "device", "module", "line"), rows)
+
+
+def graph(view: GraphView) -> str:
+    """One graph: its name, how it was compiled, and its table."""
+    return f"{_graph_title(view)}\n{graph_table(view.nodes)}"
+
+
+def _graph_title(view: GraphView) -> str:
+    backend = f", backend {view.compiled.backend}" if view.compiled else ""
+    return f"{view.name} ({plural(view.call_count, 'operator')}{backend})"
+
+
+# -- guards ------------------------------------------------------------------------------------------------------------
+
+
+def guard_line(guard: ev.GuardInstalled) -> str:
+    """One guard in the form ` - local 'a' TENSOR_MATCH`."""
+    words = [guard.scope] if guard.scope else []
+    words += [repr(guard.source)] if guard.source else []
+    return " - " + " ".join([*words, guard.kind])
+
+
+def guards(installed: Iterable[ev.GuardInstalled]) -> str:
+    """The list of guards under its heading `GUARDS:`."""
+    return "\n".join(["GUARDS:", *(guard_line(guard) for guard in installed)])
+
+
+def guard_anatomy(recording: Recording, frame: int) -> str:
+    """The guards of a frame with what they expect, the check itself, and the instruction that asked for each."""
+    rows = []
+    for guard in _final_guards(recording, frame):
+        where = _instruction_text(recording, guard)
+        name = " ".join(word for word in (guard.scope, guard.source) if word)
+        rows.append((str(guard.index), name, guard.kind, guard.expected, guard.expression, where, guard.reason))
+    return table(("", "source", "kind", "expected", "check", "asked for by", "because"), rows)
+
+
+def _final_guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
+    return [guard for guard in recording.guards if guard.frame == frame]
+
+
+def _instruction_text(recording: Recording, event: ev.PlacedEvent) -> str:
+    code = recording.code_of(event)
+    row = row_at(code, event.offset) if code else None
+    if code is None or row is None:
+        return "entry"
+    return f"{row.op} {row.arg}".rstrip() + f" (offset {row.offset}" + (f", line {row.line})" if row.line > 0 else ")")
+
+
+def row_at(code: ev.CodeView, offset: int) -> ev.ListingRow | None:
+    """The row of a listing at an offset."""
+    return next((row for row in code.rows if row.offset == offset), None)
+
+
+# -- breaks ------------------------------------------------------------------------------------------------------------
+
+
+def what_then(recording: Recording, broke: ev.GraphBroke) -> str:
+    """What came of a frame after its break: "3 operations compiled before it; the rest continues in ..."."""
+    compiled = [graph for graph in recording.graphs if graph.frame == broke.frame]
+    made = recording.of_frame(broke.frame, ev.ResumeFunctionMade)
+    skipped = recording.of_frame(broke.frame, ev.FrameSkipped)
+    if skipped:
+        return f"the frame runs as plain Python: {skipped[-1].reason}."
+    count = compiled[-1].call_count if compiled else 0
+    before = f"{plural(count, 'operation')} compiled before it" if count else "nothing to compile before it"
+    if not made:
+        return f"{before}."
+    numbers = {1: "a resume function", 2: "two resume functions", 3: "three resume functions"}
+    return f"{before}; the rest continues in {numbers.get(len(made), f'{len(made)} resume functions')}."
+
+
+def break_report(recording: Recording, broke: ev.GraphBroke) -> str:
+    """The whole message of one break."""
+    return broke.report(what_then(recording, broke))
+
+
+def break_details(recording: Recording, broke: ev.GraphBroke) -> str:
+    """The message of a break, the stack and the live locals there, and what each resume function receives."""
+    parts = [break_report(recording, broke)]
+    parts += [f"  stack {slot}  {_value(view)}" for slot, view in enumerate(broke.stack)]
+    parts += [f"  local {name} = {_value(view)}" for name, view in broke.live_locals]
+    for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade):
+        parts.append(f"  resumes in {made.name}({', '.join(made.parameters)}) at offset {made.offset}")
+    return "\n".join(parts)
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+def _value(view: ev.ValueView) -> str:
+    origin = view.node or view.source
+    return f"{origin}: {view.text}" if origin and origin != view.text else view.text
+
+
+def steps(recording: Recording, frame: int) -> str:
+    """Every moment of a frame: number, where, instruction, the stack after it, and what it changed or made."""
+    rows = [_step_row(state) for state in Timeline(recording).of_frame(frame)]
+    return table(("", "offset", "instruction", "stack", "changes"), rows)
+
+
+def _step_row(state: State) -> tuple[str, str, str, str, str]:
+    indent = "  " * len(state.calls)
+    offset = str(state.offset) if state.offset >= 0 else ""
+    stack = " | ".join(view.node or view.text for view in state.stack) if state.offset >= 0 else ""
+    return str(state.number), offset, indent + _moment(state.event), stack, "; ".join(changes(state))
+
+
+def _moment(event: ev.Event) -> str:
+    match event:
+        case ev.InstructionStepped():
+            return f"{event.op} {event.arg}".rstrip()
+        case ev.FrameEntered():
+            return f"frame {event.frame}: {event.code.qualname}"
+        case ev.AttemptStarted():
+            return f"attempt {event.attempt}" + (f", to break before {event.stop_at}" if event.stop_at >= 0 else "")
+        case ev.AttemptRestarted():
+            return f"restart: {event.reason}"
+        case ev.InlineEntered():
+            return f"into {event.code.qualname}"
+        case ev.InlineLeft():
+            return f"{event.how} from callee {event.callee}"
+        case ev.GraphBroke():
+            return f"graph break {event.kind}: {event.title}"
+        case ev.SubgraphCompiled():
+            return f"compiled {event.graph} with {event.backend}"
+        case ev.CodeEmitted():
+            return f"modified code of {event.code.qualname}"
+        case _:
+            return _event_name(event)
+
+
+def _event_name(event: ev.Event) -> str:
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(event).__name__).strip()
+    detail = next(
+        (getattr(event, name) for name in ("reason", "outcome", "error", "graph") if hasattr(event, name)), ""
+    )
+    return f"{words}: {detail}" if detail else words
+
+
+def changes(state: State) -> list[str]:
+    """What a moment changed, in words: locals, nodes, guards, mutations, resume functions."""
+    found = []
+    for name, _, after in state.difference.changed:
+        found.append(f"{name} = {after.node or after.text}" if after else f"del {name}")
+    for event in state.caused:
+        match event:
+            case ev.NodeAdded():
+                found.append(f"node {event.name} = {event.target}{event.args}")
+            case ev.GuardInstalled():
+                found.append(f"guard {guard_line(event)[3:]}")
+            case ev.MutationNoted():
+                found.append(f"side effect {event.what} on {event.target.source or event.target.text}")
+            case ev.ResumeFunctionMade():
+                found.append(f"{event.name} made")
+            case _:
+                pass
+    return found
+
+
+# -- the whole capture -------------------------------------------------------------------------------------------------
+
+
+def explanation(recording: Recording) -> str:
+    """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do."""
+    graphs, breaks = recording.graphs, recording.breaks
+    ops = sum(graph.op_count for graph in graphs)
+    lines = [f"Dynamo produced {len(graphs)} graphs, with {len(breaks)} graph break and {ops} ops"]
+    if breaks:
+        lines.append("Break reasons:")
+    for number, broke in enumerate(breaks, 1):
+        lines += ["", f"{number}. {broke.reason}", *_where(broke)]
+        lines += [f"   {label} {text}" for label, text in (("why:", broke.why), ("fix:", broke.fix)) if text]
+    skipped = recording.of(ev.FrameSkipped)
+    if skipped:
+        lines += ["", "Frames that run as plain Python:"]
+        lines += [f" - {event.function} ({event.file}:{event.line}): {event.reason}" for event in skipped]
+    for failed in recording.of(ev.EngineFailed):
+        lines += ["", f"A bug of the engine, in {failed.where}: {failed.error}"]
+    if recording.cut:
+        lines += ["", f"The recording was {recording.cut}."]
+    return "\n".join(lines)
+
+
+def _where(broke: ev.GraphBroke) -> Iterable[str]:
+    for frame in broke.user_stack[-1:]:
+        yield f'   File "{frame.file}", line {frame.line}, in {frame.function}'
+        if frame.code.strip():
+            yield f"     {frame.code.strip()}"
+
+
+def frames(recording: Recording) -> str:
+    """The tree of frames: what called what, what came of each, its graphs and breaks."""
+    children: dict[int | None, list[ev.FrameEntered]] = {}
+    known = {entered.frame for entered in recording.frames}
+    for entered in recording.frames:
+        children.setdefault(entered.parent if entered.parent in known else None, []).append(entered)
+    lines: list[str] = []
+
+    def draw(entered: ev.FrameEntered, depth: int) -> None:
+        lines.append("  " * depth + _frame_line(recording, entered))
+        for child in children.get(entered.frame, ()):
+            draw(child, depth + 1)
+
+    for top in children.get(None, ()):
+        draw(top, 0)
+    return "\n".join(lines) or "no frame was translated"
+
+
+def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
+    frame = entered.frame
+    parts = [f"frame {frame}: {_place(entered.code)}"]
+    parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
+    parts += [f"{event.graph} ({event.op_count} ops)" for event in recording.of_frame(frame, ev.SubgraphCompiled)]
+    parts += [f"broke: {event.kind}" for event in recording.of_frame(frame, ev.GraphBroke)]
+    parts += [f"skipped: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
+    inlined = {
+        event.code.qualname: None
+        for event in recording.of_frame(frame, ev.InlineEntered)
+        if event.attempt == recording.final_attempt(frame)
+    }
+    if inlined:
+        parts.append("inlined " + ", ".join(inlined))
+    return " - ".join(parts)
+
+
+def calls(recording: Recording) -> str:
+    """Calls against cache entries: each call in order, whether it hit, what failed, what was compiled."""
+    rows = []
+    names = {event.frame: event.function for event in recording if isinstance(event, (ev.FrameSkipped, ev.CacheHit))}
+    names |= {entered.frame: entered.code.qualname for entered in recording.frames}
+    for event in recording:
+        frame = str(event.frame)
+        match event:
+            case ev.CacheHit():
+                rows.append((frame, event.function, "hit", str(event.entry), f"compiled as frame {event.compiled_by}"))
+            case ev.GuardFailed():
+                rows.append((frame, names.get(event.frame, ""), "guard failed", str(event.entry), guard_failure(event)))
+            case ev.Recompiled():
+                rows.append((frame, names.get(event.frame, ""), "recompile", "", event.reason))
+            case ev.CacheEntryAdded():
+                guarded = plural(event.guard_count, "guard")
+                rows.append((frame, names.get(event.frame, ""), "entry added", str(event.entry), guarded))
+            case ev.CacheLimitReached():
+                rows.append((frame, event.function, "limit reached", "", f"{event.limit} entries: {event.reason}"))
+            case ev.FrameSkipped():
+                rows.append((frame, event.function, "plain Python", "", event.reason))
+            case _:
+                pass
+    return table(("call", "function", "what", "entry", "details"), rows)
+
+
+def guard_failure(failed: ev.GuardFailed) -> str:
+    """One line: which guard, what it expected, what it found."""
+    name = " ".join(word for word in (failed.scope, repr(failed.source) if failed.source else "", failed.kind) if word)
+    return f"{name}: expected {failed.expected}, found {failed.actual}"
+
+
+def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
+    """A guard failure in the form of a break report: which guard, expected, found, who asked for it, the check."""
+    lines = [f"Guard failed: {guard_failure(failed).split(':')[0]}"]
+    lines += [f"  expected  {failed.expected}", f"  found     {failed.actual}"]
+    owner = next((e.frame for e in recording.of(ev.CacheEntryAdded) if e.entry == failed.entry), None)
+    for guard in _final_guards(recording, owner) if owner is not None else ():
+        if guard.index == failed.index:
+            lines.append(f"  asked by  {_instruction_text(recording, guard)}")
+            lines += [f"  check     {guard.expression}"] if guard.expression else []
+            lines += [f"  because   {guard.reason}"] if guard.reason else []
+    return "\n".join(lines)
+
+
+# -- printouts ---------------------------------------------------------------------------------------------------------
+
+
+def debug_printout(
+    recording: Recording, frame: int, parts: Sequence[str] = ("graph", "bytecode", "guards", "breaks")
+) -> str:
+    """What `config.debug` prints for one frame: other capture, graph, original and modified bytecode, guards, breaks.
+
+    `parts` chooses among "graph", "bytecode", "guards", "breaks" and "steps".
+    """
+    entered = recording.frame(frame)
+    blocks: list[str] = []
+    if "graph" in parts:
+        blocks += [captured_otherwise(event) for event in recording.of_frame(frame, ev.CapturedOtherwise)]
+        blocks += [graph(view) for view in recording.graphs if view.frame == frame]
+    if "bytecode" in parts:
+        blocks.append(f"ORIGINAL BYTECODE {_place(entered.code)}\n{bytecode(entered.code)}")
+        modified = recording.modified_code(frame)
+        if modified is not None:
+            blocks.append(f"MODIFIED BYTECODE {_place(modified)}\n{bytecode(modified)}")
+    if "guards" in parts and (installed := _final_guards(recording, frame)):
+        blocks.append(guards(installed))
+    if "breaks" in parts:
+        blocks += [break_report(recording, broke) for broke in recording.of_frame(frame, ev.GraphBroke)]
+    if "steps" in parts:
+        blocks.append(steps(recording, frame))
+    blocks += [f"plain Python: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
+    return "\n\n".join(blocks)
+
+
+def captured_otherwise(event: ev.CapturedOtherwise) -> str:
+    """What another way of capturing made of the frame: its table, or why it failed."""
+    return f"{event.method}\n{graph_table(event.nodes) if not event.failure else 'failed: ' + event.failure}"
+
+
+def report(recording: Recording) -> str:
+    """Everything: explanation, frames, calls, and the debug printout of each frame."""
+    blocks = [explanation(recording), "FRAMES\n" + frames(recording), "CALLS\n" + calls(recording)]
+    blocks += [f"FRAME {entered.frame}\n\n{debug_printout(recording, entered.frame)}" for entered in recording.frames]
+    return "\n\n".join(blocks)

@@ -1,0 +1,279 @@
+"""The states a recording goes through: a pure fold over its events, one state for each moment to stop at.
+
+Which idea lives here: events say what *changed*; a person wants to see what *is*. `states(events)` replays the events
+of all frames in order and keeps, for each moment (an instruction stepped, a callee entered or left, an attempt started,
+a break, code emitted, a cache hit, ...), the whole symbolic stack and all locals of the function at hand, what came
+into being since the moment before, and the difference in stack and locals. Stepping back is then stepping to a smaller
+number. Events of a frame that no one stops at (nodes, guards, mutations) belong to the next moment of that frame.
+
+In:  a Recording, or any iterable of events.
+Out: `Timeline`: the states, and "which step made this node, guard, break".
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from dynexplore.engine import events as ev
+
+Stack = tuple[ev.ValueView, ...]
+Locals = tuple[tuple[str, ev.ValueView], ...]
+
+MOMENTS = (
+    ev.FrameEntered,
+    ev.FrameSkipped,
+    ev.FrameFinished,
+    ev.AttemptStarted,
+    ev.AttemptRestarted,
+    ev.InstructionStepped,
+    ev.InlineEntered,
+    ev.InlineLeft,
+    ev.GraphBroke,
+    ev.SubgraphCompiled,
+    ev.CodeEmitted,
+    ev.CacheHit,
+    ev.Recompiled,
+    ev.CacheLimitReached,
+    ev.GraphRan,
+    ev.BackendFailed,
+    ev.EngineFailed,
+)
+"""The events that one stops at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a state differs from the one before it in the same function: stack slots and locals.
+
+    `changed` holds (name, value before or None, value after or None).
+    """
+
+    popped: Stack = ()
+    pushed: Stack = ()
+    changed: tuple[tuple[str, ev.ValueView | None, ev.ValueView | None], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.popped or self.pushed or self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is, at one moment.
+
+    `number` counts the states, `position` the events. `calls` leads from the frame to the callee at hand: the numbers
+    of the inlined callees, outermost first, () in the frame itself. `caused` are the events since the moment before.
+    `node_count` and `guard_count` count what the attempt has so far.
+    """
+
+    number: int
+    position: int
+    event: ev.Event
+    code: ev.CodeView | None = None
+    offset: int = -1
+    calls: tuple[int, ...] = ()
+    stack: Stack = ()
+    locals: Locals = ()
+    difference: Difference = Difference()
+    caused: tuple[ev.Event, ...] = ()
+    node_count: int = 0
+    guard_count: int = 0
+
+    @property
+    def frame(self) -> int:
+        """The frame this moment belongs to."""
+        return self.event.frame
+
+    @property
+    def attempt(self) -> int:
+        """The attempt this moment belongs to, 0 outside of translation."""
+        return self.event.attempt
+
+    @property
+    def nodes(self) -> tuple[ev.NodeAdded, ...]:
+        """The nodes that came into being since the moment before."""
+        return tuple(event for event in self.caused if isinstance(event, ev.NodeAdded))
+
+    @property
+    def guards(self) -> tuple[ev.GuardInstalled, ...]:
+        """The guards that were installed since the moment before."""
+        return tuple(event for event in self.caused if isinstance(event, ev.GuardInstalled))
+
+    @property
+    def source_span(self) -> tuple[int, int, int, int] | None:
+        """(line, column, end line, end column) of the instruction at hand in the source; None where unknown."""
+        if self.code is None:
+            return None
+        for row in self.code.rows:
+            if row.offset == self.offset and row.line > 0:
+                return row.line, row.column, row.end_line, row.end_column
+        return None
+
+
+@dataclass(slots=True)
+class _Function:
+    """The function at hand while folding: a frame, or an inlined callee, with its stack and locals so far."""
+
+    code: ev.CodeView
+    calls: tuple[int, ...] = ()
+    stack: Stack = ()
+    locals: dict[str, ev.ValueView] = field(default_factory=dict)
+    offset: int = -1
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What is known of one frame while folding."""
+
+    code: ev.CodeView | None = None
+    arguments: Locals = ()
+    functions: dict[int, _Function] = field(default_factory=dict)
+    pending: list[ev.Event] = field(default_factory=list)
+    node_count: int = 0
+    guard_count: int = 0
+
+    def begin(self) -> None:
+        """A new attempt: nothing of the one before is left but code and arguments."""
+        self.node_count = self.guard_count = 0
+        self.functions = {}
+        if self.code is not None:
+            self.functions[0] = _Function(self.code, locals=dict(self.arguments))
+
+
+class Timeline:
+    """The states of a recording, and where in them a thing came into being.
+
+    A Timeline is a sequence: `timeline[12]`, `len(timeline)`, iteration.
+    """
+
+    def __init__(self, events: Iterable[ev.Event]) -> None:
+        self.events = tuple(events)
+        self.states: tuple[State, ...] = tuple(states(self.events))
+        self._number_at = _numbers(self.events, self.states)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, number: int) -> State:
+        return self.states[number]
+
+    def __iter__(self) -> Iterator[State]:
+        return iter(self.states)
+
+    def of_frame(self, frame: int) -> tuple[State, ...]:
+        """The states of one frame, in order."""
+        return tuple(state for state in self.states if state.frame == frame)
+
+    def of_event(self, position: int) -> State | None:
+        """The state that the event at `position` of the recording belongs to: its own, or the next of its frame."""
+        number = self._number_at.get(position)
+        return None if number is None else self.states[number]
+
+    def step_of_node(self, frame: int, name: str) -> State | None:
+        """The state in which a node of a frame's final attempt came into being."""
+        return self._last(lambda state: state.frame == frame and any(node.name == name for node in state.nodes))
+
+    def step_of_guard(self, frame: int, index: int) -> State | None:
+        """The state in which a guard of a frame's final attempt was installed."""
+        return self._last(lambda state: state.frame == frame and any(guard.index == index for guard in state.guards))
+
+    def steps_of_break(self) -> tuple[State, ...]:
+        """The states at which a graph broke."""
+        return tuple(state for state in self.states if isinstance(state.event, ev.GraphBroke))
+
+    def _last(self, wanted: Callable[[State], bool]) -> State | None:
+        return next((state for state in reversed(self.states) if wanted(state)), None)
+
+
+def _numbers(events: tuple[ev.Event, ...], states: tuple[State, ...]) -> dict[int, int]:
+    """Event position -> number of the state it belongs to; events after the last moment of a frame have none."""
+    found: dict[int, int] = {}
+    pending: dict[int, list[int]] = {}
+    moments = iter(states)
+    for position, event in enumerate(events):
+        waiting = pending.setdefault(event.frame, [])
+        waiting.append(position)
+        if isinstance(event, MOMENTS):
+            number = next(moments).number
+            found.update(dict.fromkeys(waiting, number))
+            waiting.clear()
+    return found
+
+
+def states(events: Iterable[ev.Event]) -> Iterator[State]:
+    """Yield the state at each moment of `events`, in order."""
+    frames: dict[int, _Frame] = {}
+    number = 0
+    for position, event in enumerate(events):
+        frame = frames.setdefault(event.frame, _Frame())
+        if isinstance(event, MOMENTS):
+            yield _state(number, position, event, frame)
+            number += 1
+        else:
+            frame.node_count += isinstance(event, ev.NodeAdded)
+            frame.guard_count += isinstance(event, ev.GuardInstalled)
+            frame.pending.append(event)
+
+
+def _state(number: int, position: int, event: ev.Event, frame: _Frame) -> State:
+    difference = _apply(event, frame)
+    function = _function_of(event, frame)
+    caused, frame.pending = tuple(frame.pending), []
+    return State(
+        number,
+        position,
+        event,
+        code=function.code if function else frame.code,
+        offset=getattr(event, "offset", -1),
+        calls=function.calls if function else (),
+        stack=function.stack if function else (),
+        locals=tuple(function.locals.items()) if function else (),
+        difference=difference,
+        caused=caused,
+        node_count=frame.node_count,
+        guard_count=frame.guard_count,
+    )
+
+
+def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
+    """The function that is at hand after the event: of an entered callee, the callee; of a left one, the caller."""
+    if isinstance(event, ev.InlineEntered):
+        return frame.functions.get(event.callee)
+    return frame.functions.get(getattr(event, "inline", 0))
+
+
+def _apply(event: ev.Event, frame: _Frame) -> Difference:
+    """Bring `frame` up to date with one event, and return how the function at hand changed by it."""
+    if isinstance(event, ev.FrameEntered):
+        frame.code, frame.arguments = event.code, event.arguments
+        frame.begin()
+    elif isinstance(event, ev.AttemptStarted):
+        frame.begin()
+    elif isinstance(event, ev.InlineEntered):
+        caller = frame.functions.get(event.inline)
+        calls = (*(caller.calls if caller else ()), event.callee)
+        frame.functions[event.callee] = _Function(event.code, calls, locals=dict(event.arguments))
+    elif isinstance(event, ev.InlineLeft):
+        frame.functions.pop(event.callee, None)
+    elif isinstance(event, ev.GraphBroke) and event.stack and (function := frame.functions.get(event.inline)):
+        function.stack = event.stack
+    elif isinstance(event, ev.InstructionStepped) and (function := frame.functions.get(event.inline)):
+        return _step(event, function)
+    return Difference()
+
+
+def _step(event: ev.InstructionStepped, function: _Function) -> Difference:
+    before, after = function.stack, event.stack
+    same = 0
+    while same < min(len(before), len(after)) and before[same] == after[same]:
+        same += 1
+    changed = []
+    for name, value in event.changed:
+        old = function.locals.pop(name, None) if value is None else function.locals.get(name)
+        if value is not None:
+            function.locals[name] = value
+        changed.append((name, old, value))
+    function.stack, function.offset = after, event.offset
+    return Difference(before[same:], after[same:], tuple(changed))

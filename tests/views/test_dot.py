@@ -1,0 +1,79 @@
+"""views/dot.py: graphs as DOT text."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+
+import pytest
+from sample_recordings import inlined, toy
+
+from dynexplore.engine.events import NodeAdded
+from dynexplore.views.dot import dot
+
+NASTY = 'a"b\\c\n<script>alert(1)</script>&{}|é\x00'
+
+
+def node(name: str, *inputs: str, module: str = "", target: str = "t") -> NodeAdded:
+    return NodeAdded(frame=1, graph="g", name=name, op="call_function", target=target, inputs=inputs, module=module)
+
+
+def test_every_node_and_edge_is_there_with_an_id() -> None:
+    """Each node has id and class, each use an edge from the node that is read."""
+    text = dot(toy().graphs[0].nodes, name="__compiled_fn_0")
+    assert text.startswith('digraph "__compiled_fn_0" {\n') and text.endswith("\n}")
+    for name in ("a", "abs_1", "add", "truediv", "b", "sum_1", "lt", "output"):
+        assert f'"{name}" [id="node-{name}", class="' in text
+    edges = set(re.findall(r'"(\w+)" -> "(\w+)"', text))
+    assert edges == {
+        ("a", "abs_1"),
+        ("abs_1", "add"),
+        ("a", "truediv"),
+        ("add", "truediv"),
+        ("b", "sum_1"),
+        ("sum_1", "lt"),
+        ("truediv", "output"),
+        ("lt", "output"),
+    }
+    assert 'rankdir="LR"' in dot([], horizontal=True)
+
+
+def test_nodes_are_grouped_by_module() -> None:
+    """Nodes of a module stand in a cluster of that module, clusters nest as modules do."""
+    text = dot(
+        [node("a"), node("b", "a", module="layers.0"), node("c", "b", module="layers.1"), node("d", module="head")]
+    )
+    opened = [line.strip() for line in text.splitlines() if "subgraph" in line]
+    assert opened == [f'subgraph "cluster_{path}" {{' for path in ("layers", "layers.0", "layers.1", "head")]
+    assert text.index('"cluster_layers.0"') < text.index('"b" [') < text.index('"cluster_layers.1"')
+    assert 'id="module-layers.0", label="0"' in dot(inlined().graphs[0].nodes)
+
+
+def test_every_text_is_escaped() -> None:
+    """Names with quotes, backslashes, line ends, HTML or control characters cannot leave their string."""
+    text = dot([node(NASTY, module=NASTY, target=NASTY)], name=NASTY)
+    assert "\x00" not in text and 'a\\"b\\\\c' in text
+    outside = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
+    assert "script" not in outside and "é" not in outside
+
+
+def test_only_courier_is_asked_for() -> None:
+    """`monospace` gets boxes too narrow, so the font is Courier everywhere."""
+    assert set(re.findall(r'fontname="(\w+)"', dot(toy().graphs[0].nodes))) == {"Courier"}
+
+
+def test_a_node_that_is_not_shown_has_no_edge() -> None:
+    """Inputs that were removed from the graph do not come back as nodes."""
+    assert "->" not in dot([node("b", "gone")])
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="the dot program is optional")
+@pytest.mark.parametrize("name", ["plain", NASTY])
+def test_graphviz_reads_it(name: str) -> None:
+    """The `dot` program draws it, and ids and classes survive into the SVG."""
+    text = dot([*toy().graphs[0].nodes, node(name, "a", module=f"layers.{name}")], name=name)
+    done = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True)
+    svg = html.unescape(done.stdout)  # graphviz writes a hyphen as &#45;
+    assert 'id="node-abs_1"' in svg and 'class="node call_function"' in svg
