@@ -66,10 +66,10 @@ class StepView:
 class ListingRow:
     """One row of a bytecode listing, of original, modified or resume code.
 
-    `line` to `end_column` are the source span (0 and -1 where unknown); `target` is the offset a jump goes
-    to, or -1; `is_target` says that a jump comes here. `steps` are the canonical instructions of an original
-    row. In emitted code `role` says what the row is for ("call graph") and `origin` is the offset of the
-    original instruction behind it, or -1.
+    `line` to `end_column` are the source span (0 and -1 where unknown; columns count UTF-8 bytes, see `letters`);
+    `target` is the offset a jump goes to, or -1; `is_target` says that a jump comes here. `steps` are the canonical
+    instructions of an original row. In emitted code `role` says what the row is for ("call graph") and `origin` is the
+    offset of the original instruction behind it, or -1.
     """
 
     offset: int
@@ -107,7 +107,10 @@ class CodeView:
 
 @dataclass(frozen=True, slots=True)
 class UserFrame:
-    """One level of the user's stack: file, line, function, the source line and its columns (-1: unknown)."""
+    """One level of the user's stack: file, line, function, the source line, and its columns (-1: unknown).
+
+    Columns count UTF-8 bytes from 0, as CPython's positions do; `letters` turns them into characters.
+    """
 
     file: str
     line: int
@@ -549,6 +552,15 @@ def clip(text: str, limit: int = 240) -> str:
     return text[: limit - 3 - tail] + "..." + (text[-tail:] if tail else "")
 
 
+def letters(line: str, column: int) -> int:
+    """The number of characters of `line` in front of byte `column` of its UTF-8 form.
+
+    >>> letters("é = x", 3)
+    2
+    """
+    return len(line.encode("utf-8", "replace")[: max(column, 0)].decode("utf-8", "ignore"))
+
+
 def _place(frame: UserFrame) -> list[str]:
     """The place of a break, its source line, and a line of ^ under the columns that matter."""
     lines = [f"  at    {frame.place}"]
@@ -556,7 +568,8 @@ def _place(frame: UserFrame) -> list[str]:
     if text:
         lines.append(" " * 12 + text)
         indent = len(frame.code) - len(frame.code.lstrip())
-        begin, end = frame.column - indent, min(frame.end_column - indent, len(text))
+        begin = letters(frame.code, frame.column) - indent
+        end = min(letters(frame.code, frame.end_column) - indent, len(text))
         if 0 <= begin < end:
             lines.append(" " * (12 + begin) + "^" * (end - begin))
     return lines

@@ -78,3 +78,22 @@ def test_a_report_without_a_place_still_reads() -> None:
     """A break whose user stack and source are unknown has a report of title and reason only."""
     broke = ev.GraphBroke(frame=1, kind="DX999", title="something", reason="something")
     assert broke.report() == ("Graph break DX999: something\n  more  docs/graph-breaks.md#dx999        (not done yet)")
+
+
+@pytest.mark.parametrize(
+    ("code", "column", "end", "marks"),
+    [
+        ("    y = x", 8, 9, "            y = x\n                ^"),
+        ("\té = x", 1, 3, "            é = x\n            ^"),
+        ("    s = '漢' + x", 16, 17, "            s = '漢' + x\n                      ^"),
+        ("    y = x", 8, 99, "            y = x\n                ^"),
+        ("    y = x", -1, -1, "            y = x"),
+        ("    y = x", 0, 9, "            y = x"),
+        ("", 3, 4, ""),
+    ],
+)
+def test_the_code_of_a_break_is_underlined(code: str, column: int, end: int, marks: str) -> None:
+    """The columns are bytes of the line; the marks stand under the characters, or are left out when unknown."""
+    place = ev.UserFrame("f.py", 1, "f", code, column, end)
+    broke = ev.GraphBroke(frame=1, kind="DX999", title="t", reason="t", user_stack=(place,))
+    assert broke.report().splitlines()[2:-1] == marks.splitlines()
