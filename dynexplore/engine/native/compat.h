@@ -10,6 +10,9 @@
 #ifndef DYNEXPLORE_COMPAT_H
 #define DYNEXPLORE_COMPAT_H
 
+#ifndef _GNU_SOURCE
+#  define _GNU_SOURCE 1
+#endif
 #define PY_SSIZE_T_CLEAN
 #define Py_BUILD_CORE_MODULE 1
 #include <Python.h>
@@ -98,6 +101,21 @@ frame_set_code(Frame *frame, PyCodeObject *code)
 /* Up to 3.11 the caller of an evaluator clears and pops the frame; from 3.12 the evaluator does (Python/ceval.c,
    _PyEval_Vector and clear_thread_frame). */
 #define EVALUATOR_CLEARS_FRAME (!PY_IS_311)
+
+/* From 3.12 CPython counts calls that use C stack, and raises RecursionError when too many are nested; a hooked Python
+   call counts as two.  True: the hook should leave the rest to others.  3.11 does not count. */
+static inline bool
+c_recursion_is_low(PyThreadState *tstate)
+{
+#if PY_IS_311
+    (void)tstate;
+    return false;
+#elif PY_IS_312
+    return tstate->c_recursion_remaining < C_RECURSION_LIMIT / 2;
+#else
+    return tstate->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2;
+#endif
+}
 
 /* -- code extra ------------------------------------------------------------------------------------------------- */
 

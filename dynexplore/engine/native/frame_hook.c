@@ -295,7 +295,7 @@ judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry)
     return HIT;
 }
 
-/* Called with the hook off and, unless another thread needs it, uninstalled: a translation runs many frames. */
+/* Called with the hook off and, where possible, uninstalled: a translation runs many frames. */
 static COLD enum Outcome
 ask_callback(Region *region, Frame *frame, CodeCache *cache, Entry **entry)
 {
@@ -513,15 +513,36 @@ look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache)
     return outcome;
 }
 
+/* For code that is skipped with all it calls, and for deep recursion: once the hook is gone, CPython needs no C stack
+   for Python calls. */
 static COLD PyObject *
 run_with_hook_off(PyThreadState *tstate, Frame *frame, int throwflag)
 {
     Region *region = switch_region(NULL);
-    thread_state.depth++;
     PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
-    thread_state.depth--;
     Py_XDECREF((PyObject *)switch_region(region));
     return result;
+}
+
+/* The hook is installed for the sake of another thread (or guards run), so stepping aside is not possible. */
+static bool
+stack_is_exhausted(ThreadState *thread)
+{
+    if (unlikely(!thread->stack_measured)) {
+        measure_c_stack(thread);
+    }
+    return unlikely(c_stack_left_is_below(thread, thread->stack_end));
+}
+
+static COLD PyObject *
+refuse(PyThreadState *tstate, Frame *frame)
+{
+    PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is used up, because another "
+                    "thread keeps the frame hook installed");
+    if (frame->owner != FRAME_OWNED_BY_THREAD) {    /* a generator: it is raised where the generator stands */
+        return _PyEval_EvalFrameDefault(tstate, frame, 1);
+    }
+    return dispose(tstate, frame, NULL);
 }
 
 /* Another evaluator below us gets the frames of threads that are in no region.  It may have us below it in turn (see
@@ -547,6 +568,9 @@ run_without_region(ThreadState *thread, PyThreadState *tstate, Frame *frame, int
     if (unlikely(thread->arriving != NULL) && (PyObject *)frame_code(frame) == thread->arriving->room_code) {
         return arrive(thread, tstate, frame);
     }
+    if (stack_is_exhausted(thread) && !throwflag) {
+        return refuse(tstate, frame);
+    }
     if (likely(thread->depth > 0)) {                /* switched off inside a region: guards, callbacks, graphs */
         return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     }
@@ -560,6 +584,9 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
     Region *region = thread->region;
     if (region == NULL) {
         return run_without_region(thread, tstate, frame, throwflag);
+    }
+    if (unlikely(c_stack_left_is_below(thread, thread->stack_low) || c_recursion_is_low(tstate))) {
+        return run_with_hook_off(tstate, frame, throwflag);
     }
     PyCodeObject *code = frame_code(frame);
     CodeExtra *extra = code_extra(code);

@@ -1,5 +1,6 @@
 /* What the C files of the frame hook share: the objects, and the few functions that cross a file.
 
+       c_stack.c      how much C stack a thread has left
        cache.c        CacheStore, CodeCache, Entry; the extra pointer of a code object, skip marks
        region.c       Region, RegionCall, enter/leave: which region a thread is in, installing and uninstalling
        frame_hook.c   the evaluator itself: look up, check, swap, run; FrameState; the module
@@ -129,8 +130,13 @@ typedef struct {
     Frame *arriving_from;
     Region *arriving_region;
     Frame *delegated;         /* the frame just handed to the evaluator below us */
+    char *stack_lowest;       /* of this thread's C stack */
+    size_t stack_low;         /* with less left the hook steps aside */
+    size_t stack_end;         /* with less left no frame may start */
     int depth;                /* enters that were not left yet */
+    bool counted;             /* this thread needs the hook installed */
     bool watched;             /* a ThreadWatch stands in the thread's dictionary */
+    bool stack_measured;
 } ThreadState;
 
 extern _Thread_local ThreadState thread_state;
@@ -141,6 +147,17 @@ Evaluator evaluator_below(void);         /* who runs frames of threads that have
 void uninstall_if_unused(void);
 int init_region(PyObject *module);
 extern PyMethodDef region_functions[];
+
+/* -- c_stack.c -------------------------------------------------------------------------------------------------- */
+
+void measure_c_stack(ThreadState *thread);
+
+/* Is less than `reserve` left?  Never on a stack that is not the thread's own (coroutine libraries make such). */
+static inline bool
+c_stack_left_is_below(ThreadState *thread, size_t reserve)
+{
+    return (size_t)((char *)__builtin_frame_address(0) - thread->stack_lowest) < reserve;
+}
 
 /* -- frame_hook.c ----------------------------------------------------------------------------------------------- */
 

@@ -7,20 +7,21 @@
    installed exactly while some thread has a region, and the last one out puts back what it found.  Another evaluator
    (torch.compile's) may be installed at the same time; strictly last in, first out:
 
-       ours above theirs    we found theirs: put it back on leaving; threads without a region are handed to it
-       theirs above ours    we cannot leave: stay "buried", pass frames on, and go as soon as we are on top again
+       ours above theirs    we found theirs, and put it back on leaving.  Threads that are in no region are handed to it.
+                            A thread in a region is not, even while switched off: else torch.compile would compile our
+                            translator.  So then we stay installed while switched off, and only pass frames on.
+       theirs above ours    we cannot leave: we stay "buried", pass frames on, and go when we are found on top again
 
    Comes in: enter/leave, RegionCall.  Goes out: thread_state.region for the hook.
    PyTorch does the same job in torch/csrc/dynamo/eval_frame.c (set_eval_frame, enable_eval_frame_shim). */
 
 #include "native.h"
-#include <unistd.h>
 
 _Thread_local ThreadState thread_state;
 
 /* -- installing ------------------------------------------------------------------------------------------------- */
 
-static int threads_with_region;     /* how many threads have a region right now */
+static int threads_counted;         /* how many threads need us installed right now */
 static Evaluator found;             /* what the latest installing found, to be put back */
 static Evaluator below;             /* what lies below the lowest place where we are installed */
 static bool buried;                 /* someone installed theirs above us and may put us back */
@@ -59,12 +60,12 @@ uninstall(void)
     }
 }
 
-/* The hook was called though no thread has a region: someone put it back.  Go now. */
+/* The hook was called though no thread needs it: someone put it back.  Go now. */
 COLD void
 uninstall_if_unused(void)
 {
     PyInterpreterState *interpreter = PyInterpreterState_Get();
-    if (threads_with_region == 0 && _PyInterpreterState_GetEvalFrameFunc(interpreter) == frame_hook) {
+    if (threads_counted == 0 && _PyInterpreterState_GetEvalFrameFunc(interpreter) == frame_hook) {
         _PyInterpreterState_SetEvalFrameFunc(interpreter, below);
         found = below;
         buried = false;
@@ -79,27 +80,73 @@ evaluator_below(void)
 
 /* -- threads and forks ------------------------------------------------------------------------------------------ */
 
+static void watch_thread(void);
+
+/* Called after each change of this thread's region or depth. */
+static inline void
+settle(ThreadState *thread)
+{
+    bool switched_off_above_theirs = thread->counted && thread->depth > 0 && found != _PyEval_EvalFrameDefault;
+    bool wanted = thread->region != NULL || switched_off_above_theirs;
+    if (wanted == thread->counted) {
+        return;
+    }
+    thread->counted = wanted;
+    if (!wanted) {
+        if (--threads_counted == 0) {
+            uninstall();
+        }
+        return;
+    }
+    if (unlikely(!thread->watched)) {
+        watch_thread();
+        measure_c_stack(thread);
+    }
+    if (threads_counted++ == 0) {
+        install();
+    }
+}
+
+Region *
+switch_region(Region *region)
+{
+    ThreadState *thread = &thread_state;
+    Region *before = thread->region;
+    thread->region = region;
+    settle(thread);
+    return before;
+}
+
+static inline Region *
+enter_region(Region *region)
+{
+    thread_state.depth++;
+    return switch_region(region);
+}
+
+static inline Region *
+leave_region(Region *before)
+{
+    if (thread_state.depth > 0) {
+        thread_state.depth--;
+    }
+    return switch_region(before);
+}
+
 /* Stands in the thread's dictionary: when a thread ends inside a region, the region ends with it. */
 typedef struct {
     PyObject_HEAD
-    ThreadState *state;
-    pid_t process;
+    unsigned long thread;
 } ThreadWatch;
 
 static void
 thread_watch_dealloc(ThreadWatch *self)
 {
-    /* In a forked child the other threads and their states are gone already. */
-    if (self->process == getpid()) {
-        self->state->watched = false;
-        if (self->state->region != NULL) {
-            Region *region = self->state->region;
-            self->state->region = NULL;
-            if (--threads_with_region == 0) {
-                uninstall();
-            }
-            Py_DECREF(region);
-        }
+    /* At exit and in a forked child, one thread clears the dictionaries of others, whose state is gone. */
+    if (self->thread == PyThread_get_thread_ident()) {
+        thread_state.watched = false;
+        thread_state.depth = 0;
+        Py_XDECREF((PyObject *)switch_region(NULL));
     }
     PyObject_Free(self);
 }
@@ -118,13 +165,12 @@ watch_thread(void)
 {
     PyObject *exception = take_exception();
     PyObject *dictionary = PyThreadState_GetDict();
-    ThreadWatch *watch = PyObject_New(ThreadWatch, &ThreadWatch_Type);
+    ThreadWatch *watch = dictionary == NULL ? NULL : PyObject_New(ThreadWatch, &ThreadWatch_Type);
     if (watch != NULL) {
-        watch->state = &thread_state;
-        watch->process = getpid();
-        thread_state.watched = true;
-        if (dictionary == NULL || PyDict_SetItemString(dictionary, "dynexplore region", (PyObject *)watch) < 0) {
-            thread_state.watched = false;
+        watch->thread = 0;
+        if (PyDict_SetItemString(dictionary, "dynexplore region", (PyObject *)watch) == 0) {
+            watch->thread = PyThread_get_thread_ident();
+            thread_state.watched = true;
         }
         Py_DECREF(watch);
     }
@@ -136,34 +182,11 @@ watch_thread(void)
 static PyObject *
 after_fork_in_child(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    threads_with_region = thread_state.region != NULL;
-    thread_state.watched = false;
-    if (thread_state.region != NULL) {
-        watch_thread();
-    }
-    else if (_PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == frame_hook) {
+    threads_counted = thread_state.counted;
+    if (threads_counted == 0 && _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == frame_hook) {
         uninstall();
     }
     Py_RETURN_NONE;
-}
-
-Region *
-switch_region(Region *region)
-{
-    Region *before = thread_state.region;
-    thread_state.region = region;
-    if (before == NULL && region != NULL) {
-        if (unlikely(!thread_state.watched)) {
-            watch_thread();
-        }
-        if (threads_with_region++ == 0) {
-            install();
-        }
-    }
-    else if (before != NULL && region == NULL && --threads_with_region == 0) {
-        uninstall();
-    }
-    return before;
 }
 
 /* -- Region ----------------------------------------------------------------------------------------------------- */
@@ -314,11 +337,9 @@ typedef struct {
 static PyObject *
 region_call_vectorcall(RegionCall *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    Region *before = switch_region((Region *)Py_XNewRef((PyObject *)self->region));
-    thread_state.depth++;
+    Region *before = enter_region((Region *)Py_XNewRef((PyObject *)self->region));
     PyObject *result = PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
-    thread_state.depth--;
-    Py_XDECREF((PyObject *)switch_region(before));
+    Py_XDECREF((PyObject *)leave_region(before));
     return result;
 }
 
@@ -449,8 +470,7 @@ enter(PyObject *Py_UNUSED(module), PyObject *object)
     if (!as_region(object, &region)) {
         return NULL;
     }
-    Region *before = switch_region(region);
-    thread_state.depth++;
+    Region *before = enter_region(region);
     if (before == NULL) {
         Py_RETURN_NONE;
     }
@@ -464,10 +484,7 @@ leave(PyObject *Py_UNUSED(module), PyObject *object)
     if (!as_region(object, &region)) {
         return NULL;
     }
-    if (thread_state.depth > 0) {
-        thread_state.depth--;
-    }
-    Py_XDECREF((PyObject *)switch_region(region));
+    Py_XDECREF((PyObject *)leave_region(region));
     Py_RETURN_NONE;
 }
 
