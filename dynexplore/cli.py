@@ -40,7 +40,11 @@ class Mistake(Exception):
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    arguments = parser().parse_args(_script_words_last(sys.argv[1:] if words is None else words))
+    looks = parser()
+    arguments, others = looks.parse_known_args(_script_words_last(sys.argv[1:] if words is None else words))
+    if others and not arguments.passes_on:
+        looks.error(f"unrecognized arguments: {' '.join(others)}")
+    arguments.others = others
     try:
         status: int = arguments.command(arguments)
     except Mistake as mistake:
@@ -71,20 +75,22 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
     one.add_argument("script", type=Path, metavar="SCRIPT.py")
     one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
-    one.set_defaults(command=explain_script)
+    one.set_defaults(command=explain_script, passes_on=False)
 
     one = commands.add_parser("open", help="show a saved recording", description="Show a recording. Needs no torch.")
     one.add_argument("recording", type=Path, metavar="REC.json")
     one.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file instead of printing it")
-    one.set_defaults(command=open_recording)
+    one.set_defaults(command=open_recording, passes_on=False)
 
-    one = commands.add_parser("lab", help="open the tutorials in JupyterLab")
-    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="arguments for jupyter lab")
-    one.set_defaults(command=open_lab)
+    one = commands.add_parser(
+        "lab", help="open the tutorials in JupyterLab", epilog="Other options go to jupyter lab (--no-browser, --port)."
+    )
+    one.set_defaults(command=open_lab, passes_on=True)
 
-    one = commands.add_parser("bench", help="run the benchmarks beside torch.compile")
-    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="arguments for the benchmark")
-    one.set_defaults(command=run_benchmark)
+    one = commands.add_parser(
+        "bench", help="run the benchmarks beside torch.compile", epilog="Other options go to the benchmark."
+    )
+    one.set_defaults(command=run_benchmark, passes_on=True)
     return top
 
 
@@ -136,7 +142,7 @@ def open_lab(arguments: argparse.Namespace) -> int:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses to run as root otherwise
     try:
-        return subprocess.call([*command, *arguments.args], cwd=CHECKOUT if tutorials else None)
+        return subprocess.call([*command, *arguments.others], cwd=CHECKOUT if tutorials else None)
     except KeyboardInterrupt:
         return 0
 
@@ -146,7 +152,7 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
     benchmark = CHECKOUT / "benchmarks" / "cost.py"
     if not benchmark.is_file():
         raise Mistake("the benchmarks come with a checkout of the project, not with the installed package")
-    return subprocess.call([sys.executable, str(benchmark), *arguments.args])
+    return subprocess.call([sys.executable, str(benchmark), *arguments.others])
 
 
 class _Program:

@@ -79,9 +79,18 @@ def test_a_mistake_is_one_sentence(words: list[str], sentence: str) -> None:
     assert done.stdout == ""
 
 
+def test_options_that_no_command_knows_are_refused() -> None:
+    """`open` takes no unknown options; `lab` and `bench` hand theirs on."""
+    done = run("open", "r.json", "--no-browser")
+    assert done.returncode == 2
+    assert done.stderr.endswith("dynexplore: error: unrecognized arguments: --no-browser\n")
+    arguments, others = cli.parser().parse_known_args(["lab", "--no-browser", "--port", "1"])
+    assert (arguments.passes_on, others) == (True, ["--no-browser", "--port", "1"])
+
+
 def test_help_is_quick_and_needs_no_torch() -> None:
     """`dynexplore --help` lists the commands without importing torch."""
-    code = "import sys; from dynexplore.cli import parser; print(parser().format_help()); assert 'torch' not in sys.modules"
+    code = "import sys; from dynexplore import cli; cli.parser().print_help(); assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     for command in ("explain", "open", "lab", "bench"):
