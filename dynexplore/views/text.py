@@ -153,7 +153,7 @@ def row_at(code: ev.CodeView, offset: int) -> ev.ListingRow | None:
 
 
 def what_then(recording: Recording, broke: ev.GraphBroke) -> str:
-    """What came of a frame after its break: "3 operations compiled before it; the rest continues in ..."."""
+    """What came of a frame after its break: how much was compiled, and where the rest continues."""
     compiled = [graph for graph in recording.graphs if graph.frame == broke.frame]
     made = recording.of_frame(broke.frame, ev.ResumeFunctionMade)
     skipped = recording.of_frame(broke.frame, ev.FrameSkipped)
@@ -192,11 +192,12 @@ def _value(view: ev.ValueView) -> str:
 
 def steps(recording: Recording, frame: int) -> str:
     """Every moment of a frame: number, where, instruction, the stack after it, and what it changed or made."""
-    rows = [_step_row(state) for state in Timeline(recording).of_frame(frame)]
+    rows = [step_row(state) for state in Timeline(recording).of_frame(frame)]
     return table(("", "offset", "instruction", "stack", "changes"), rows)
 
 
-def _step_row(state: State) -> tuple[str, str, str, str, str]:
+def step_row(state: State) -> tuple[str, str, str, str, str]:
+    """One row of the steps: number, offset, instruction, stack, changes."""
     indent = "  " * len(state.calls)
     offset = str(state.offset) if state.offset >= 0 else ""
     stack = " | ".join(view.node or view.text for view in state.stack) if state.offset >= 0 else ""
@@ -321,30 +322,43 @@ def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     return " - ".join(parts)
 
 
+CALLS_HEADER = ("call", "function", "what", "entry", "details")
+
+
 def calls(recording: Recording) -> str:
     """Calls against cache entries: each call in order, whether it hit, what failed, what was compiled."""
-    rows = []
+    return table(CALLS_HEADER, call_rows(recording))
+
+
+def call_rows(recording: Recording) -> list[tuple[str, str, str, str, str]]:
+    """The rows of `calls`."""
     names = {event.frame: event.function for event in recording if isinstance(event, (ev.FrameSkipped, ev.CacheHit))}
     names |= {entered.frame: entered.code.qualname for entered in recording.frames}
+    rows = []
     for event in recording:
-        frame = str(event.frame)
-        match event:
-            case ev.CacheHit():
-                rows.append((frame, event.function, "hit", str(event.entry), f"compiled as frame {event.compiled_by}"))
-            case ev.GuardFailed():
-                rows.append((frame, names.get(event.frame, ""), "guard failed", str(event.entry), guard_failure(event)))
-            case ev.Recompiled():
-                rows.append((frame, names.get(event.frame, ""), "recompile", "", event.reason))
-            case ev.CacheEntryAdded():
-                guarded = plural(event.guard_count, "guard")
-                rows.append((frame, names.get(event.frame, ""), "entry added", str(event.entry), guarded))
-            case ev.CacheLimitReached():
-                rows.append((frame, event.function, "limit reached", "", f"{event.limit} entries: {event.reason}"))
-            case ev.FrameSkipped():
-                rows.append((frame, event.function, "plain Python", "", event.reason))
-            case _:
-                pass
-    return table(("call", "function", "what", "entry", "details"), rows)
+        told = _call_event(event)
+        if told is not None:
+            rows.append((str(event.frame), names.get(event.frame, ""), *told))
+    return rows
+
+
+def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
+    """What happened in a call, the cache entry it is about, and details; None for events that are not about calls."""
+    match event:
+        case ev.CacheHit():
+            return "hit", str(event.entry), f"compiled as frame {event.compiled_by}"
+        case ev.GuardFailed():
+            return "guard failed", str(event.entry), guard_failure(event)
+        case ev.Recompiled():
+            return "recompile", "", event.reason
+        case ev.CacheEntryAdded():
+            return "entry added", str(event.entry), plural(event.guard_count, "guard")
+        case ev.CacheLimitReached():
+            return "limit reached", "", f"{event.limit} entries: {event.reason}"
+        case ev.FrameSkipped():
+            return "plain Python", "", event.reason
+        case _:
+            return None
 
 
 def guard_failure(failed: ev.GuardFailed) -> str:

@@ -1,0 +1,181 @@
+"""A recording as static HTML: the text views as tables that a browser, GitHub or nbconvert can show.
+
+Which idea lives here: what is true without any script. This is what a notebook shows where no widget can run, and what
+a saved notebook still shows. Sections open and close by themselves (`<details>`), rows link to each other by anchors,
+colours follow the notebook's theme and else the system's. Nothing is fetched, nothing runs, every text is escaped.
+
+In:  a Recording.
+Out: `fragment(recording)` to put into a page, `page(recording)` as a whole document.
+
+PyTorch's counterpart: the report folders of tlparse.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import GraphView, Recording
+from dynexplore.views import text
+from dynexplore.views.timeline import Timeline
+
+MOST_ROWS = 2000
+"""A longer table is cut here, and says so: a browser gets slow, and nobody reads on."""
+
+STYLE = """
+.dynx { font: 13px/1.45 system-ui, sans-serif; color: var(--jp-content-font-color1, CanvasText); }
+.dynx { color-scheme: light dark; }
+.dynx table { border-collapse: collapse; margin: 4px 0 8px; }
+.dynx th, .dynx td { text-align: left; vertical-align: top; padding: 1px 10px 1px 0; font: 12px/1.5 Courier, monospace;
+  white-space: pre-wrap; border: 0; }
+.dynx th { border-bottom: 1px solid var(--jp-border-color1, GrayText); }
+.dynx tr:target td { background: var(--jp-warn-color3, Mark); color: CanvasText; }
+.dynx pre { font: 12px/1.5 Courier, monospace; margin: 4px 0 8px; white-space: pre-wrap; }
+.dynx summary { cursor: pointer; font-weight: 600; margin: 4px 0; }
+.dynx summary:focus-visible, .dynx a:focus-visible { outline: 2px solid Highlight; outline-offset: 2px; }
+.dynx details { margin-left: 12px; }
+.dynx .side { display: flex; flex-wrap: wrap; gap: 0 32px; }
+.dynx a { color: var(--jp-content-link-color, LinkText); }
+""".strip()
+
+
+def page(recording: Recording, title: str = "") -> str:
+    """Return the recording as one HTML document that needs nothing else."""
+    name = escape(title or recording.title or "recording")
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    body = f"<h1>{name}</h1>{fragment(recording)}"
+    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{name}</title></head><body>{body}</body></html>\n'
+
+
+def fragment(recording: Recording, prefix: str = "dynx") -> str:
+    """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors."""
+    timeline = Timeline(recording)
+    parts = [f"<style>{STYLE}</style>", f"<pre>{escape(text.explanation(recording))}</pre>"]
+    parts.append(_section("Frames", f"<pre>{escape(text.frames(recording))}</pre>"))
+    parts.append(_section("Calls and cache entries", _calls(recording), is_open=False))
+    for entered in recording.frames:
+        parts.append(_Frame(recording, timeline, entered, prefix).section())
+    return f'<div class="dynx">{"".join(parts)}</div>'
+
+
+def escape(value: str) -> str:
+    """Text as it may stand anywhere in HTML, quotes included; control characters are shown as a mark.
+
+    >>> escape('<b title="x">&\\x00')
+    '&lt;b title=&quot;x&quot;&gt;&amp;\\ufffd'
+    """
+    return html.escape("".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in value))
+
+
+class _Frame:
+    """The section of one frame: its source, bytecode, graph, guards, breaks and steps."""
+
+    def __init__(self, recording: Recording, timeline: Timeline, entered: ev.FrameEntered, prefix: str) -> None:
+        self.recording, self.timeline, self.entered = recording, timeline, entered
+        self.frame = entered.frame
+        self.anchor = f"{prefix}-{entered.frame}"
+
+    def section(self) -> str:
+        graphs = [graph for graph in self.recording.graphs if graph.frame == self.frame]
+        guards = [guard for guard in self.recording.guards if guard.frame == self.frame]
+        breaks = self.recording.of_frame(self.frame, ev.GraphBroke)
+        parts = [self._source()]
+        parts += [f"<pre>{escape(text.break_details(self.recording, broke))}</pre>" for broke in breaks]
+        parts += [self._graph(graph) for graph in graphs]
+        if guards:
+            parts.append(_section(text.plural(len(guards), "guard"), self._guards(guards)))
+        parts.append(_section("Bytecode", self._bytecode(), is_open=False))
+        parts.append(_section("Steps", self._steps(), is_open=False))
+        code = self.entered.code
+        return _section(f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}", "".join(parts))
+
+    def _source(self) -> str:
+        code = self.entered.code
+        lines = enumerate(code.source.splitlines(), code.first_line)
+        listed = "\n".join(f"{number:>5}  {line}" for number, line in lines)
+        return f"<pre>{escape(listed)}</pre>" if listed else "<p>no source</p>"
+
+    def _graph(self, graph: GraphView) -> str:
+        header = ("opcode", "name", "target", "args", "kwargs", "result", "module", "offset", "line")
+        rows = [
+            [
+                *map(escape, (node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}")),
+                escape(node.module),
+                self._link(node),
+                str(node.line or ""),
+            ]
+            for node in graph.nodes
+        ]
+        title = f"{graph.name}: {text.plural(graph.call_count, 'operator')}"
+        return _section(title, _table(header, rows))
+
+    def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:
+        header = ("", "source", "kind", "expected", "check", "asked for at", "because")
+        rows = [
+            [
+                str(guard.index),
+                escape(f"{guard.scope} {guard.source}".strip()),
+                *map(escape, (guard.kind, guard.expected, guard.expression)),
+                self._link(guard),
+                escape(guard.reason),
+            ]
+            for guard in guards
+        ]
+        return _table(header, rows)
+
+    def _bytecode(self) -> str:
+        modified = self.recording.modified_code(self.frame)
+        original = _table(("line", "offset", "original", ""), self._rows(self.entered.code, "i"), self._ids("i"))
+        if modified is None:
+            return original
+        header = ("line", "offset", "modified", "", "role", "from")
+        return f'<div class="side">{original}{_table(header, self._rows(modified, "m"), self._ids("m"))}</div>'
+
+    def _rows(self, code: ev.CodeView, kind: str) -> Iterable[Sequence[str]]:
+        for row in code.rows:
+            cells = [str(row.line or ""), str(row.offset), escape(row.op), escape(row.arg)]
+            if kind == "m":
+                origin = f'<a href="#{self.anchor}-i{row.origin}">{row.origin}</a>' if row.origin >= 0 else ""
+                cells += [escape(row.role), origin]
+            yield cells
+
+    def _ids(self, kind: str) -> Iterable[str]:
+        code = self.entered.code if kind == "i" else self.recording.modified_code(self.frame)
+        return [f"{self.anchor}-{kind}{row.offset}" for row in code.rows] if code else []
+
+    def _steps(self) -> str:
+        states = self.timeline.of_frame(self.frame)
+        header = ("", "offset", "instruction", "stack", "changes")
+        return _table(header, [[escape(cell) for cell in text.step_row(state)] for state in states])
+
+    def _link(self, event: ev.PlacedEvent) -> str:
+        """The offset of an event, as a link to its instruction where that is in the frame's own code."""
+        if event.offset < 0:
+            return ""
+        if event.inline:
+            code = self.recording.code_of(event)
+            return escape(f"{event.offset} in {code.qualname}" if code else str(event.offset))
+        return f'<a href="#{self.anchor}-i{event.offset}">{event.offset}</a>'
+
+
+def _section(title: str, body: str, *, is_open: bool = True) -> str:
+    return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{body}</details>"
+
+
+def _calls(recording: Recording) -> str:
+    return _table(text.CALLS_HEADER, [[escape(cell) for cell in row] for row in text.call_rows(recording)])
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = ()) -> str:
+    """A table whose cells are HTML already; `ids` are the anchors of its rows."""
+    all_rows = list(rows)
+    anchors = list(ids)
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    lines = []
+    for number, row in enumerate(all_rows[:MOST_ROWS]):
+        anchor = f' id="{escape(anchors[number])}"' if number < len(anchors) else ""
+        lines.append(f"<tr{anchor}>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>")
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    left_out = len(all_rows) - MOST_ROWS
+    return f"{table}<p>... and {left_out} more rows</p>" if left_out > 0 else table
