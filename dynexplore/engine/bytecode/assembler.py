@@ -19,7 +19,7 @@ from types import CodeType
 from typing import Any
 
 from dynexplore.engine.bytecode.instruction import Handler, Instruction, Position
-from dynexplore.engine.bytecode.reader import remember_origins
+from dynexplore.engine.bytecode.reader import ParsedCode, remember_origins
 from dynexplore.engine.bytecode.versions import DECODE, FACTS, Decoding
 from dynexplore.engine.bytecode.writer import Writer
 
@@ -461,6 +461,21 @@ def _stack_size(units: list[_Unit], generator: bool) -> int:
         if walk.depths[index] < 0:
             walk.follow(index, walk.deduced(index))
     return walk.deepest
+
+
+def stack_depths(parsed: ParsedCode) -> dict[Instruction, int]:
+    """How many values (and NULLs) are on the stack before each raw instruction of a code object; -1: never reached.
+
+    >>> from dynexplore.engine.bytecode.reader import read
+    >>> parsed = read((lambda a, b: a + b).__code__)
+    >>> list(stack_depths(parsed).values())[-2:]
+    [2, 1]
+    """
+    code = parsed.code
+    units = _units(parsed.instructions, _Operands(code, code.co_varnames, code.co_cellvars, code.co_freevars))
+    walk = _StackWalk(units)
+    walk.follow(0, FACTS.generator_entry_depth if code.co_flags & _GENERATOR_FLAGS else 0)
+    return {unit.instruction: depth for unit, depth in zip(units, walk.depths, strict=True)}
 
 
 class _StackWalk:

@@ -132,25 +132,26 @@ class Writer:
         return self._append(copied, jump_to)
 
     def originals(
-        self, instructions: Sequence[Instruction], outside: Mapping[Instruction, Label] | None = None
+        self, instructions: Sequence[Instruction], labels: Mapping[Instruction, Label] | None = None
     ) -> dict[Instruction, Label]:
         """Append copies of original instructions with the jumps and exception regions among them kept.
 
-        `outside` gives labels for targets that are not in the list; a region whose handler is in neither is dropped.
-        Returns the label of each copy, for jumps into them.
+        `labels` gives labels to use: for an instruction of the list it is marked at its copy, for one outside it is
+        where a jump or handler goes. A region whose handler is in neither is dropped. Returns a label for each copy.
         """
-        labels: dict[Instruction, Label] = {instruction: Label() for instruction in instructions}
-        known = {**(outside or {}), **labels}
+        given = labels or {}
+        own = {instruction: given.get(instruction) or Label() for instruction in instructions}
+        known = {**given, **own}
         handlers: dict[Handler, Handler] = {}
         for instruction in instructions:
-            self.mark(labels[instruction])
+            self.mark(own[instruction])
             copied = self.original(instruction, None if instruction.target is None else known[instruction.target])
             handler = instruction.handler
             if handler is not None and handler.target in known:
                 if handler not in handlers:
                     handlers[handler] = self._handler_to(known[handler.target], handler.depth, handler.lasti)
                 copied.handler = handlers[handler]
-        return labels
+        return own
 
     def prologue(self, cellvars: Iterable[str] = (), freevars: Sequence[str] = ()) -> None:
         """What every function starts with: its free variables, its cells, and the RESUME that CPython asks for."""
