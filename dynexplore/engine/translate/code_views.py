@@ -1,0 +1,114 @@
+"""Code objects as plain records to look at: place, source lines, rows with source spans, canonical steps and roles.
+
+Which idea lives here: the events show code, and hold no code object. One function makes the record of any code object:
+of a user's function (with the canonical instructions each row is lowered to), of modified code (with the role of each
+row and the original instruction behind it) and of a resume function (that, too, and whose code it continues). It is
+made once per code object, and only when somebody watches.
+
+In:  a code object.
+Out: `code_view(code)`, an events.CodeView; `step_text(step)` for texts about single steps.
+
+PyTorch's counterpart: format_bytecode in torch/_dynamo/utils.py, which makes text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import weakref
+from types import CodeType
+from typing import Any
+
+from dynexplore.engine.bytecode import Instruction, ParsedCode, Step, read
+from dynexplore.engine.bytecode.listing import offset_of, operand_text
+from dynexplore.engine.events import CodeView, ListingRow, StepView, safe_repr
+from dynexplore.engine.translate.resume import resume_point
+
+_ids = itertools.count(1)
+#: id of a code object -> (the code object, its record): ids are reused, so the weak reference tells whether it lives
+_views: dict[int, tuple[weakref.ref[CodeType], CodeView]] = {}
+
+
+def code_view(code: CodeType) -> CodeView:
+    """The record of a code object; the same record for the same code object.
+
+    >>> view = code_view(code_view.__code__)
+    >>> view.qualname, view.rows[-1].op, view.source.splitlines()[0]
+    ('code_view', 'RETURN_VALUE', 'def code_view(code: CodeType) -> CodeView:')
+    """
+    key = id(code)
+    known = _views.get(key)
+    if known is None or known[0]() is not code:
+        forget = _views.pop  # bound now: when the interpreter shuts down, the module's names go first
+        known = _views[key] = (weakref.ref(code, lambda _: forget(key, None)), _make(code))
+    return known[1]
+
+
+def _make(code: CodeType) -> CodeView:
+    parsed = read(code)
+    resumed = resume_point(code)
+    original = resumed.parsed if resumed is not None else None
+    return CodeView(
+        id=next(_ids),
+        qualname=code.co_qualname,
+        file=code.co_filename,
+        first_line=code.co_firstlineno,
+        source=source_of(code),
+        rows=_rows(parsed),
+        resumes=-1 if original is None else code_view(original.code).id,
+    )
+
+
+def _rows(parsed: ParsedCode) -> tuple[ListingRow, ...]:
+    targets = {id(instruction.target) for instruction in parsed.instructions if instruction.target is not None}
+    steps: dict[int, list[StepView]] = {}
+    for step in parsed.steps:
+        steps.setdefault(id(step.origin), []).append(StepView(step.index, step.op, step_text(step)))
+    return tuple(
+        _row(instruction, id(instruction) in targets, tuple(steps.get(id(instruction), ())))
+        for instruction in parsed.instructions
+    )
+
+
+def _row(instruction: Instruction, is_target: bool, steps: tuple[StepView, ...]) -> ListingRow:
+    line, end_line, column, end_column = instruction.position or (None, None, None, None)
+    return ListingRow(
+        offset=offset_of(instruction),
+        op=instruction.opname,
+        arg=operand_text(instruction),
+        line=line or 0,
+        end_line=end_line or 0,
+        column=-1 if column is None else column,
+        end_column=-1 if end_column is None else end_column,
+        target=-1 if instruction.target is None else offset_of(instruction.target),
+        is_target=is_target,
+        steps=steps,
+        role=instruction.role,
+        origin=-1 if instruction.origin is None else offset_of(instruction.origin),
+    )
+
+
+def step_text(step: Step) -> str:
+    """The operand of a canonical instruction as people read it.
+
+    >>> [f"{step.op} {step_text(step)}" for step in read((lambda x: x + 1).__code__).steps][:3]
+    ['LOAD_FAST x', 'LOAD_CONST 1', 'BINARY_OP +']
+    """
+    if step.target >= 0:
+        return f"to step {step.target}"
+    if step.arg is None and step.op != "LOAD_CONST":
+        return ""
+    if isinstance(step.arg, CodeType):
+        return f"<code {step.arg.co_qualname}>"
+    return step.arg if isinstance(step.arg, str) and step.op != "LOAD_CONST" else safe_repr(step.arg, 80)
+
+
+def source_of(code: CodeType, namespace: dict[str, Any] | None = None) -> str:
+    """The source lines of a code object, from its first to the last that an instruction stands on; "" if unknown.
+
+    Lines come from `linecache`, so that notebook cells and REPLs have some. `namespace` is the module's globals, which
+    know the loader of a zipped module.
+    """
+    lines = linecache.getlines(code.co_filename, namespace)
+    ends = [end for _, end, _, _ in code.co_positions() if end is not None]
+    return "".join(lines[code.co_firstlineno - 1 : max(ends, default=code.co_firstlineno)])
