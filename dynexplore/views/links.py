@@ -228,37 +228,37 @@ class Links:
                 self.places[resume_key(event.frame, event.name)] = (self._place(event),)
 
     def _add_modified_code(self) -> None:
+        graphs: dict[int, list[ev.NodeAdded]] = {}
+        for graph in self._recording.graphs:
+            graphs.setdefault(graph.frame, []).extend(graph.nodes)
         for entered in self._recording.frames:
-            frame = entered.frame
-            code = self._recording.modified_code(frame)
-            if code is None:
-                continue
-            nodes = [node for graph in self._recording.graphs if graph.frame == frame for node in graph.nodes]
-            before: tuple[Place, ...] = ()
-            waiting: list[str] = []
-            for row in code.rows:
-                # what says nothing about itself belongs to the instruction before it, or else to the one after it
-                places = self._places_of_row(frame, row, nodes) or before
-                item = modified_key(frame, row.offset)
-                if places:
-                    self.places.update(dict.fromkeys([item, *waiting], places))
-                    before, waiting = places, []
-                else:
-                    waiting.append(item)
-            self.places.update(dict.fromkeys(waiting, (self._entry(frame),)))
+            code = self._recording.modified_code(entered.frame)
+            if code is not None:
+                self._add_rows(entered.frame, code.rows, graphs.get(entered.frame, []))
 
-    def _places_of_row(self, frame: int, row: ev.ListingRow, nodes: list[ev.NodeAdded]) -> tuple[Place, ...]:
-        """Where a modified instruction comes from: its origin, or what its operand names; () when neither says."""
-        if row.origin >= 0:
-            return ((frame, (), row.origin),)
-        if resumed := self.places.get(resume_key(frame, row.arg)):
-            return resumed
-        inputs = [node for node in nodes if node.op == "placeholder" and row.arg in (node.target, node.name)]
-        if inputs and "load" in row.role:
-            return tuple(self._place(node) for node in inputs)
-        if "graph" in row.role:
-            return tuple(dict.fromkeys(self.places[node_key(frame, node.name)][0] for node in nodes))
-        return ()
+    def _add_rows(self, frame: int, rows: Iterable[ev.ListingRow], nodes: list[ev.NodeAdded]) -> None:
+        """Place modified instructions; one that says nothing belongs to the one before it, else to the one after."""
+        inputs = {name: self._place(n) for n in nodes if n.op == "placeholder" for name in (n.target, n.name)}
+        whole_graph = tuple(dict.fromkeys(self.places[node_key(frame, node.name)][0] for node in nodes))
+        before: tuple[Place, ...] = ()
+        waiting: list[str] = []
+        for row in rows:
+            places = before
+            if row.origin >= 0:
+                places = ((frame, (), row.origin),)
+            elif resumed := self.places.get(resume_key(frame, row.arg)):
+                places = resumed
+            elif row.arg in inputs and "load" in row.role:
+                places = (inputs[row.arg],)
+            elif whole_graph and "graph" in row.role:
+                places = whole_graph
+            item = modified_key(frame, row.offset)
+            if places:
+                self.places.update(dict.fromkeys([item, *waiting], places))
+                before, waiting = places, []
+            else:
+                waiting.append(item)
+        self.places.update(dict.fromkeys(waiting, (self._entry(frame),)))
 
     # -- both ways ---------------------------------------------------------------------------------------------------
 
