@@ -1,0 +1,3 @@
+"""What the engine looks into and what it leaves alone: marks people set, rules by file, functions that are
+constants.
+"""

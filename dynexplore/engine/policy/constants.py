@@ -1,0 +1,74 @@
+"""The one table of functions that are constants while tracing.
+
+The idea: some functions ask "who is running me?", and inside captured code the answer is known: a compiler is,
+TorchScript is not. Calling one of them adds nothing to the graph and needs no guard.
+
+In: a live function met in traced code. Out: `is_constant`, `constant_result`. To add one: a row here, and a
+line in its test.
+
+torch/_dynamo/variables/torch.py (constant_fold_functions, handlers) and external_utils.py do the same job.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+import torch.jit._trace
+import torch.onnx
+
+_CONSTANTS: dict[int, tuple[Callable[..., Any], object]] = {}
+"""By identity: a function need not be hashable. The function is kept, so that its id stays its own."""
+
+
+def constant(value: object, *functions: Callable[..., Any]) -> None:
+    """Declare that calls of these functions give `value` while tracing."""
+    for function in functions:
+        _CONSTANTS[id(function)] = (function, value)
+
+
+def is_constant(function: object) -> bool:
+    """Whether calls of this function are a constant while tracing."""
+    return id(function) in _CONSTANTS or _is_dynamos_is_compiling(function)
+
+
+def constant_result(function: object) -> Any:
+    """What a call of this function gives while tracing; KeyError when it is no constant.
+
+    >>> constant_result(torch.jit.is_scripting)
+    False
+    """
+    if _is_dynamos_is_compiling(function):
+        return True
+    return _CONSTANTS[id(function)][1]
+
+
+def _is_dynamos_is_compiling(function: object) -> bool:
+    # importing torch._dynamo takes seconds: its own is_compiling is known only once somebody has imported it
+    dynamo = sys.modules.get("torch._dynamo")
+    return dynamo is not None and function is dynamo.external_utils.is_compiling
+
+
+def is_compiling() -> bool:
+    """Whether this code is being captured: False when it runs as plain Python, True in captured code.
+
+    >>> is_compiling()
+    False
+    """
+    return False
+
+
+constant(True, is_compiling, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+constant(
+    False,
+    torch.compiler.is_exporting,
+    torch._jit_internal.is_scripting,
+    torch.jit._trace.is_tracing,
+    torch._C._is_tracing,
+)
+constant(False, torch.fx._symbolic_trace.is_fx_tracing, torch.fx._symbolic_trace.is_fx_symbolic_tracing)
+constant(False, torch.onnx.is_in_onnx_export)
+constant(None, torch._C._get_tracing_state)

@@ -1,0 +1,138 @@
+"""Marks that people put on functions: leave it alone, put it into the graph as one node, its result is a constant.
+
+The idea: a mark belongs to one object, so it is kept beside the object, by identity, and not as an attribute:
+`functools.wraps` would copy an attribute to the wrapper, and C functions take none. torch has marks of its own
+(torch.compiler.disable, torch._dynamo.allow_in_graph, ...); people have them in their programs, so they count
+here as well. They are looked up only when torch._dynamo has been imported, because nobody can have used them
+before.
+
+In: `mark(function, Mark.SKIP)`. Out: `mark_of(function)`, which skip.py asks first.
+
+torch/_dynamo/decorators.py and the id sets of trace_rules.py do the same job.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+from torch._compile import _disable_dynamo
+
+from dynexplore.engine.native import RegionCall
+
+T = TypeVar("T")
+
+
+class Mark(Enum):
+    """What was asked for a function."""
+
+    DISABLE = "disable"
+    """It and everything that it calls run as plain Python."""
+    SKIP = "skip"
+    """It runs as plain Python; what it calls is captured as usual."""
+    ALLOW_IN_GRAPH = "allow_in_graph"
+    """A call of it is one node of the graph."""
+    DISALLOW_IN_GRAPH = "disallow_in_graph"
+    """A call of it breaks the graph."""
+    CONSTANT_RESULT = "assume_constant_result"
+    """A call of it is made once, while tracing, and its result is a constant of the graph."""
+    GRAPH_BREAK = "graph_break"
+    """It does nothing but break the graph."""
+
+
+_MARKS: dict[int, tuple[Callable[[], object], Mark]] = {}
+"""id -> (how to get the object, mark). An entry goes when its object goes."""
+
+
+def mark(function: T, what: Mark) -> T:
+    """Mark a callable, replacing an earlier mark, and return it. A bound method marks its function."""
+    target: Any = function.__func__ if isinstance(function, types.MethodType) else function
+    key = id(target)
+    try:
+        _MARKS[key] = (weakref.ref(target, lambda _: _MARKS.pop(key, None)), what)
+    except TypeError:  # some C callables cannot be referenced weakly; they live as long as their module
+        _MARKS[key] = (lambda: target, what)
+    return function
+
+
+def unmark(function: object) -> None:
+    """Take our mark off."""
+    _MARKS.pop(id(getattr(function, "__func__", function)), None)
+
+
+def mark_of(function: object) -> Mark | None:
+    """The mark of a callable: ours, else the one that torch's own markers put on it.
+
+    >>> mark_of(len) is None
+    True
+    """
+    found = _MARKS.get(id(function))
+    if found is not None and found[0]() is function:
+        return found[1]
+    if isinstance(function, types.MethodType):
+        return mark_of(function.__func__)
+    if type(function) is RegionCall and function.region is None:
+        return Mark.DISABLE
+    return _torch_mark(function)
+
+
+_DISABLING_WRAPPER = _disable_dynamo(lambda: None).__code__
+"""The code that all functions decorated with torch._disable_dynamo share."""
+
+
+def _torch_mark(function: object) -> Mark | None:
+    if isinstance(function, types.FunctionType) and function.__code__ is _DISABLING_WRAPPER:
+        return Mark.DISABLE
+    own = getattr(function, "__dict__", None)
+    if own and isinstance(own, dict | types.MappingProxyType):
+        found = _torch_attribute(function, own)
+        if found is not None:
+            return found
+    dynamo = sys.modules.get("torch._dynamo")
+    return None if dynamo is None else _torch_listed(dynamo.decorators, function)
+
+
+def _torch_attribute(function: object, own: Any) -> Mark | None:
+    if own.get("_dynamo_marked_constant"):
+        return Mark.CONSTANT_RESULT
+    if own.get("_dynamo_forbidden"):
+        return Mark.DISALLOW_IN_GRAPH
+    if not own.get("_torchdynamo_disable"):
+        return None
+    # functools.wraps copies attributes: a wrapper around a disabled function is not disabled itself
+    if own.get("_torchdynamo_wrapper_id", id(function)) != id(function):
+        return None
+    # skip() and disable(recursive=False) leave callees alone; only disable() sets this one to True
+    return Mark.DISABLE if own.get("_torchdynamo_disable_recursive") else Mark.SKIP
+
+
+def _torch_listed(decorators: Any, function: object) -> Mark | None:
+    """What torch keeps in sets of ids: graph_break, disallow_in_graph, allow_in_graph."""
+    if function is decorators.graph_break:
+        return Mark.GRAPH_BREAK
+    if decorators.trace_rules.is_callable_disallowed(function):
+        return Mark.DISALLOW_IN_GRAPH
+    if decorators.trace_rules.is_callable_allowed(function):
+        return Mark.ALLOW_IN_GRAPH
+    return None
+
+
+def graph_break(message: str = "") -> None:
+    """Break the graph here, when this is captured; do nothing otherwise. `message` is for people who read the
+    report.
+    """
+
+
+mark(graph_break, Mark.GRAPH_BREAK)
+
+
+def assume_constant_result(function: T) -> T:
+    """Declare that `function` gives the same result at every call, and may be called once, while tracing.
+
+    Nothing checks that it is so.
+    """
+    return mark(function, Mark.CONSTANT_RESULT)
