@@ -274,3 +274,15 @@ def _size(words: str, row: Opcode, arg: Any) -> int:
             case digits:
                 total += int(digits)
     return total
+
+
+def stack_sides(op: str, arg: Any = None, *, jump: bool = False) -> tuple[int, int]:
+    """How many values a step pops, and how many it pushes (`jump`: when its jump is taken).
+
+    >>> stack_sides("BINARY_OP"), stack_sides("FOR_ITER"), stack_sides("CALL", (2, ()))
+    ((2, 1), (1, 2), (4, 1))
+    """
+    row = OPCODES[op]
+    words = row.jumped if jump and row.jumped is not None else row.effect
+    before, _, after = words.partition("--")
+    return _size(before, row, arg), _size(after, row, arg)

@@ -17,6 +17,7 @@ torch/_dynamo/output_graph.py does the same job, and much else.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -148,13 +149,12 @@ class GraphBuilder:
 
     # -- operations
 
-    def call(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[torch.fx.Node, Any]:
-        """Run an operation on fake values, then add its node. The node is added only when the operation works."""
-        fake = self.run_fake(op, target, args, kwargs)
+    def add(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fake: Any) -> torch.fx.Node:
+        """Add the node of an operation whose fake result is known."""
         node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
         node.meta["example_value"] = fake
         self.call_count += 1
-        return node, fake
+        return node
 
     def run_fake(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What the operation gives on fake values.
@@ -183,6 +183,10 @@ class GraphBuilder:
         return FinishedGraph(module, self.inputs, outputs)
 
     def _drop_unused(self) -> None:
+        for node in reversed(list(self.graph.nodes)):
+            unpacked = node.op == "call_function" and node.target is operator.getitem and "unpacked" in node.meta
+            if (node.op == "get_attr" or unpacked) and not node.users:
+                self.graph.erase_node(node)
         kept = []
         for graph_input in self.inputs:
             if graph_input.node.users:
@@ -190,9 +194,6 @@ class GraphBuilder:
             else:
                 self.graph.erase_node(graph_input.node)
         self.inputs = kept
-        for node in list(self.graph.nodes):
-            if node.op == "get_attr" and not node.users:
-                self.graph.erase_node(node)
 
 
 def example_value(node: torch.fx.Node) -> Any:

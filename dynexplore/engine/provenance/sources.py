@@ -267,6 +267,17 @@ class ObjectSource(Source):
         writer.load_fast(namer.name(self.value))
 
 
+class PinnedSource(ObjectSource):
+    """An object that the cache entry holds because its place (`origin`) is guarded by identity: a module's parameter.
+
+    Guards and modified code use the object itself instead of walking to it.
+    """
+
+    def __init__(self, value: object, origin: Source) -> None:
+        super().__init__(value, origin.text())
+        self.origin = origin
+
+
 class ChainedSource(Source):
     """A step on a base."""
 

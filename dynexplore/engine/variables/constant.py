@@ -163,6 +163,11 @@ def is_constant_value(value: object) -> bool:
     return type(value) in LITERALS or isinstance(value, TORCH_CONSTANTS)
 
 
+def is_plain_value(value: object) -> bool:
+    """Whether a live value is constant all the way down: a key or member that is compared by value."""
+    return is_constant_value(value) or (type(value) in (tuple, frozenset) and all(map(is_plain_value, value)))  # type: ignore[call-overload]
+
+
 def constant_of(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
     """The constant behind a tracker, or a graph break that names the question."""
     try:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from dynexplore.engine.graph.builder import GraphBuilder
+    from dynexplore.engine.provenance.module_guards import ModuleGuards
     from dynexplore.engine.provenance.sources import Source
     from dynexplore.engine.recording import Recorder
     from dynexplore.engine.variables.base import VariableTracker
+    from dynexplore.engine.variables.context_manager import ActiveMode
     from dynexplore.engine.variables.side_effects import Journal
 
 
@@ -33,6 +35,8 @@ class TraceContext(Protocol):
     graph: GraphBuilder
     journal: Journal
     recorder: Recorder | None
+    module_guards: ModuleGuards
+    active_modes: list[ActiveMode]
 
     def build(self, value: object, source: Source | None) -> VariableTracker:
         """The tracker of a live value (the registry of build.py decides), with the guards that costs.
@@ -41,12 +45,47 @@ class TraceContext(Protocol):
         """
         ...
 
+    def unread(self, value: object, source: Source | None) -> VariableTracker:
+        """A live value that becomes a tracker when it is first looked at."""
+        ...
+
     def guard(self, source: Source, kind: str, expected: Any) -> None:
-        """Rely on a fact about the value at `source`, on behalf of the current instruction."""
+        """Rely on a fact about the value at `source`, on behalf of the current instruction.
+
+        Nothing is installed if `module_guards.implies(source, kind, expected)`.
+        """
+        ...
+
+    def is_stable(self, source: Source) -> bool:
+        """Whether the object at `source` may be guarded by its identity.
+
+        False for a source, and all that hangs on it, where an entry of this code object failed because another object stood there
+        (another instance of a block, a counter, a cache): then by type and content instead.
+        """
+        ...
+
+    def super_arguments(self) -> tuple[VariableTracker, VariableTracker]:
+        """What `super()` without arguments means in the innermost frame: the `__class__` cell's content, the first argument."""
         ...
 
     def guard_tensor(self, tensor: Any, source: Source) -> Any:
         """Make a tensor an input of the graph: TENSOR_MATCH, fake twin and placeholder; gives the node."""
+        ...
+
+    def constant_tensor(self, tensor: Any) -> VariableTracker:
+        """A tensor that the engine itself holds (made while tracing) as an attribute of the graph."""
+        ...
+
+    def wrap_size(self, size: Any, tensor: VariableTracker) -> VariableTracker:
+        """The tracker of a tensor's torch.Size; symbolic entries become nodes when they are used."""
+        ...
+
+    def wrap(self, node: Any, value: Any) -> VariableTracker:
+        """The tracker of a graph value: a tensor, a symbolic number, or a nest of them."""
+        ...
+
+    def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
+        """An iterator tracker over known items."""
         ...
 
     def operation(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> VariableTracker:
@@ -66,6 +105,10 @@ class TraceContext(Protocol):
         kwargs: Mapping[str, VariableTracker],
     ) -> VariableTracker:
         """Interpret a Python function's body as a nested symbolic frame."""
+        ...
+
+    def resume_generator(self, generator: VariableTracker, sent: VariableTracker) -> VariableTracker | None:
+        """Run an inlined generator's body to its next `yield`; None when it returned."""
         ...
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:

@@ -6,6 +6,7 @@ Protocol, as context.py's does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Writer
     from dynexplore.engine.provenance.sources import Namer
     from dynexplore.engine.variables.base import VariableTracker
+    from dynexplore.engine.variables.function import NestedFunctionVariable
 
 
 class Reconstruction(Protocol):
@@ -40,4 +42,19 @@ class Reconstruction(Protocol):
 
     def store_temporary(self) -> str:
         """Pop the top of the stack into a fresh local variable; its name."""
+        ...
+
+    def later(self, emit: Callable[[], None]) -> None:
+        """Run `emit` after every value has been pushed: changes of real objects come last, in the journal's order."""
+        ...
+
+    def make_function(self, function: NestedFunctionVariable) -> None:
+        """Push a new function made of its code, cells and defaults."""
+        ...
+
+    def remember(self, value: VariableTracker) -> None:
+        """Pop the top of the stack, which is `value`: from now on `push` gives this very object.
+
+        An object that may hold itself says so before its content is pushed.
+        """
         ...

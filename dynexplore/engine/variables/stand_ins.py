@@ -1,7 +1,8 @@
 """Stand-ins: what Python itself says when the types of operands do not fit.
 
 The idea: `[] + 1` raises a TypeError that CPython words. The engine copies no messages: it runs the operation on
-*stand-ins*, the constant itself or an empty value of the same builtin type, and what that raises the traced program raises.
+*stand-ins*, the constant itself or an empty value of the same builtin type, and what that raises the traced program
+raises.
 What a stand-in computes is never used, but for one thing: values of different builtin types are not equal.
 
 In: an operator and two trackers that no row serves. Out: an exception of the program, an answer, or a graph break.
@@ -15,6 +16,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import torch
+
 from dynexplore.engine.variables.base import VariableTracker
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ STAND_INS: dict[type[Any], Callable[[], Any]] = {
     defaultdict: defaultdict, MappingProxyType: lambda: MappingProxyType({}), range: lambda: range(0),
     slice: lambda: slice(None), type({}.keys()): lambda: {}.keys(), type({}.values()): lambda: {}.values(),
     type({}.items()): lambda: {}.items(), zip: zip, int: int, float: float, str: str, bool: bool, bytes: bytes,
-    type(iter([])): lambda: iter([]), type(None): lambda: None,
+    type(iter([])): lambda: iter([]), type(None): lambda: None, torch.Size: torch.Size,
 }
 _ORDERINGS: dict[Callable[[Any, Any], Any], tuple[str, str]] = {
     operator.lt: ("__lt__", "__gt__"), operator.le: ("__le__", "__ge__"),
@@ -53,7 +56,9 @@ def type_of(value: VariableTracker) -> type[Any] | None:
         return None
 
 
-def misfit(ctx: TraceContext, function: Callable[..., Any], *operands: VariableTracker, kind: str, **facts: object) -> NoReturn:
+def misfit(
+    ctx: TraceContext, function: Callable[..., Any], *operands: VariableTracker, kind: str, **facts: object
+) -> NoReturn:
     """The program raises what `function` raises on stand-ins of the operands; a graph break if that says nothing."""
     try:
         values = [stand_in(operand) for operand in operands]
@@ -71,7 +76,7 @@ def misfit(ctx: TraceContext, function: Callable[..., Any], *operands: VariableT
 def compare_unlike(
     ctx: TraceContext, symbol: str, function: Callable[[Any, Any], Any], left: VariableTracker, right: VariableTracker
 ) -> VariableTracker:
-    """A comparison that no row serves: identity where the types have nothing else, TypeError where they have no order."""
+    """A comparison that no row serves: identity where types have nothing else, TypeError where no order."""
     types = type_of(left), type_of(right)
     facts = {"operator": symbol, "left": left.type_name(), "right": right.type_name()}
     if symbol in ("==", "!="):
@@ -81,7 +86,8 @@ def compare_unlike(
         return ctx.build(equal == (symbol == "=="), None)
     forward, reflected = _ORDERINGS[function]
     if None not in types and _is_plain(types[0], forward) and _is_plain(types[1], reflected):
-        ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {_name(types[0])} and {_name(types[1])}")
+        names = f"{_name(types[0])} and {_name(types[1])}"
+        ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
     misfit(ctx, function, left, right, kind="DX305", **facts)
 
 

@@ -295,7 +295,7 @@ def closures(a, b):
     def inner(d):
         nonlocal c
         c += d
-        return a, c
+        return a, c  # noqa: F821
 
     inner(1)
     b = inner(2)
@@ -323,7 +323,7 @@ def deletes_argument(a, b):
     del a
     log(b)
     try:
-        return a
+        return a  # noqa: F821
     except UnboundLocalError:
         return b
 

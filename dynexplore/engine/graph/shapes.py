@@ -1,0 +1,66 @@
+"""Symbolic sizes: torch's ShapeEnv, and the guards it asks for.
+
+The idea: a dimension that varies is a symbol. ShapeEnv follows the arithmetic and the decisions made with it, and at the end says which
+relations the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the check function.
+
+Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it happens only when a size is dynamic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.provenance.sources import Source
+
+if TYPE_CHECKING:
+    from dynexplore.engine.graph.builder import GraphBuilder
+
+
+def make_shape_env() -> Any:
+    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol."""
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return ShapeEnv()
+
+
+def dynamic_context(tensor: torch.Tensor, dims: Iterable[int]) -> Any:
+    """What ShapeEnv needs to make these dimensions of a tensor symbolic and the others static."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
+
+    wanted = set(dims)
+    sizes = [DimDynamic.DUCK if dim in wanted else DimDynamic.STATIC for dim in range(tensor.dim())]
+    return StatelessSymbolicContext(dynamic_sizes=sizes)
+
+
+def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
+    """The relations that ShapeEnv relies on, as Python text; the caller says how each input is written there."""
+    inputs = [entry for entry in graph.inputs if _is_symbolic(entry.node.meta["example_value"])]
+    env = graph.shape_env
+
+    def expressions(variable: Callable[[Source], str]) -> list[str]:
+        found = env.produce_guards(
+            [entry.node.meta["example_value"] for entry in inputs],
+            [entry.source for entry in inputs],
+            source_ref=lambda source: _reference(source, variable),
+        )
+        return [text for text in found if text != "True"]
+
+    return expressions
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, torch.SymInt) or (
+        isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
+    )
+
+
+def _reference(source: Any, variable: Callable[[Source], str]) -> str:
+    """Python text for a size, a stride or a number: `v3.size()[0]`."""
+    if isinstance(source, Source):
+        return variable(source)
+    base = variable(source.base)  # torch's TensorPropertySource
+    method = {"SIZE": "size()", "STRIDE": "stride()", "STORAGE_OFFSET": "storage_offset()"}[source.prop.name]
+    return f"{base}.{method}" if source.idx is None else f"{base}.{method}[{source.idx}]"

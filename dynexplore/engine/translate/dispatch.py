@@ -1,0 +1,63 @@
+"""The handler table: one function per canonical opcode.
+
+The idea: a handler is a free function `(frame, step, ctx)`, found by the opcode's name. Because the table is open, a reader can
+swap one and watch what changes:
+
+    with override("BINARY_OP", my_handler):
+        ...
+
+In: `@handles(...)` in handlers/*.py. Out: the translator's step loop. PyTorch's counterpart: the methods of
+InstructionTranslatorBase named like opcodes (torch/_dynamo/symbolic_convert.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.bytecode import OPCODES
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+
+Handler = Callable[["SymbolicFrame", Any, Any], None]
+
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(*ops: str) -> Callable[[Handler], Handler]:
+    """Declare that the decorated function handles these canonical opcodes."""
+
+    def declare(handler: Handler) -> Handler:
+        for op in ops:
+            if op not in OPCODES:
+                raise ValueError(f"{op} is no canonical opcode; see dynexplore/engine/bytecode/opcodes.py")
+            if op in HANDLERS:
+                raise ValueError(f"{op} has a handler already: {HANDLERS[op].__qualname__}")
+            HANDLERS[op] = handler
+        return handler
+
+    return declare
+
+
+@contextmanager
+def override(op: str, handler: Handler) -> Iterator[Handler]:
+    """Use another handler for one opcode inside the `with` block; gives the one it replaces.
+
+    Raises ValueError for an unknown opcode.
+
+    >>> def noisy(frame, step, ctx):
+    ...     print("a constant:", step.arg)
+    ...     original(frame, step, ctx)
+    >>> with override("LOAD_CONST", noisy) as original:
+    ...     pass
+    """
+    if op not in HANDLERS:
+        raise ValueError(f"{op} is no handled opcode; one of {', '.join(sorted(HANDLERS))}")
+    replaced = HANDLERS[op]
+    HANDLERS[op] = handler
+    try:
+        yield replaced
+    finally:
+        HANDLERS[op] = replaced

@@ -1,0 +1,23 @@
+"""One handler per canonical opcode, by theme. Importing this package fills `dispatch.HANDLERS`."""
+
+from dynexplore.engine.translate.handlers import (
+    attributes,
+    calls,
+    containers,
+    control,
+    exceptions,
+    functions,
+    generators,
+    imports,
+    names,
+    operators,
+    patterns,
+    stack,
+    strings,
+    with_blocks,
+)
+
+__all__ = [
+    "attributes", "calls", "containers", "control", "exceptions", "functions", "generators", "imports", "names", "operators",
+    "patterns", "stack", "strings", "with_blocks",
+]

@@ -1,0 +1,39 @@
+"""Attributes: owner.name, and super().name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("LOAD_ATTR")
+def load_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """owner.name."""
+    frame.push(frame.pop().get_attribute(ctx, step.arg).read(ctx))
+
+
+@handles("STORE_ATTR")
+def store_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """owner.name = value."""
+    owner, value = frame.pop(), frame.pop()
+    owner.set_attribute(ctx, step.arg, value)
+
+
+@handles("DELETE_ATTR")
+def delete_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """del owner.name."""
+    frame.pop().delete_attribute(ctx, step.arg)
+
+
+@handles("LOAD_SUPER_ATTR")
+def load_super_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """super(cls, self).name, as 3.12 and later write `super().name`."""
+    name, _ = step.arg
+    receiver, cls, super_type = frame.pop(), frame.pop(), frame.pop()
+    frame.push(ctx.call_function(super_type, [cls, receiver], {}).get_attribute(ctx, name))

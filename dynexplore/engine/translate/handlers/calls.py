@@ -1,0 +1,60 @@
+"""Calls: positional, by keyword, with stars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import FACTS, Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("CALL")
+def call(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """f(a, b, name=c)."""
+    count, names = step.arg
+    _call(frame, ctx, count, names)
+
+
+@handles("CALL_KW")
+def call_kw(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """f(a, name=c), as 3.13 writes it: the names lie on the stack."""
+    names = tuple(name.as_constant() for name in frame.pop().unpack(ctx))
+    _call(frame, ctx, step.arg, names)
+
+
+def _call(frame: SymbolicFrame, ctx: Translator, count: int, names: tuple[str, ...]) -> None:
+    args = frame.popn(count)
+    function, first = _callee(frame)
+    positional = args[:count - len(names)]
+    kwargs = dict(zip(names, args[count - len(names):], strict=True))
+    frame.push(ctx.call_function(function, [*first, *positional], kwargs).read(ctx))
+
+
+def _callee(frame: SymbolicFrame) -> tuple[VariableTracker, list[VariableTracker]]:
+    """The callable and, for an unbound method, its receiver; the pair's layout is a fact of the version."""
+    upper, lower = frame.pop(), frame.pop()
+    if FACTS.null_below:
+        return (upper, []) if lower is NULL else (lower, [upper])
+    return (lower, []) if upper is NULL else (lower, [upper])
+
+
+@handles("CALL_FUNCTION_EX")
+def call_function_ex(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """f(*args, **kwargs)."""
+    keywords = frame.pop() if step.arg else None
+    args = frame.pop()
+    function, first = _callee(frame)
+    kwargs: dict[str, VariableTracker] = {}
+    if keywords is not None:
+        for key in keywords.unpack(ctx):
+            name = key.as_constant()
+            if not isinstance(name, str):
+                ctx.break_graph("DX218", argument=key.text())
+            kwargs[name] = keywords.get_item(ctx, key).read(ctx)
+    positional = [item.read(ctx) for item in args.unpack(ctx)]
+    frame.push(ctx.call_function(function, [*first, *positional], kwargs).read(ctx))

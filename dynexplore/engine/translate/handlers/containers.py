@@ -1,0 +1,156 @@
+"""Building and unpacking containers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.mapping import DictVariable
+from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.set_ import SetVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("BUILD_TUPLE")
+def build_tuple(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """(a, b, ...)."""
+    frame.push(TupleVariable(frame.popn(step.arg)))
+
+
+@handles("BUILD_LIST")
+def build_list(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """[a, b, ...]."""
+    frame.push(ListVariable(frame.popn(step.arg)))
+
+
+@handles("BUILD_SET")
+def build_set(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """{a, b, ...}."""
+    made = SetVariable()
+    for item in frame.popn(step.arg):
+        made.call_method(ctx, "add", [item], {})
+    frame.push(made)
+
+
+@handles("BUILD_MAP")
+def build_map(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """{key: value, ...}."""
+    flat = frame.popn(2 * step.arg)
+    made = DictVariable()
+    for key, value in zip(flat[::2], flat[1::2], strict=True):
+        made.set_item(ctx, key, value)
+    frame.push(made)
+
+
+@handles("BUILD_CONST_KEY_MAP")
+def build_const_key_map(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """{"a": x, ...} with constant keys."""
+    keys = frame.pop().unpack(ctx)
+    made = DictVariable()
+    for key, value in zip(keys, frame.popn(step.arg), strict=True):
+        made.set_item(ctx, key, value)
+    frame.push(made)
+
+
+@handles("LIST_APPEND")
+def list_append(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """An item of a list comprehension."""
+    item = frame.pop()
+    frame.stack[-step.arg].call_method(ctx, "append", [item], {})
+
+
+@handles("SET_ADD")
+def set_add(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """An item of a set comprehension."""
+    item = frame.pop()
+    frame.stack[-step.arg].call_method(ctx, "add", [item], {})
+
+
+@handles("MAP_ADD")
+def map_add(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """An item of a dict comprehension."""
+    value, key = frame.pop(), frame.pop()
+    frame.stack[-step.arg].set_item(ctx, key, value)
+
+
+@handles("LIST_EXTEND")
+def list_extend(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """[*items]."""
+    items = frame.pop()
+    frame.stack[-step.arg].call_method(ctx, "extend", [items], {})
+
+
+@handles("SET_UPDATE")
+def set_update(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """{*items}."""
+    items = frame.pop()
+    frame.stack[-step.arg].call_method(ctx, "update", [items], {})
+
+
+@handles("DICT_UPDATE")
+def dict_update(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """{**mapping}."""
+    mapping = frame.pop()
+    frame.stack[-step.arg].call_method(ctx, "update", [mapping], {})
+
+
+@handles("DICT_MERGE")
+def dict_merge(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """f(**mapping): a key twice is a TypeError, which the real call raises."""
+    mapping = frame.pop()
+    target = frame.stack[-step.arg]
+    for key in mapping.unpack(ctx):
+        found = target.contains(ctx, key)
+        if found.truth(ctx):
+            ctx.break_graph("DX218", argument=key.text())
+    target.call_method(ctx, "update", [mapping], {})
+
+
+@handles("LIST_TO_TUPLE")
+def list_to_tuple(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """tuple(list)."""
+    frame.push(TupleVariable(frame.pop().unpack(ctx)))
+
+
+@handles("UNPACK_SEQUENCE")
+def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """a, b = sequence."""
+    items = _known_items(ctx, frame.pop())
+    if len(items) != step.arg:
+        few = len(items) < step.arg
+        ctx.raise_exception(
+            ValueError,
+            f"not enough values to unpack (expected {step.arg}, got {len(items)})" if few
+            else f"too many values to unpack (expected {step.arg})",
+        )
+    for item in reversed(items):
+        frame.push(item)
+
+
+@handles("UNPACK_EX")
+def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """a, *b, c = sequence."""
+    before, after = step.arg
+    items = _known_items(ctx, frame.pop())
+    if len(items) < before + after:
+        ctx.raise_exception(
+            ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        )
+    middle = ListVariable(items[before:len(items) - after])
+    for item in reversed([*items[:before], middle, *items[len(items) - after:]]):
+        frame.push(item)
+
+
+def _known_items(ctx: Translator, value: VariableTracker) -> list[VariableTracker]:
+    return [item.read(ctx) for item in value.unpack(ctx)]
+
+
+@handles("GET_LEN")
+def get_len(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """len() of the subject of a match."""
+    frame.push(frame.stack[-1].length(ctx))

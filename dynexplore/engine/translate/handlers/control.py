@@ -1,0 +1,100 @@
+"""Control flow: jumps, loops, return."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("JUMP")
+def jump(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Go to the target."""
+    frame.jump(step.target)
+
+
+def _truth(ctx: Translator, value: VariableTracker) -> bool:
+    """The truth that decides a branch; that of a tensor breaks the graph here."""
+    answer = value.truth(ctx)
+    if not isinstance(answer, bool):
+        ctx.break_graph("DX104", condition=value.text())
+    return answer
+
+
+@handles("POP_JUMP_IF_TRUE")
+def pop_jump_if_true(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Jump when the top is true."""
+    if _truth(ctx, frame.pop()):
+        frame.jump(step.target)
+
+
+@handles("POP_JUMP_IF_FALSE")
+def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Jump when the top is false."""
+    if not _truth(ctx, frame.pop()):
+        frame.jump(step.target)
+
+
+def _is_none(value: VariableTracker) -> bool:
+    return value.is_constant() and value.as_constant() is None
+
+
+@handles("POP_JUMP_IF_NONE")
+def pop_jump_if_none(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Jump when the top is None."""
+    if _is_none(frame.pop()):
+        frame.jump(step.target)
+
+
+@handles("POP_JUMP_IF_NOT_NONE")
+def pop_jump_if_not_none(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Jump when the top is not None."""
+    if not _is_none(frame.pop()):
+        frame.jump(step.target)
+
+
+@handles("JUMP_IF_TRUE_OR_POP")
+def jump_if_true_or_pop(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """`or`: keep a true left operand and jump."""
+    if _truth(ctx, frame.stack[-1]):
+        frame.jump(step.target)
+    else:
+        frame.pop()
+
+
+@handles("JUMP_IF_FALSE_OR_POP")
+def jump_if_false_or_pop(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """`and`: keep a false left operand and jump."""
+    if _truth(ctx, frame.stack[-1]):
+        frame.pop()
+    else:
+        frame.jump(step.target)
+
+
+@handles("GET_ITER")
+def get_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """iter(top)."""
+    frame.push(frame.pop().iterate(ctx))
+
+
+@handles("FOR_ITER")
+def for_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """The next item; an exhausted iterator is popped and the loop left."""
+    item = frame.stack[-1].next_item(ctx)
+    if item is None:
+        frame.pop()
+        frame.jump(step.target)
+    else:
+        frame.push(item.read(ctx))
+
+
+@handles("RETURN_VALUE")
+def return_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Leave the frame with the top."""
+    frame.returned = frame.pop()

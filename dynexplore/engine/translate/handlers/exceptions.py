@@ -1,0 +1,76 @@
+"""Exceptions that the traced program raises and catches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.context import UserRaised
+from dynexplore.engine.variables.exception import instantiate, matches, set_cause
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("LOAD_ASSERTION_ERROR")
+def load_assertion_error(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Push AssertionError."""
+    frame.push(ctx.build(AssertionError, None))
+
+
+@handles("RAISE_VARARGS")
+def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """raise; raise exception; raise exception from cause."""
+    parts = frame.popn(step.arg)
+    if not parts:
+        handled = _being_handled(frame)
+        if handled is None:
+            ctx.raise_exception(RuntimeError, "No active exception to reraise")
+        raise UserRaised(handled)
+    exception = instantiate(ctx, parts[0])
+    if len(parts) == 2:
+        set_cause(ctx, exception, parts[1])
+    raise UserRaised(exception)
+
+
+def _being_handled(frame: SymbolicFrame | None):  # type: ignore[no-untyped-def]
+    while frame is not None:
+        if frame.exceptions:
+            return frame.exceptions[-1]
+        frame = frame.parent
+    return None
+
+
+@handles("RERAISE")
+def reraise(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Raise the exception on top once more."""
+    raise UserRaised(frame.pop())
+
+
+@handles("PUSH_EXC_INFO")
+def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """The exception on top is now being handled; below it lies the one that was."""
+    exception = frame.pop()
+    frame.push(frame.exceptions[-1] if frame.exceptions else ConstantVariable(None))
+    frame.push(exception)
+    frame.exceptions.append(exception)
+    frame.caught_at.append(ctx.raised_at.get(exception, ctx.unit_began_at))
+
+
+@handles("POP_EXCEPT")
+def pop_except(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """The exception has been handled."""
+    frame.pop()
+    frame.exceptions.pop()
+    if frame.caught_at:
+        frame.caught_at.pop()
+
+
+@handles("CHECK_EXC_MATCH")
+def check_exc_match(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Whether the exception is of the type of this `except`."""
+    wanted = frame.pop()
+    frame.push(ConstantVariable(matches(ctx, frame.stack[-1], wanted)))

@@ -1,0 +1,68 @@
+"""Generators: the body of an inlined one, and `yield from`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.generator import GeneratorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("RETURN_GENERATOR")
+def return_generator(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """The generator object is made by inlining; its body starts here, with the value that POP_TOP drops."""
+    frame.push(ConstantVariable(None))
+
+
+@handles("YIELD_VALUE")
+def yield_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Hand the top to whoever asked, and stop until asked again."""
+    frame.yielded = frame.pop()
+
+
+@handles("GET_YIELD_FROM_ITER")
+def get_yield_from_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """The iterator of `yield from`."""
+    frame.push(frame.pop().iterate(ctx))
+
+
+@handles("SEND")
+def send(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Pass a value to the inner iterator: its next item is yielded, its result ends the loop."""
+    value = frame.pop()
+    inner = frame.stack[-1]
+    if isinstance(inner, GeneratorVariable):
+        item = ctx.resume_generator(inner, value)
+        result = inner.return_value() if item is None else ConstantVariable(None)
+    else:
+        item = inner.next_item(ctx)
+        result = ConstantVariable(None)
+    if item is not None:
+        frame.push(item.read(ctx))
+        return
+    send_finished(frame, step, result)
+
+
+def send_finished(frame: SymbolicFrame, step: Step, result: object) -> None:
+    """Leave the loop of `yield from` with the inner iterator's result."""
+    after = frame.steps[step.target]
+    if after.op == "END_SEND":
+        frame.push(result)  # type: ignore[arg-type]
+    else:
+        frame.pop()
+        frame.push(result)  # type: ignore[arg-type]
+    frame.jump(step.target)
+
+
+@handles("END_SEND")
+def end_send(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Drop the inner iterator, keep its result."""
+    value = frame.pop()
+    frame.pop()
+    frame.push(value)

@@ -1,0 +1,117 @@
+"""Operators, comparisons, subscripts and slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.known import known_truth
+from dynexplore.engine.variables.operators import binary, compare, unary
+from dynexplore.engine.variables.slices import SliceVariable
+from dynexplore.engine.variables.tensor import PendingTruthVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("UNARY_OP")
+def unary_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """-x, +x, ~x, not x."""
+    operand = frame.pop()
+    if step.arg != "not":
+        frame.push(unary(ctx, step.arg, operand))
+        return
+    answer = operand.truth(ctx)
+    if not isinstance(answer, bool):
+        ctx.break_graph("DX105", operation="not")
+    frame.push(ConstantVariable(not answer))
+
+
+@handles("BINARY_OP")
+def binary_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """left + right, left += right, ..."""
+    right, left = frame.pop(), frame.pop()
+    frame.push(binary(ctx, step.arg, left, right))
+
+
+@handles("COMPARE_OP")
+def compare_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """left < right, ..."""
+    right, left = frame.pop(), frame.pop()
+    frame.push(compare(ctx, step.arg, left, right))
+
+
+@handles("IS_OP")
+def is_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """left is right."""
+    right, left = frame.pop(), frame.pop()
+    same = left.same_object(right)
+    if same is None:
+        ctx.break_graph("DX305", operator="is", left=left.type_name(), right=right.type_name())
+    frame.push(ConstantVariable(same != step.arg))
+
+
+@handles("CONTAINS_OP")
+def contains_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """item in container."""
+    container, item = frame.pop(), frame.pop()
+    found = container.contains(ctx, item)
+    frame.push(ConstantVariable(known_truth(ctx, found) != step.arg))
+
+
+@handles("TO_BOOL")
+def to_bool(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """The truth of the top; that of a tensor waits for the jump that uses it."""
+    value = frame.pop()
+    answer = value.truth(ctx)
+    frame.push(ConstantVariable(answer) if isinstance(answer, bool) else PendingTruthVariable(value))
+
+
+@handles("BINARY_SUBSCR")
+def binary_subscr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """container[key]."""
+    key, container = frame.pop(), frame.pop()
+    frame.push(container.get_item(ctx, key).read(ctx))
+
+
+@handles("STORE_SUBSCR")
+def store_subscr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """container[key] = value."""
+    key, container, value = frame.pop(), frame.pop(), frame.pop()
+    container.set_item(ctx, key, value)
+
+
+@handles("DELETE_SUBSCR")
+def delete_subscr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """del container[key]."""
+    key, container = frame.pop(), frame.pop()
+    container.delete_item(ctx, key)
+
+
+@handles("BUILD_SLICE")
+def build_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """slice(start, stop[, step])."""
+    frame.push(_slice(frame.popn(step.arg)))
+
+
+@handles("BINARY_SLICE")
+def binary_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """container[start:stop]."""
+    bounds = frame.popn(2)
+    container = frame.pop()
+    frame.push(container.get_item(ctx, _slice(bounds)))
+
+
+@handles("STORE_SLICE")
+def store_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """container[start:stop] = value."""
+    bounds = frame.popn(2)
+    container, value = frame.pop(), frame.pop()
+    container.set_item(ctx, _slice(bounds), value)
+
+
+def _slice(parts: list) -> SliceVariable:  # type: ignore[type-arg]
+    return SliceVariable(*parts, *([ConstantVariable(None)] * (3 - len(parts))))

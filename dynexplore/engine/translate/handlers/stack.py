@@ -1,0 +1,42 @@
+"""The value stack itself: push, pop, copy, swap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("NOP")
+def nop(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Do nothing."""
+
+
+@handles("POP_TOP")
+def pop_top(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Drop the top."""
+    frame.pop()
+
+
+@handles("PUSH_NULL")
+def push_null(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Push the empty slot beside a callable."""
+    frame.push(NULL)
+
+
+@handles("COPY")
+def copy(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Push the n-th value from the top once more."""
+    frame.push(frame.stack[-step.arg])
+
+
+@handles("SWAP")
+def swap(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Exchange the top with the n-th from the top."""
+    stack = frame.stack
+    stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]

@@ -1,0 +1,43 @@
+"""f-strings: convert, format, join."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+_CONVERSIONS = {"str": str, "repr": repr, "ascii": ascii}
+
+
+@handles("CONVERT_VALUE")
+def convert_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """!s, !r, !a."""
+    frame.push(_converted(ctx, step.arg, frame.pop()))
+
+
+@handles("FORMAT_VALUE")
+def format_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """format(value, spec)."""
+    conversion, has_spec = step.arg
+    spec = frame.pop() if has_spec else ConstantVariable("")
+    value = frame.pop()
+    if conversion is not None:
+        value = _converted(ctx, conversion, value)
+    frame.push(ctx.call_function(ctx.build(format, None), [value, spec], {}))
+
+
+def _converted(ctx: Translator, conversion: str, value: VariableTracker) -> VariableTracker:
+    return ctx.call_function(ctx.build(_CONVERSIONS[conversion], None), [value], {})
+
+
+@handles("BUILD_STRING")
+def build_string(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Join the pieces of an f-string."""
+    frame.push(ConstantVariable("".join(piece.as_constant() for piece in frame.popn(step.arg))))

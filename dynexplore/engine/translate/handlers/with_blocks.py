@@ -1,0 +1,31 @@
+"""`with`: entering, leaving, leaving by an exception."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.context_manager import enter_context
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+
+@handles("BEFORE_WITH")
+def before_with(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Enter a context manager: its exit function stays on the stack, below what entering gave."""
+    exit_function, entered = enter_context(ctx, frame.pop())
+    frame.push(exit_function)
+    frame.push(entered)
+
+
+@handles("WITH_EXCEPT_START")
+def with_except_start(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+    """Leave by an exception: call the exit function with it."""
+    exception = frame.stack[-1]
+    exit_function = frame.stack[-4]
+    kind = ctx.build(exception.python_type(), None)
+    frame.push(ctx.call_function(exit_function, [kind, exception, ConstantVariable(None)], {}))

@@ -1,0 +1,54 @@
+"""What earlier calls of a code object looked like: which sizes vary, and so become symbolic.
+
+The idea: the first call is compiled for the sizes it has. When a later call misses because a size differs, that dimension becomes
+dynamic, so that one more graph serves all sizes ("automatic dynamic shapes").
+
+In: one `FrameHistory` per code object and backend, kept by the runtime. Out: the dynamic dimensions of each input.
+torch/_dynamo/pgo.py and variables/builder.py do the same job.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dynexplore.engine.config import config
+
+
+class FrameHistory:
+    """Sizes and numbers seen at each source, over the translations of one code object."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, tuple[int | None, ...]] = {}
+        self._numbers: dict[str, Any] = {}
+        self._dynamic_numbers: set[str] = set()
+
+    def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
+        """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
+        choice = wanted if wanted is not None else config.dynamic_shapes
+        marked = frozenset(getattr(tensor, "_dynamo_dynamic_indices", ()))
+        if choice is False:
+            return frozenset()
+        sizes = tuple(tensor.shape)
+        if choice is True:
+            return frozenset(dim for dim, size in enumerate(sizes) if size not in (0, 1)) | marked
+        seen = self._sizes.get(where)
+        if seen is None or len(seen) != len(sizes):
+            self._sizes[where] = sizes
+            return marked
+        merged = tuple(old if old == new else None for old, new in zip(seen, sizes, strict=True))
+        self._sizes[where] = merged
+        return frozenset(dim for dim, size in enumerate(merged) if size is None and sizes[dim] not in (0, 1)) | marked
+
+    def is_dynamic_number(self, where: str, value: Any, wanted: bool | None) -> bool:
+        """Whether an int input varies, and so becomes a symbol instead of a constant."""
+        if config.specialize_int or wanted is False or type(value) is not int:
+            return False
+        if where in self._dynamic_numbers:
+            return True
+        if where in self._numbers and self._numbers[where] != value:
+            self._dynamic_numbers.add(where)
+            return True
+        self._numbers[where] = value
+        return False

@@ -1,0 +1,152 @@
+"""Inlining: a callee as a nested symbolic frame.
+
+The idea: a call of a Python function binds the arguments as CPython does, makes a new `SymbolicFrame` and interprets it with the same
+graph, guards and journal. Whatever happens in there (a break, an exception) reaches the caller's CALL instruction.
+
+In: a function tracker (live or made in this frame) and argument trackers. Out: what the function returns; for a generator function,
+a generator tracker whose body runs piece by piece.
+
+torch/_dynamo/symbolic_convert.py (InliningInstructionTranslator) does the same job.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.bytecode import read
+from dynexplore.engine.config import config
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.function import CellVariable
+from dynexplore.engine.variables.generator import GeneratorVariable
+from dynexplore.engine.variables.mapping import DictVariable
+from dynexplore.engine.variables.sequence import TupleVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+_UNTRACEABLE = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+
+
+def inline(
+    ctx: Translator, function: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """Call a Python function by interpreting it."""
+    code = function.code
+    if code.co_flags & _UNTRACEABLE or not code.co_flags & inspect.CO_OPTIMIZED:
+        ctx.break_graph("DX211", function=code.co_qualname)
+    if ctx.innermost.depth >= config.inline_depth_limit:
+        ctx.break_graph("DX501", function=code.co_qualname, depth=ctx.innermost.depth)
+    caller = ctx.innermost
+    frame = SymbolicFrame(read(code), ctx.namespace_of(function), function, caller)
+    _bind(ctx, frame, function, args, kwargs)
+    _make_cells(ctx, frame, function)
+    if code.co_flags & inspect.CO_GENERATOR:
+        return GeneratorVariable(frame)
+    return run(ctx, frame)
+
+
+def run(ctx: Translator, frame: SymbolicFrame) -> VariableTracker:
+    """Interpret a nested frame to its end."""
+    caller = ctx.innermost
+    if ctx.narrator is not None:
+        ctx.narrator.inline_entered(frame, caller)
+    ctx.interpret(frame)
+    ctx.innermost = caller
+    if ctx.narrator is not None:
+        ctx.narrator.inline_left(frame)
+    assert frame.returned is not None
+    return frame.returned
+
+
+def resume_generator(ctx: Translator, generator: Any, sent: VariableTracker) -> VariableTracker | None:
+    """Run a generator's body to its next `yield`: the value, or None when it returned."""
+    frame: SymbolicFrame = generator.frame
+    if frame.returned is not None:
+        return None
+    caller = ctx.innermost
+    frame.parent, frame.depth = caller, caller.depth + 1
+    if ctx.innermost.depth >= config.inline_depth_limit:
+        ctx.break_graph("DX501", function=frame.parsed.code.co_qualname, depth=ctx.innermost.depth)
+    if generator.started:
+        frame.push(sent)
+    generator.started = True
+    ctx.interpret(frame)
+    ctx.innermost = caller
+    value, frame.yielded = frame.yielded, None
+    return value
+
+
+def _bind(
+    ctx: Translator, frame: SymbolicFrame, function: Any, args: Sequence[VariableTracker],
+    kwargs: Mapping[str, VariableTracker],
+) -> None:
+    """Put arguments into locals as CPython does (Python/ceval.c, initialize_locals)."""
+    code = function.code
+    count = code.co_argcount
+    names = code.co_varnames
+    slots = frame.locals
+    for name, value in zip(names[:count], args, strict=False):
+        slots[name] = value
+    extra = list(args[count:])
+    if extra and not code.co_flags & inspect.CO_VARARGS:
+        _wrong_arguments(ctx, code.co_qualname, f"takes {count} positional arguments but {len(args)} were given")
+    unknown = _bind_keywords(ctx, code, slots, kwargs)
+    _bind_defaults(ctx, code, function, slots)
+    rest = count + code.co_kwonlyargcount
+    if code.co_flags & inspect.CO_VARARGS:
+        slots[names[rest]] = TupleVariable(extra)
+        rest += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        slots[names[rest]] = DictVariable({name: (ConstantVariable(name), value) for name, value in unknown.items()})
+
+
+def _bind_keywords(
+    ctx: Translator, code: Any, slots: dict[str, VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> dict[str, VariableTracker]:
+    """Bind keyword arguments to parameters; what is left for **kwargs."""
+    named = set(code.co_varnames[code.co_posonlyargcount:code.co_argcount + code.co_kwonlyargcount])
+    unknown = {}
+    for name, value in kwargs.items():
+        if name not in named:
+            unknown[name] = value
+        elif name in slots:
+            _wrong_arguments(ctx, code.co_qualname, f"got multiple values for argument {name!r}")
+        else:
+            slots[name] = value
+    if unknown and not code.co_flags & inspect.CO_VARKEYWORDS:
+        _wrong_arguments(ctx, code.co_qualname, f"got an unexpected keyword argument {next(iter(unknown))!r}")
+    return unknown
+
+
+def _bind_defaults(ctx: Translator, code: Any, function: Any, slots: dict[str, VariableTracker]) -> None:
+    """Fill what was not passed; a parameter without a default is a TypeError."""
+    first_default = code.co_argcount - function.default_count()
+    for index in range(code.co_argcount):
+        name = code.co_varnames[index]
+        if name not in slots:
+            if index < first_default:
+                _wrong_arguments(ctx, code.co_qualname, f"missing a required positional argument: {name!r}")
+            slots[name] = function.default(ctx, index - first_default)
+    for name in code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]:
+        if name not in slots:
+            default = function.keyword_default(ctx, name)
+            if default is None:
+                _wrong_arguments(ctx, code.co_qualname, f"missing a required keyword-only argument: {name!r}")
+            slots[name] = default
+
+
+def _wrong_arguments(ctx: Translator, function: str, problem: str) -> Any:
+    ctx.raise_exception(TypeError, f"{function.rpartition('.')[2]}() {problem}")
+
+
+def _make_cells(ctx: Translator, frame: SymbolicFrame, function: Any) -> None:
+    """New cells for the callee's cell variables (arguments move in), the closure's cells for its free ones."""
+    code = function.code
+    for name in code.co_cellvars:
+        frame.cells[name] = CellVariable(name, frame.locals.pop(name, None))
+    for index, name in enumerate(code.co_freevars):
+        frame.cells[name] = function.cell(ctx, index)

@@ -1,0 +1,167 @@
+"""Torch operations: from trackers to a node of the graph, and from its fake value back to a tracker.
+
+The idea: an operation is run on fake tensors first. What comes back decides: a tensor or symbolic number becomes a node and a
+tracker of it; a plain value (`x.dim()`, `x.is_contiguous()`) needs no node at all; an argument that comes back (`x.add_(1)`) is
+the same tracker again. An operation that raises on fake tensors breaks the graph, with the kind that fits.
+
+In: `ctx.operation(op, target, args, kwargs)`. Out: trackers. torch/_dynamo/variables/builder.py (wrap_fx_proxy) does the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+)
+
+from dynexplore.engine.graph.builder import OperatorFailed
+from dynexplore.engine.variables.base import NotProxyable, VariableTracker
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.iterator import ListIteratorVariable
+from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable, namedtuple_of
+from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable, wrap_number
+from dynexplore.engine.variables.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.translator import Translator
+
+_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def add(
+    ctx: Translator, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """Put one operation into the graph."""
+    proxies = [proxy_of(ctx, arg, target) for arg in args]
+    named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
+    tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
+    versions = [tensor.fake._version if not tensor.fake.is_inference() else 0 for tensor in tensors]
+    try:
+        fake = ctx.graph.run_fake(op, target, proxies, named)
+    except OperatorFailed as failure:
+        ctx.operator_failed(failure)
+    changed = [tensor for tensor, version in zip(tensors, versions, strict=True)
+               if not tensor.fake.is_inference() and tensor.fake._version != version]
+    if any(tensor.source is not None for tensor in changed):
+        ctx.graph.mutates_inputs = True
+    if not changed and fake is not None and not is_graph_value(fake):
+        return ctx.build(fake, None)
+    node = ctx.graph.add(op, target, proxies, named, fake)
+    if ctx.narrator is not None:
+        ctx.narrator.node_added(node, ctx)
+    describe(ctx, node)
+    for tensor in tensors:
+        if tensor.fake is fake:
+            return tensor
+    return wrap(ctx, node, fake)
+
+
+def describe(ctx: Translator, node: torch.fx.Node) -> None:
+    """Note on a node which instruction made it, on which line, in which module."""
+    frame = ctx.innermost
+    node.meta["offset"] = ctx.root.current.offset
+    node.meta["line"] = (frame.parsed.code.co_filename, frame.current.lineno)
+    if ctx.module_path:
+        node.meta["module_path"] = tuple(ctx.module_path)
+
+
+def proxy_of(ctx: Translator, value: VariableTracker, target: Any) -> Any:
+    """A tracker as an argument of a node; one that cannot be breaks the graph."""
+    try:
+        return value.as_proxy()
+    except NotProxyable:
+        name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        ctx.break_graph("DX412", operator=name, argument=value.type_name())
+
+
+def is_graph_value(value: Any) -> bool:
+    """Whether a value exists only in the graph: a tensor, a symbolic number, or a nest that holds one."""
+    if isinstance(value, torch.Tensor) or isinstance(value, _SYMBOLIC):
+        return True
+    if isinstance(value, torch.Size):
+        return any(isinstance(size, torch.SymInt) for size in value)
+    if isinstance(value, (tuple, list)):
+        return any(map(is_graph_value, value))
+    return isinstance(value, dict) and any(map(is_graph_value, value.values()))
+
+
+def wrap(ctx: Translator, node: torch.fx.Node, value: Any) -> VariableTracker:
+    """The tracker of what a node computes."""
+    if isinstance(value, torch.Tensor):
+        return TensorVariable(node, value)
+    if isinstance(value, _SYMBOLIC):
+        return wrap_number(ctx, node, value)
+    if isinstance(value, torch.Size):
+        return SizeVariable([_item(ctx, node, index, size) for index, size in enumerate(value)])
+    if isinstance(value, (tuple, list)):
+        items = [_item(ctx, node, index, item) for index, item in enumerate(value)]
+        if type(value) is list:
+            return ListVariable(items)
+        return TupleVariable(items) if type(value) is tuple else namedtuple_of(type(value), items)
+    if isinstance(value, dict):
+        ctx.break_graph("DX412", operator=str(node.target), argument="dict result")
+    return ctx.build(value, None)
+
+
+def _item(ctx: Translator, node: torch.fx.Node, index: int, value: Any) -> VariableTracker:
+    """One item of a result with several parts; a part that nobody uses leaves no node."""
+    if not is_graph_value(value):
+        return ctx.build(value, None)
+    item = ctx.graph.graph.create_node("call_function", operator.getitem, (node, index), {})
+    item.meta["example_value"] = value
+    item.meta["unpacked"] = True
+    describe(ctx, item)
+    if ctx.narrator is not None:
+        ctx.narrator.node_added(item, ctx)
+    return wrap(ctx, item, value)
+
+
+def wrap_size(ctx: Translator, size: torch.Size, tensor: VariableTracker) -> VariableTracker:
+    """The sizes of a tensor: constants, and symbolic numbers whose node is made when it is used."""
+    items: list[VariableTracker] = []
+    for dim, entry in enumerate(size):
+        if isinstance(entry, int):
+            items.append(ConstantVariable(entry))
+        else:
+            items.append(SymbolicNumberVariable(_size_node(ctx, tensor, dim, entry), entry))
+    return SizeVariable(items)
+
+
+def _size_node(ctx: Translator, tensor: VariableTracker, dim: int, entry: Any) -> torch.fx.Node:
+    key = (tensor.as_proxy(), dim)
+    node = ctx.size_nodes.get(key)
+    if node is None:
+        node = ctx.graph.graph.create_node("call_method", "size", (tensor.as_proxy(), dim), {})
+        node.meta["example_value"] = entry
+        node.meta["unpacked"] = True
+        ctx.size_nodes[key] = node
+    return node
+
+
+def iterator_over(items: list[VariableTracker]) -> VariableTracker:
+    """An iterator over known items."""
+    return ListIteratorVariable(TupleVariable(items))
+
+
+def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:
+    """The kind of graph break that fits what an operator raised on fake tensors."""
+    cause = failure.cause
+    name = failure.target if isinstance(failure.target, str) else getattr(failure.target, "__name__", str(failure.target))
+    facts: dict[str, object] = {"operator": name}
+    if isinstance(cause, DynamicOutputShapeException):
+        return "DX107", facts
+    if isinstance(cause, DataDependentOutputException):
+        return "DX101", facts
+    if type(cause).__name__ == "GuardOnDataDependentSymNode":
+        return "DX110", facts
+    if isinstance(cause, UnsupportedFakeTensorException):
+        return "DX409", facts
+    facts["error"] = f"{type(cause).__name__}: {cause}"
+    return "DX401", facts

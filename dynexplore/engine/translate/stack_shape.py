@@ -1,0 +1,44 @@
+"""What lies on the stack after an instruction: which slots hold values and which are NULL.
+
+The idea: at a graph break the original instruction runs for real, so its results have no trackers; but a resume function must know
+the shape of the stack it gets. The canonical steps of the instruction tell it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynexplore.engine.bytecode import Step
+from dynexplore.engine.bytecode.opcodes import stack_sides
+
+Shape = tuple[bool, ...]  # bottom first; True is a value, False a NULL
+
+
+def shape_after(shape: Shape, steps: Sequence[Step], *, jumped: bool) -> tuple[Shape, int]:
+    """The shape after these steps (the jump of the last one taken or not), and how deep they reached.
+
+    The second number counts how many of the slots at the bottom were never touched.
+
+    >>> from dynexplore.engine.bytecode import read
+    >>> steps = read((lambda a, b: a + b).__code__).steps
+    >>> shape_after((True, True, True), steps[2:3], jumped=False)
+    ((True, True), 1)
+    """
+    stack = list(shape)
+    untouched = len(stack)
+    for index, step in enumerate(steps):
+        last = index == len(steps) - 1
+        if step.op == "PUSH_NULL":
+            stack.append(False)
+        elif step.op == "SWAP":
+            untouched = min(untouched, len(stack) - step.arg)
+            stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
+        elif step.op == "COPY":
+            untouched = min(untouched, len(stack) - step.arg)
+            stack.append(stack[-step.arg])
+        else:
+            popped, pushed = stack_sides(step.op, step.arg, jump=jumped and last)
+            del stack[len(stack) - popped:]
+            untouched = min(untouched, len(stack))
+            stack.extend([True] * pushed)
+    return tuple(stack), untouched

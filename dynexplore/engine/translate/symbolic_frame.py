@@ -1,0 +1,77 @@
+"""A frame whose values are trackers: stack, locals, cells, the exception being handled; nothing else.
+
+The idea: CPython's frame object, with one list of trackers for its value stack and one dict of trackers for its fast locals. The
+translator moves `pc` over the canonical steps; handlers push and pop.
+
+In: parsed code and bound arguments. Out: state that views and codegen read. CPython's counterpart is
+Include/internal/pycore_frame.h; PyTorch's is the state of InstructionTranslatorBase in torch/_dynamo/symbolic_convert.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynexplore.engine.bytecode import Instruction, ParsedCode
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.function import CellVariable
+from dynexplore.engine.variables.namespace import NamespaceVariable
+
+
+class NullVariable(VariableTracker):
+    """The empty slot beside a callable; no Python value."""
+
+    kind = "null"
+
+    def python_type(self) -> type[Any]:
+        return type(None)
+
+    def text(self) -> str:
+        return "NULL"
+
+
+NULL = NullVariable()
+
+
+class SymbolicFrame:
+    """One frame under interpretation."""
+
+    __slots__ = ("caught_at", "cells", "current", "depth", "exceptions", "function", "globals", "locals", "parent", "parsed",
+                 "pc", "returned", "stack", "steps", "yielded")
+
+    def __init__(self, parsed: ParsedCode, namespace: NamespaceVariable, function: VariableTracker | None,
+                 parent: SymbolicFrame | None) -> None:
+        self.parsed = parsed
+        self.steps = parsed.steps
+        self.pc = 0
+        self.stack: list[VariableTracker] = []
+        self.locals: dict[str, VariableTracker] = {}
+        self.cells: dict[str, CellVariable] = {}
+        self.globals = namespace
+        self.function = function
+        self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.current: Instruction = parsed.instructions[0]
+        self.returned: VariableTracker | None = None
+        self.yielded: VariableTracker | None = None
+        self.exceptions: list[VariableTracker] = []  # being handled, innermost last
+        self.caught_at: list[int] = []  # root frame: the step count at which each of them was raised
+
+    def push(self, value: VariableTracker) -> None:
+        """Push a value."""
+        self.stack.append(value)
+
+    def pop(self) -> VariableTracker:
+        """Pop the top."""
+        return self.stack.pop()
+
+    def popn(self, count: int) -> list[VariableTracker]:
+        """Pop the top `count` values, deepest first."""
+        if count == 0:
+            return []
+        values = self.stack[-count:]
+        del self.stack[-count:]
+        return values
+
+    def jump(self, target: int) -> None:
+        """Go on at a step."""
+        self.pc = target

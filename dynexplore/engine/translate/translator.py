@@ -1,0 +1,458 @@
+"""The translator: interprets a frame's canonical steps symbolically, until it returns or must break.
+
+The idea: CPython's evaluation loop over trackers instead of values. Tensor operations go into the graph; facts that were relied
+on become guards; changes go to the journal. When an instruction cannot be traced, the attempt is thrown away and a second one
+stops just before that instruction (no state is ever rolled back): `translate` runs at most two attempts.
+
+In: a `TranslationRequest` (what the runtime knows of the call). Out: a `Translation` (modified code, graphs, guards).
+`Translator` implements `TraceContext`, the Protocol through which trackers ask it.
+
+torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, NoReturn
+
+import torch
+import torch.fx
+
+from dynexplore.engine.bytecode import ParsedCode, Step, read
+from dynexplore.engine.config import config
+from dynexplore.engine.events import UserFrame
+from dynexplore.engine.graph.builder import FinishedGraph, GraphBuilder, OperatorFailed
+from dynexplore.engine.graph.shapes import dynamic_context, make_shape_env, shape_guards
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
+from dynexplore.engine.provenance.guards import GuardSet
+from dynexplore.engine.provenance.module_guards import ModuleGuards
+from dynexplore.engine.provenance.sources import ClosureSource, GlobalsSource, LocalSource, ObjectSource, PinnedSource, Source
+from dynexplore.engine.recording import Recorder
+from dynexplore.engine.translate import codegen, handlers, inlining, operations
+from dynexplore.engine.translate.dispatch import HANDLERS
+from dynexplore.engine.translate.history import FrameHistory
+from dynexplore.engine.translate.narrator import Narrator
+from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
+from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.variables import catalog
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.build import row_for
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.context import UserRaised
+from dynexplore.engine.variables.context_manager import ActiveMode, leave_all, leave_in_graph
+from dynexplore.engine.variables.exception import exception_from_python
+from dynexplore.engine.variables.function import CellVariable
+from dynexplore.engine.variables.namespace import NamespaceVariable
+from dynexplore.engine.variables.side_effects import Journal
+from dynexplore.engine.variables.tensor import TensorVariable
+from dynexplore.engine.variables.unread import UnreadVariable
+
+assert catalog and handlers  # imported for the rows they declare
+
+CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
+
+
+class SkipFrame(Exception):
+    """This frame is better run plain; says why."""
+
+
+@dataclass(slots=True)
+class TranslationRequest:
+    """What the runtime knows of the call that is about to run."""
+
+    code: CodeType
+    function: FunctionType | None
+    globals: dict[str, Any]
+    builtins: dict[str, Any]
+    closure: tuple[Any, ...] | None
+    values: Mapping[str, object]  # the bound argument slots
+    slot_names: tuple[str, ...]
+    compile_graph: CompileGraph
+    history: FrameHistory
+    nopython: bool = False
+    dynamic: bool | None = None
+    recorder: Recorder | None = None
+    frame_id: int = 0
+    pin_parameters: bool = True
+
+
+@dataclass(slots=True)
+class CompiledGraph:
+    """A graph that was handed to the backend, and what came back."""
+
+    name: str
+    graph: FinishedGraph
+    function: Callable[..., Any]
+
+
+@dataclass(slots=True)
+class Translation:
+    """The outcome: modified code, what its extra locals hold, the guards, and what it is made of."""
+
+    code: CodeType
+    injected: tuple[Any, ...]
+    inject_index: int
+    check: GuardCheck
+    walk: Any
+    graphs: list[CompiledGraph]
+    breaks: list[GraphBreak]
+    no_graph: bool
+    weak_owners: list[Any]
+    resume_codes: list[CodeType] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """Where the next attempt must stop, and why: just before the root frame's step number `stop_at`."""
+
+    stop_at: int
+    graph_break: GraphBreak
+
+
+def translate(request: TranslationRequest) -> Translation:
+    """Translate one frame.
+
+    Raises GraphBreak if the request is `nopython` and the frame cannot be one graph; SkipFrame when it is better run plain.
+    """
+    plan: Plan | None = None
+    for attempt in range(1, 4):
+        translator = Translator(request, attempt, plan)
+        try:
+            outcome = translator.run()
+        finally:
+            translator.close()
+        if isinstance(outcome, Translation):
+            return outcome
+        plan = outcome
+    raise SkipFrame("the frame broke in a new place on every attempt")
+
+
+class Translator:
+    """One attempt at one frame; implements TraceContext."""
+
+    def __init__(self, request: TranslationRequest, attempt: int, plan: Plan | None) -> None:
+        self.request = request
+        self.plan = plan
+        self.recorder = request.recorder
+        self.narrator = Narrator(request.recorder, request.frame_id, attempt) if request.recorder is not None else None
+        self.graph = GraphBuilder(make_shape_env)
+        self.guards = GuardSet()
+        self.module_guards = ModuleGuards()
+        self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
+        self.active_modes: list[ActiveMode] = []
+        self.namespaces: dict[int, NamespaceVariable] = {}
+        self.history = request.history
+        self.resume = resume_point(request.code)
+        original = self.resume.parsed if self.resume is not None else None
+        if original is None:
+            self.resume = None
+        self.parsed = original if original is not None else read(request.code)
+        self.argument_names = argument_slots(self.parsed.code)
+        self.root = self._root_frame(self.parsed)
+        self.innermost = self.root
+        self.steps_done = 0  # of the root frame
+        self.unit_began_at = 0
+        self.total_steps = 0
+        self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of the root frame that raised it
+        self.size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
+        self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
+
+    def close(self) -> None:
+        """Undo what the attempt did to the process: entered modes."""
+        leave_all(self.active_modes)
+
+    # -- the root frame
+
+    def _root_frame(self, parsed: ParsedCode) -> SymbolicFrame:
+        request = self.request
+        namespace = NamespaceVariable(request.globals, of_frame=True)
+        self.namespaces[id(request.globals)] = namespace
+        frame = SymbolicFrame(parsed, namespace, None, None)
+        for index, name in enumerate(request.code.co_freevars):
+            frame.cells[name] = self._free_variable(name, index)
+        if self.resume is not None:
+            self._fill_resumed(frame, self.resume)
+        else:
+            self._fill_arguments(frame)
+        return frame
+
+    def _argument(self, slot: int, name: str, is_cell: bool = False) -> VariableTracker:
+        return UnreadVariable(self.request.values[name], LocalSource(name, slot, is_cell=is_cell))
+
+    def _fill_arguments(self, frame: SymbolicFrame) -> None:
+        """A function begins: its arguments are bound, those that closures share live in cells."""
+        code = self.request.code
+        for slot, name in enumerate(self.request.slot_names):
+            if name not in self.request.values:
+                continue
+            if name in code.co_cellvars:
+                frame.cells[name] = CellVariable(name, self._argument(slot, name, True), frame_cell=True)
+            else:
+                frame.locals[name] = self._argument(slot, name)
+        for name in code.co_cellvars:
+            frame.cells.setdefault(name, CellVariable(name, None, frame_cell=True))
+
+    def _fill_resumed(self, frame: SymbolicFrame, resume: ResumeCode) -> None:
+        """A resume function begins: the original code is interpreted from the middle, with locals and stack as passed."""
+        slots = {name: slot for slot, name in enumerate(self.request.slot_names)}
+        for original, parameter in zip(resume.arguments, resume.parameters, strict=False):
+            if original in resume.bound_args and original not in frame.cells:
+                frame.locals[original] = self._argument(slots[parameter], parameter)
+        for name in resume.locals:
+            frame.locals[name] = self._argument(slots[name], name)
+        frame.stack = [NULL if name is None else self._argument(slots[name], name) for name in resume.stack_parameters]
+        frame.pc = frame.parsed.step_of(resume.target)
+
+    def _free_variable(self, name: str, index: int) -> CellVariable:
+        assert self.request.closure is not None
+        cell = self.request.closure[index]
+        known = self.journal.tracker_of(cell)
+        if isinstance(known, CellVariable):
+            return known
+        content: VariableTracker | None
+        try:
+            content = UnreadVariable(cell.cell_contents, ClosureSource(name, index))
+        except ValueError:  # an unbound cell
+            content = None
+        tracker = CellVariable(name, content, frame_cell=True)
+        self.journal.remember(cell, tracker)
+        return tracker
+
+    # -- running
+
+    def run(self) -> Translation | Plan:
+        """Interpret the root frame to its end; a Translation, or the plan of the next attempt."""
+        self.guards.add(GlobalsSource(), "GLOBAL_STATE", "modes", 0)
+        if self.narrator is not None:
+            self.narrator.attempt_started()
+        try:
+            self.root.stack = [value.read(self) for value in self.root.stack]
+            planned = self.interpret(self.root)
+        except GraphBreak as graph_break:
+            return self._broke(graph_break)
+        except UserRaised as raised:
+            self.unit_began_at = self.raised_at.get(raised.exception, self.unit_began_at)
+            return self._broke(self._graph_break("DX310", {"exception": raised.exception.text()}))
+        try:
+            if planned:
+                assert self.plan is not None
+                return codegen.finish_with_break(self, self.plan.graph_break)
+            return codegen.finish_with_return(self)
+        except GraphBreak as graph_break:
+            raise SkipFrame(graph_break.reason) from graph_break
+
+    def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
+        if self.request.nopython:
+            raise graph_break
+        if self.plan is not None and self.plan.stop_at <= self.unit_began_at and not self.root.exceptions:
+            raise SkipFrame(graph_break.reason)
+        stop_at = self.root.caught_at[0] if self.root.exceptions else self.unit_began_at
+        if self.narrator is not None:
+            self.narrator.restarted(graph_break, self.root.current)
+        return Plan(stop_at, graph_break)
+
+    def interpret(self, frame: SymbolicFrame) -> bool:
+        """Run a frame until it returns or yields; True when the planned stop is reached instead."""
+        steps = frame.steps
+        outer, self.innermost = self.innermost, frame
+        is_root = frame is self.root
+        narrator = self.narrator
+        while frame.returned is None and frame.yielded is None:
+            step = steps[frame.pc]
+            if is_root and self._reached_stop(frame, step):
+                return True
+            frame.current = step.origin
+            frame.pc += 1
+            try:
+                handler = HANDLERS.get(step.op)
+                if handler is None:
+                    self.break_graph("DX301", opcode=step.op)
+                handler(frame, step, self)
+            except UserRaised as raised:
+                self._catch(frame, step, raised)
+                self.innermost = frame
+            if narrator is not None:
+                narrator.stepped(frame, step)
+        self.innermost = outer
+        return False
+
+    def _reached_stop(self, frame: SymbolicFrame, step: Step) -> bool:
+        """Keep count of the root frame's steps; whether the planned stop is reached."""
+        if frame.parsed.first_step[step.origin.index] == step.index:
+            self.unit_began_at = self.steps_done
+        if self.plan is not None and self.plan.stop_at == self.steps_done:
+            frame.current = step.origin
+            return True
+        self.steps_done += 1
+        self.total_steps += 1
+        if self.total_steps > config.instruction_limit:
+            self.break_graph("DX502", instructions=self.total_steps)
+        return False
+
+    def _catch(self, frame: SymbolicFrame, step: Step, raised: UserRaised) -> None:
+        """Go to the handler of the raising instruction, or let the exception leave the frame."""
+        handler = step.origin.handler
+        if handler is None:
+            raise raised
+        del frame.stack[handler.depth:]
+        if handler.lasti:
+            frame.push(ConstantVariable(step.origin.index))
+        frame.push(raised.exception)
+        self.raised_at.setdefault(raised.exception, self.unit_began_at)
+        frame.jump(frame.parsed.first_step[handler.target.index])
+
+    # -- TraceContext: values
+
+    def build(self, value: object, source: Source | None) -> VariableTracker:
+        """The tracker of a live value."""
+        known = self.journal.tracker_of(value)
+        if known is not None:
+            if source is not None and known.source is not None and known.source is not source:
+                self.guard(source, "ALIAS", known.source)
+            if source is None or known.source is not None:
+                return known
+        tracker = row_for(value)(self, value, source)
+        if not isinstance(tracker, ConstantVariable):
+            self.journal.remember(value, tracker)
+        return tracker
+
+    def unread(self, value: object, source: Source | None) -> VariableTracker:
+        """A live value that becomes a tracker when it is first looked at."""
+        return self.build(value, None) if source is None else UnreadVariable(value, source)
+
+    def guard(self, source: Source, kind: str, expected: Any) -> None:
+        """Rely on a fact, on behalf of the root frame's current instruction."""
+        installed = self.guards.add(source, kind, expected, self.root.current.offset)
+        if installed is not None and self.narrator is not None:
+            self.narrator.guard_installed(installed)
+
+    def guard_tensor(self, tensor: torch.Tensor, source: Source) -> torch.fx.Node:
+        """Make a live tensor an input of the graph."""
+        context = None
+        if not isinstance(source, PinnedSource):
+            dynamic = self.history.dynamic_dims(source.text(), tensor, self.request.dynamic)
+            context = dynamic_context(tensor, dynamic) if dynamic else None
+        fake = self.graph.fake_tensor(tensor, source, context)
+        sizes = tuple(size if isinstance(size, int) else None for size in fake.shape)
+        strides = tuple(stride if isinstance(stride, int) else None for stride in fake.stride())
+        if context is not None:
+            strides = tuple(None for _ in strides)
+        self.guard(source, "TENSOR_MATCH", TensorMatch(source, tensor, sizes, strides, self.root.current.offset))
+        node = self.graph.placeholder(source.text(), source, tensor, fake)
+        if self.narrator is not None:
+            self.narrator.node_added(node, self)
+        return node
+
+    def constant_tensor(self, tensor: torch.Tensor) -> VariableTracker:
+        """A tensor that the engine itself holds."""
+        source = ObjectSource(tensor, "constant")
+        fake = self.graph.fake_tensor(tensor, source)
+        return TensorVariable(self.graph.attribute("constant", tensor, fake), fake, source, tensor)
+
+    def wrap_size(self, size: torch.Size, tensor: VariableTracker) -> VariableTracker:
+        """The tracker of a torch.Size."""
+        return operations.wrap_size(self, size, tensor)
+
+    def wrap(self, node: torch.fx.Node, value: Any) -> VariableTracker:
+        """The tracker of a graph value."""
+        return operations.wrap(self, node, value)
+
+    def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
+        """An iterator over known items."""
+        return operations.iterator_over(items)
+
+    # -- TraceContext: operations and calls
+
+    def operation(
+        self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """Put a torch operation into the graph."""
+        return operations.add(self, op, target, args, kwargs)
+
+    def call_function(
+        self, function: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """Call any tracker."""
+        return function.call(self, args, kwargs)
+
+    def inline(
+        self, function: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """Interpret a Python function's body as a nested symbolic frame."""
+        return inlining.inline(self, function, args, kwargs)
+
+    def resume_generator(self, generator: VariableTracker, sent: VariableTracker) -> VariableTracker | None:
+        """Run an inlined generator to its next `yield`."""
+        return inlining.resume_generator(self, generator, sent)
+
+    def new_cell(self, name: str, content: VariableTracker | None) -> CellVariable:
+        """A cell that the root frame makes anew (a comprehension's variable)."""
+        return CellVariable(name, content)
+
+    def namespace_of(self, function: Any) -> NamespaceVariable:
+        """The tracker of a function's globals."""
+        values = function.global_namespace()
+        found = self.namespaces.get(id(values))
+        if found is None:
+            found = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
+        return found
+
+    # -- TraceContext: giving up and raising
+
+    def break_graph(self, kind: str, **facts: object) -> NoReturn:
+        """Give up on tracing this instruction."""
+        raise self._graph_break(kind, facts)
+
+    def _graph_break(self, kind: str, facts: Mapping[str, object]) -> GraphBreak:
+        graph_break = GraphBreak(kind, **facts)
+        graph_break.user_stack = self.user_stack()
+        if self.narrator is not None:
+            self.narrator.broke(graph_break, self.root)
+        return graph_break
+
+    def operator_failed(self, failure: OperatorFailed) -> NoReturn:
+        """An operator raised on fake tensors: break, with the kind that fits."""
+        kind, facts = operations.kind_of_failure(failure)
+        raise self._graph_break(kind, facts) from failure
+
+    def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
+        """The traced program raises this exception."""
+        raise UserRaised(exception_from_python(self, exception_type, args))
+
+    def user_stack(self) -> tuple[UserFrame, ...]:
+        """The symbolic frames, outermost first, as people know them from tracebacks."""
+        frames = []
+        frame: SymbolicFrame | None = self.innermost
+        while frame is not None:
+            frames.append(user_frame(frame))
+            frame = frame.parent
+        return tuple(reversed(frames))
+
+    # -- the end of the attempt
+
+    def leave_modes_in_graph(self) -> None:
+        """The graph ends inside `with` blocks: it must leave their modes; the modified code enters them for real."""
+        leave_in_graph(self, self.active_modes)
+
+    def finish_check(self) -> GuardCheck:
+        """Compile the guards."""
+        shapes = None
+        if self.graph.shape_env is not None:
+            shapes = shape_guards(self.graph)
+        return compile_check(self.guards, self.request.slot_names, shapes)
+
+
+def user_frame(frame: SymbolicFrame) -> UserFrame:
+    """Where a symbolic frame stands."""
+    code = frame.parsed.code
+    position = frame.current.position
+    line = frame.current.lineno or code.co_firstlineno
+    text = linecache.getline(code.co_filename, line, frame.globals.values).rstrip("\n")
+    column = position.col if position is not None and position.col is not None else 0
+    same_line = position is not None and position.end_lineno == position.lineno
+    end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)
+    return UserFrame(code.co_filename, line, code.co_qualname, text, column, end_column)

@@ -1,0 +1,459 @@
+"""Callables: Python functions (live or made in this frame), bound methods, C functions, and the cells of closures.
+
+The idea: calling a Python function means interpreting its body as a nested symbolic frame ("inlining"), unless policy says that
+it is one node of the graph (torch.nn.functional) or is left alone. Calling a C function means looking up its rule
+(rules.py); without one it is a torch operator that goes into the graph, or the graph breaks.
+
+What an inlined function reads (defaults, closure cells, globals) has a source that starts at the function's own, so that guards
+can be placed on it.
+
+torch/_dynamo/variables/functions.py and builtin.py do the same job.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.policy import skip
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.build import builds
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.rules import rule_for
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.reconstruction import Reconstruction
+
+_CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
+class CellVariable(VariableTracker):
+    """A cell: a variable shared by a function and the functions inside it. `content` None: unbound."""
+
+    kind = "cell"
+    mutable = True
+
+    def __init__(self, name: str, content: VariableTracker | None, source: Source | None = None,
+                 frame_cell: bool = False, contents_source: Source | None = None) -> None:
+        self.name = name
+        self.content = content
+        self.source = source
+        self.frame_cell = frame_cell  # a cell of the root frame itself: LOAD_CLOSURE and STORE_DEREF reach it
+        self.contents_source = contents_source
+
+    def python_type(self) -> type[Any]:
+        return types.CellType
+
+    def load(self, ctx: TraceContext) -> VariableTracker:
+        """What the cell holds; an unbound cell raises NameError as Python does."""
+        if self.content is None:
+            ctx.raise_exception(NameError, f"cannot access free variable {self.name!r} where it is not associated with a "
+                                "value in enclosing scope")
+        self.content = self.content.read(ctx)
+        return self.content
+
+    def store(self, ctx: TraceContext, value: VariableTracker | None) -> None:
+        """Bind the cell (None: unbind)."""
+        if self.frame_cell:
+            ctx.journal.must_replay(self, f"cell {self.name}")
+        else:
+            ctx.journal.note(self, f"cell {self.name}")
+        self.content = value
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "cell_contents":
+            return self.load(ctx)
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.frame_cell:
+            build.writer.load_closure(self.name)
+        elif self.content is None:
+            build.call_object(types.CellType)
+        else:
+            build.call_object(types.CellType, self.content)
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self.content is None:
+            raise NotImplementedError("an unbound cell")
+        build.push(self.content)
+        value = build.store_temporary()
+        build.later(lambda: self._write(build, value))
+
+    def _write(self, build: Reconstruction, value: str) -> None:
+        build.writer.load_fast(value)
+        if self.frame_cell:
+            build.writer.store_deref(self.name)
+        else:
+            assert self.source is not None
+            self.source.load(build.writer, build.namer)
+            build.writer.store_attr("cell_contents")
+
+    def text(self) -> str:
+        return f"cell of {self.content.text() if self.content is not None else 'nothing'}"
+
+
+class FunctionVariable(VariableTracker):
+    """A live Python function."""
+
+    kind = "function"
+
+    def __init__(self, function: types.FunctionType, source: Source | None = None) -> None:
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return types.FunctionType
+
+    def live_value(self) -> Any:
+        return self.function
+
+    def as_constant(self) -> Any:
+        return self.function
+
+    def is_constant(self) -> bool:
+        return False
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.function
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, FunctionVariable) and self.function is other.function
+
+    # -- what an inlined call reads
+
+    @property
+    def code(self) -> types.CodeType:
+        """The code object to interpret."""
+        return self.function.__code__
+
+    def global_namespace(self) -> dict[str, Any]:
+        """The function's globals."""
+        return self.function.__globals__
+
+    def default(self, ctx: TraceContext, index: int) -> VariableTracker:
+        """The index-th positional default."""
+        defaults = self.function.__defaults__ or ()
+        source = self.source.attribute("__defaults__", "getattr").item(index) if self.source is not None else None
+        return ctx.build(defaults[index], source)
+
+    def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The default of a keyword-only parameter."""
+        defaults = self.function.__kwdefaults__ or {}
+        if name not in defaults:
+            return None
+        source = self.source.attribute("__kwdefaults__", "getattr").item(name) if self.source is not None else None
+        return ctx.build(defaults[name], source)
+
+    def default_count(self) -> int:
+        """How many positional parameters have a default."""
+        return len(self.function.__defaults__ or ())
+
+    def cell(self, ctx: TraceContext, index: int) -> CellVariable:
+        """The index-th cell of the closure; the same live cell is the same tracker."""
+        closure = self.function.__closure__
+        assert closure is not None
+        return cell_tracker(ctx, closure[index], self.code.co_freevars[index],
+                            self.source.attribute("__closure__", "getattr").item(index) if self.source else None)
+
+    # -- questions
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return call_python_function(ctx, self.function, self, args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in _CONSTANT_ATTRIBUTES:
+            return ctx.build(getattr(self.function, name), None)
+        if name in self.function.__dict__:
+            source = self.source.attribute(name) if self.source is not None else None
+            return ctx.build(self.function.__dict__[name], source)
+        if name in ("__defaults__", "__kwdefaults__", "__dict__", "__code__", "__globals__", "__closure__", "__annotations__"):
+            source = self.source.attribute(name, "getattr") if self.source is not None else None
+            return ctx.build(getattr(self.function, name), source)
+        if not hasattr(self.function, name):
+            ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
+        return super().get_attribute(ctx, name)
+
+    def as_proxy(self) -> Any:
+        return super().as_proxy()
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.function)
+
+    def text(self) -> str:
+        return self.function.__qualname__
+
+
+def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None) -> CellVariable:
+    """The tracker of a live cell."""
+    known = ctx.journal.tracker_of(cell)
+    if isinstance(known, CellVariable):
+        return known
+    content: VariableTracker | None
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        content = None
+    else:
+        content = ctx.unread(value, source.attribute("cell_contents", "getattr") if source is not None else None)
+    tracker = CellVariable(name, content, source)
+    ctx.journal.remember(cell, tracker)
+    return tracker
+
+
+def call_python_function(
+    ctx: TraceContext, function: types.FunctionType, tracker: VariableTracker,
+    args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker],
+) -> VariableTracker:
+    """Call a live Python function as policy says: by its rule, inlined, as one node, or not at all."""
+    row = rule_for(function)
+    if row is not None:
+        return row.answer(ctx, args, kwargs)
+    how = skip.how_to_call(function)
+    if how == "inline":
+        return ctx.inline(tracker, args, kwargs)
+    if how == "graph":
+        return ctx.operation("call_function", function, list(args), kwargs)
+    if how == "disabled":
+        ctx.break_graph("DX202", function=function.__qualname__)
+    ctx.break_graph("DX203", function=f"{function.__module__}.{function.__qualname__}")
+
+
+class NestedFunctionVariable(VariableTracker):
+    """A function made in this frame by `def` or `lambda`."""
+
+    kind = "function"
+    mutable = True  # identity matters: made once, shared
+
+    def __init__(
+        self, code: types.CodeType, namespace: dict[str, Any], cells: Sequence[CellVariable] = (),
+        defaults: Sequence[VariableTracker] = (), keyword_defaults: Mapping[str, VariableTracker] | None = None,
+        annotations: VariableTracker | None = None, in_frame: bool = True,
+    ) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.cells = list(cells)
+        self.defaults = list(defaults)
+        self.keyword_defaults = dict(keyword_defaults or {})
+        self.annotations = annotations
+        self.in_frame = in_frame  # its globals are the root frame's: MAKE_FUNCTION does
+        self.attributes: dict[str, VariableTracker] = {}
+
+    def python_type(self) -> type[Any]:
+        return types.FunctionType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self
+
+    def global_namespace(self) -> dict[str, Any]:
+        """The function's globals."""
+        return self.namespace
+
+    def default(self, ctx: TraceContext, index: int) -> VariableTracker:
+        """The index-th positional default."""
+        return self.defaults[index].read(ctx)
+
+    def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The default of a keyword-only parameter."""
+        found = self.keyword_defaults.get(name)
+        return found.read(ctx) if found is not None else None
+
+    def default_count(self) -> int:
+        """How many positional parameters have a default."""
+        return len(self.defaults)
+
+    def cell(self, ctx: TraceContext, index: int) -> CellVariable:
+        """The index-th cell of the closure."""
+        return self.cells[index]
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return ctx.inline(self, args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in self.attributes:
+            return self.attributes[name].read(ctx)
+        if name == "__name__":
+            return ConstantVariable(self.code.co_name)
+        if name == "__qualname__":
+            return ConstantVariable(self.code.co_qualname)
+        if name == "__module__":
+            return ConstantVariable(self.namespace.get("__name__"))
+        if not hasattr(types.FunctionType, name):
+            ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
+        return super().get_attribute(ctx, name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        if name.startswith("__") and name not in ("__wrapped__",):
+            if name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__dict__"):
+                self.attributes[name] = value
+                return
+            super().set_attribute(ctx, name, value)
+        self.attributes[name] = value
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.make_function(self)
+
+    def text(self) -> str:
+        return self.code.co_qualname
+
+
+class BoundMethodVariable(VariableTracker):
+    """A method with its receiver: `obj.method`."""
+
+    kind = "method"
+
+    def __init__(self, function: VariableTracker, receiver: VariableTracker, source: Source | None = None) -> None:
+        self.function = function
+        self.receiver = receiver
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return types.MethodType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return (self.function.hash_key(ctx), id(self.receiver))
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return True if self is other else None if isinstance(other, BoundMethodVariable) else False
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return ctx.call_function(self.function, [self.receiver, *args], kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__self__":
+            return self.receiver
+        if name == "__func__":
+            return self.function
+        return self.function.get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(types.MethodType, self.function, self.receiver)
+
+    def text(self) -> str:
+        return f"{self.receiver.type_name()}.{self.function.text()}"
+
+
+class BuiltinVariable(VariableTracker):
+    """A callable implemented in C: a builtin, a torch operator, a function of some extension."""
+
+    kind = "builtin"
+
+    def __init__(self, function: Callable[..., Any], source: Source | None = None) -> None:
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return type(self.function)
+
+    def live_value(self) -> Any:
+        return self.function
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.function
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, BuiltinVariable) and self.function is other.function
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in _CONSTANT_ATTRIBUTES or name in ("__self__",):
+            return ctx.build(getattr(self.function, name), None)
+        if isinstance(getattr(self.function, name, None), Callable):  # type: ignore[arg-type]
+            return ctx.build(getattr(self.function, name), None)  # an overload of an operator packet: torch.ops.aten.add.Tensor
+        return super().get_attribute(ctx, name)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        row = rule_for(self.function)
+        if row is not None:
+            return row.answer(ctx, args, kwargs)
+        if skip.is_graph_callable(self.function):
+            return ctx.operation("call_function", self.function, list(args), kwargs)
+        name = self.text()
+        if skip.is_numpy(self.function):
+            ctx.break_graph("DX207", function=name)
+        module = getattr(self.function, "__module__", None)
+        ctx.break_graph("DX204" if module == "builtins" else "DX201", function=name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.function)
+
+    def text(self) -> str:
+        name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", None)
+        return str(name or type(self.function).__qualname__)
+
+
+@builds(types.FunctionType)
+def build_function(ctx: TraceContext, value: types.FunctionType, source: Source | None) -> VariableTracker:
+    """A function of a module is guarded by identity; a local one, made anew by each call of its maker, by its code."""
+    if source is not None:
+        if "<locals>" in value.__qualname__ and rule_for(value) is None and skip.how_to_call(value) == "inline":
+            ctx.guard(source, "TYPE_MATCH", types.FunctionType)
+            ctx.guard(source.attribute("__code__", "getattr"), "CODE_MATCH", value.__code__)
+        else:
+            ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=skip.is_permanent(value)))
+    return FunctionVariable(value, source)
+
+
+@builds(types.MethodType)
+def build_method(ctx: TraceContext, value: types.MethodType, source: Source | None) -> VariableTracker:
+    """A bound method: its function and its receiver."""
+    if source is None:
+        return BoundMethodVariable(ctx.build(value.__func__, None), ctx.build(value.__self__, None))
+    ctx.guard(source, "TYPE_MATCH", types.MethodType)
+    function = ctx.build(value.__func__, source.attribute("__func__", "getattr"))
+    receiver = ctx.build(value.__self__, source.attribute("__self__", "getattr"))
+    return BoundMethodVariable(function, receiver, source)
+
+
+@builds(types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+        types.ClassMethodDescriptorType)
+def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A C function, guarded by identity."""
+    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
+        receiver = value.__self__
+        if receiver is not None and not isinstance(receiver, types.ModuleType | type) and rule_for(value) is None \
+                and not skip.is_graph_callable(value):
+            return _bound_builtin(ctx, value, receiver, source)
+    if source is not None:
+        ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
+    return BuiltinVariable(value, source)
+
+
+def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source | None) -> VariableTracker:
+    """`some_list.append` as a value: the method of its receiver."""
+    if source is None:
+        owner = ctx.build(receiver, None)
+    else:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+        ctx.guard(source.attribute("__name__", "getattr"), "EQUALS", value.__name__)
+        owner = ctx.build(receiver, source.attribute("__self__", "getattr"))
+    return owner.get_attribute(ctx, value.__name__)
+
+
+@builds(types.CellType)
+def build_cell(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A cell as a value."""
+    return cell_tracker(ctx, value, "cell", source)

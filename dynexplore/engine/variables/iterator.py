@@ -1,0 +1,162 @@
+"""Iterators: a place in something that is walked. The plain ones, over sequences and over items that are known.
+
+The idea: an iterator is lazy in the program, so its tracker is lazy too: `next_item` asks for one more item, None means
+exhausted. A list may change while it is walked, so its iterator holds the list's tracker and an index, as CPython's does.
+
+An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it is.
+One that existed before the frame is opaque: only Python knows where it stands, so asking it breaks the graph.
+
+In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; adapters.py and
+itertools_rules.py hold the iterators that are made of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.build import builds
+from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.known import equal
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.reconstruction import Reconstruction
+
+
+class IteratorVariable(BuiltinValueVariable):
+    """Any iterator that the engine can step."""
+
+    kind: ClassVar[str] = "iterator"
+    mutable: ClassVar[bool] = True
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return self
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        while (found := self.next_item(ctx)) is not None:
+            if equal(ctx, found, item):
+                return ConstantVariable(True)
+        return ConstantVariable(False)
+
+
+class Itemized(Protocol):
+    """A tracker that holds its items in a list."""
+
+    items: list[VariableTracker]
+
+
+class ItemsIteratorVariable(IteratorVariable):
+    """An iterator over items that nobody else holds."""
+
+    value_type = type(iter(()))
+
+    def __init__(self, items: list[VariableTracker], value_type: type[Any] | None = None) -> None:
+        self.items = items
+        self.index = 0
+        self._type = value_type
+
+    def python_type(self) -> type[Any]:
+        return self._type or self.value_type
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.index >= len(self.items):
+            return None
+        self.index += 1
+        return self.items[self.index - 1].read(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        rest = self.items[self.index :]
+        build.writer.begin_call()
+        build.push_object(iter)
+        build.writer.callable_ready()
+        for item in rest:
+            build.push(item)
+        build.writer.build_tuple(len(rest))
+        build.writer.call(1)
+
+
+class SequenceIteratorVariable(IteratorVariable):
+    """An iterator over a list, tuple or deque as it is at each step."""
+
+    def __init__(self, sequence: Any, value_type: type[Any], step: int = 1) -> None:
+        self.sequence: Any = sequence  # None once it is exhausted, as in CPython
+        self.step = step
+        self.index = 0 if step > 0 else len(sequence.items) - 1
+        self._type = value_type
+
+    def python_type(self) -> type[Any]:
+        return self._type
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.sequence is None:
+            return None
+        items = self.sequence.items
+        if not 0 <= self.index < len(items):
+            self.sequence = None
+            return None
+        item: VariableTracker = items[self.index]
+        self.index += self.step
+        return item.read(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.sequence is None:
+            ItemsIteratorVariable([]).reconstruct(build)
+        elif self.step > 0:
+            build.call_object(iterator_at, self.sequence, ConstantVariable(self.index))
+        else:
+            build.call_object(reversed_iterator_at, self.sequence, ConstantVariable(self.index))
+
+    def text(self) -> str:
+        return f"{self._type.__name__} at {self.index}"
+
+
+def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
+    """An iterator that has given `index` items already."""
+    iterator = iter(iterable)
+    set_state = getattr(iterator, "__setstate__", None)
+    if set_state is not None:
+        set_state(index)
+    else:
+        next(islice(iterator, index, index), None)
+    return iterator
+
+
+def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
+    """A reversed iterator whose next item is the one at `index`."""
+    iterator = reversed(sequence)
+    skip = len(sequence) - 1 - index
+    next(islice(iterator, skip, skip), None)
+    return iterator
+
+
+class OpaqueIteratorVariable(BuiltinValueVariable):
+    """An iterator that existed before the frame: only Python can step it."""
+
+    kind = "iterator"
+    mutable = True
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value, self.source = value, source
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return self
+
+
+@builds(type(iter("")), type(iter("é")), type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0))))
+def build_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
+    """An iterator: one that existed before the frame is opaque."""
+    if source is None:
+        return ItemsIteratorVariable([ctx.build(item, None) for item in value], type(value))
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    return OpaqueIteratorVariable(value, source)
