@@ -13,29 +13,24 @@ torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable, changing_method
-from dynexplore.engine.variables.constant import ConstantVariable, is_constant_value
-from dynexplore.engine.variables.iterator import IteratorVariable, iterator_at, reversed_iterator_at
+from dynexplore.engine.variables.constant import ConstantVariable, is_plain_value
+from dynexplore.engine.variables.dict_views import DictIteratorVariable, Entries, Pair, part_of
 from dynexplore.engine.variables.known import equal, known_truth
 from dynexplore.engine.variables.operators import binary_rule
-from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.signatures import builtin_method
-from dynexplore.engine.variables.unread import UnreadVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
-
-Pair = tuple[VariableTracker, VariableTracker]
-Entries = dict[object, Pair]
 
 
 class DictVariable(BuiltinValueVariable):
@@ -216,84 +211,7 @@ class MappingProxyVariable(DictVariable):
         build.call_object(MappingProxyType, self.behind or DictVariable(self.entries))
 
 
-class DictIteratorVariable(IteratorVariable):
-    """An iterator over a dict's keys, values or items; a dict that grows or shrinks meanwhile raises, as in CPython."""
-
-    TYPES: ClassVar[dict[str, type[Any]]] = {
-        "keys": type(iter({})), "values": type(iter({}.values())), "items": type(iter({}.items())),
-    }
-    REVERSED_TYPES: ClassVar[dict[str, type[Any]]] = {
-        "keys": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items())),
-    }
-
-    def __init__(self, mapping: DictVariable, part: str, backwards: bool = False) -> None:
-        self.mapping = mapping
-        self.part = part
-        self.backwards = backwards
-        self.places = list(mapping.entries)[:: -1 if backwards else 1]
-        self.index = 0
-
-    def python_type(self) -> type[Any]:
-        return (self.REVERSED_TYPES if self.backwards else self.TYPES)[self.part]
-
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        entries = self.mapping.entries
-        if self.index > len(self.places):
-            return None
-        if len(entries) != len(self.places):
-            ctx.raise_exception(RuntimeError, "dictionary changed size during iteration")
-        if self.index == len(self.places):
-            self.index += 1  # exhausted for good
-            return None
-        pair = entries.get(self.places[self.index])
-        if pair is None:
-            ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
-        self.index += 1
-        return part_of(ctx, pair, self.part)
-
-    def reconstruct(self, build: Reconstruction) -> None:
-        walked = DictPart(self.mapping, self.part)
-        if self.index > len(self.places):
-            build.call_object(iter, TupleVariable([]))
-        else:
-            start = len(self.places) - 1 - self.index if self.backwards else self.index
-            build.call_object(
-                reversed_iterator_at if self.backwards else iterator_at, walked, ConstantVariable(start)
-            )
-
-
-class DictPart(VariableTracker):
-    """`mapping.items()` as a value to be made again; "keys" stands for the mapping itself."""
-
-    def __init__(self, mapping: DictVariable, part: str) -> None:
-        self.mapping, self.part = mapping, part
-
-    def reconstruct(self, build: Reconstruction) -> None:
-        if self.part == "keys":
-            build.push(self.mapping)
-            return
-        build.writer.begin_call()
-        build.push(self.mapping)
-        build.writer.load_attr(self.part)
-        build.writer.callable_ready()
-        build.writer.call(0)
-
-
-def part_of(ctx: TraceContext, pair: Pair, part: str) -> VariableTracker:
-    """A key, a value, or the two as a tuple."""
-    if part == "keys":
-        return pair[0].read(ctx)
-    if part == "values":
-        return pair[1].read(ctx)
-    return TupleVariable([pair[0].read(ctx), pair[1].read(ctx)])
-
-
 # -- live values ------------------------------------------------------------------------------------------------------
-
-
-def is_plain_key(key: object) -> bool:
-    """Whether a key is compared by value, so that one guard on the list of keys protects it."""
-    return is_constant_value(key) or (type(key) is tuple and all(map(is_plain_key, key)))
 
 
 def _nth_value(index: int) -> Callable[[Any], Any]:
@@ -309,21 +227,21 @@ def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> En
         pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in value.items()]
         return {key.hash_key(ctx): (key, item) for key, item in pairs}
     ctx.guard(source, "TYPE_MATCH", type(value))
-    if all(map(is_plain_key, value)):
+    if all(map(is_plain_value, value)):
         ctx.guard(source, "DICT_KEYS", tuple(value))
-        plain = [(ctx.build(key, None), UnreadVariable(item, source.item(key))) for key, item in value.items()]
+        plain = [(ctx.build(key, None), ctx.unread(item, source.item(key))) for key, item in value.items()]
         return {key.hash_key(ctx): (key, item) for key, item in plain}
     ctx.guard(source, "LIST_LENGTH", len(value))
     entries: Entries = {}
     for index, (key, item) in enumerate(value.items()):
         tracker = existing_key(ctx, key, source.key(index))
-        entries[tracker.hash_key(ctx)] = tracker, UnreadVariable(item, _value_source(source, index))
+        entries[tracker.hash_key(ctx)] = tracker, ctx.unread(item, _value_source(source, index))
     return entries
 
 
 def existing_key(ctx: TraceContext, key: object, source: Source) -> VariableTracker:
     """A key that hashes by identity, guarded to be this very object."""
-    if not is_plain_key(key):
+    if not is_plain_value(key):
         ctx.guard(source, "ID_MATCH", Identity(key, keep=False))
     return ctx.build(key, source)
 
@@ -352,7 +270,7 @@ def build_defaultdict(ctx: TraceContext, value: defaultdict[Any, Any], source: S
     if source is None:
         factory = ctx.build(value.default_factory, None)
     else:
-        factory = UnreadVariable(value.default_factory, source.attribute("default_factory", "getattr"))
+        factory = ctx.unread(value.default_factory, source.attribute("default_factory", "getattr"))
     return DefaultDictVariable(existing_entries(ctx, value, source), source, factory)
 
 
@@ -399,7 +317,7 @@ def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> Non
         self.store(ctx, key, value)
 
 
-def pairs_of(ctx: TraceContext, other: VariableTracker) -> Iterator[Pair] | Iterable[Pair]:
+def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
     """The pairs that `dict(other)` would hold."""
     if isinstance(other, DictVariable):
         return other.pairs(ctx)

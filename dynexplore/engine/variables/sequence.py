@@ -31,7 +31,6 @@ from dynexplore.engine.variables.signatures import builtin_method
 from dynexplore.engine.variables.sorting import sorted_items
 from dynexplore.engine.variables.stand_ins import misfit
 from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.unread import UnreadVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -216,7 +215,7 @@ def existing_items(ctx: TraceContext, value: Any, source: Source | None) -> list
         return [ctx.build(item, None) for item in value]
     ctx.guard(source, "TYPE_MATCH", type(value))
     ctx.guard(source, "LIST_LENGTH", len(value))
-    return [UnreadVariable(item, source.item(index)) for index, item in enumerate(value)]
+    return [ctx.unread(item, source.item(index)) for index, item in enumerate(value)]
 
 
 @builds(list)

@@ -40,9 +40,11 @@ class SetVariable(BuiltinValueVariable):
     mutable = True
     value_type = set
 
-    def __init__(self, members: Members, source: Source | None = None, places: set[object] | None = None) -> None:
-        self.members = dict(members)
-        self.places = set(members) if places is None else places
+    def __init__(
+        self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None
+    ) -> None:
+        self.members: Members = dict(members or {})
+        self.places = set(self.members) if places is None else places
         self.source = source
         self._order_guard: tuple[Any, ...] | None = None
 
@@ -231,7 +233,8 @@ def build_frozenset(ctx: TraceContext, value: frozenset[Any], source: Source | N
 
 
 @binary_rule(SetVariable, SetVariable, *COMPARE)
-def _compare_sets(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+def compare_sets(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+    """`==`, `<=` and their kin."""
     return ConstantVariable(COMPARE[symbol](left.places, right.places))
 
 
