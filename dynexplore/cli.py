@@ -66,11 +66,10 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "explain",
         help="run a script under the engine and report what was captured",
-        usage="dynexplore explain [-b BACKEND] [--html OUT] [--json OUT] SCRIPT.py [ARGS ...]",
+        usage="dynexplore explain [--html OUT] [--json OUT] SCRIPT.py [ARGS ...]",
         description="Run SCRIPT.py unchanged under the engine, and report its graphs, guards and graph breaks. "
-        "--html, --json and -b may also stand after ARGS; everything after -- belongs to the script.",
+        "--html and --json may also stand after ARGS; everything after -- belongs to the script.",
     )
-    one.add_argument("-b", "--backend", default="eager", help="who compiles the graphs (default: eager)")
     one.add_argument("--html", type=Path, metavar="OUT", help="write the report as one HTML file")
     one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
     one.add_argument("script", type=Path, metavar="SCRIPT.py")
@@ -101,11 +100,10 @@ def explain_script(arguments: argparse.Namespace) -> int:
         raise Mistake(f"there is no script {script}")
     for out in (arguments.html, arguments.json):
         _check_folder(out)
-    _check_backend(arguments.backend)
     program = _Program(script, arguments.args)
     with _imports_beside(script):
         # the program's own frame is no part of what is explained; the functions that it calls are
-        explanation = dynexplore.explain(dynexplore.skip(program.run), backend=arguments.backend)()
+        explanation = dynexplore.explain(dynexplore.skip(program.run))()
     print(explanation)
     if arguments.json is not None:
         _write(arguments.json, explanation.recording.to_json())
@@ -208,19 +206,13 @@ def _script_words_last(words: Sequence[str]) -> list[str]:
     while rest:
         word = rest.pop(0)
         name, is_joined, _ = word.partition("=")
-        if name in ("--html", "--json", "-b", "--backend"):
+        if name in ("--html", "--json"):
             own += [word] if is_joined or not rest else [word, rest.pop(0)]
         elif word in ("-h", "--help") and not others:
             own.append(word)
         else:
             others.append(word)
     return ["explain", *own, *others, *after]
-
-
-def _check_backend(name: str) -> None:
-    known = dynexplore.list_backends()
-    if name not in known:
-        raise Mistake(f"there is no backend {name!r}; there are: {', '.join(known)}")
 
 
 def _check_folder(out: Path | None) -> None:
@@ -230,9 +222,9 @@ def _check_folder(out: Path | None) -> None:
 
 
 def _page(recording: Recording, title: str) -> str:
-    from dynexplore.widgets import html
+    from dynexplore.views import html_text
 
-    return html.page(recording, title=title)
+    return html_text.page(recording, title)
 
 
 def _write(out: Path, text: str) -> None:

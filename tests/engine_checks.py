@@ -29,10 +29,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from sameness import differences, tensors_in, without_addresses
 
 import dynexplore
 from dynexplore.engine.graph_breaks import KINDS
+from sameness import differences, tensors_in, without_addresses
 
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 

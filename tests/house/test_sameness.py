@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from sameness import differences, tensors_in, without_addresses
 
 from engine_checks import copied
+from sameness import differences, tensors_in, without_addresses
 
 
 class Slotted:
