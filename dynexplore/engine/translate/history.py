@@ -23,6 +23,7 @@ class FrameHistory:
         self._sizes: dict[str, tuple[int | None, ...]] = {}
         self._numbers: dict[str, Any] = {}
         self._dynamic_numbers: set[str] = set()
+        self._unstable: set[str] = set()
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
@@ -52,3 +53,11 @@ class FrameHistory:
             return True
         self._numbers[where] = value
         return False
+
+    def note_unstable(self, where: str) -> None:
+        """Another object stood at this source than the one an entry was made for."""
+        self._unstable.add(where)
+
+    def is_unstable(self, where: str) -> bool:
+        """Whether objects at this source come and go."""
+        return where in self._unstable

@@ -24,8 +24,9 @@ from torch._subclasses.fake_tensor import (
 from dynexplore.engine.graph.builder import OperatorFailed
 from dynexplore.engine.variables.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.iterator import ListIteratorVariable
-from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable, namedtuple_of
+from dynexplore.engine.variables.iterator import ItemsIteratorVariable
+from dynexplore.engine.variables.named_tuple import namedtuple_of
+from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable, wrap_number
 from dynexplore.engine.variables.tensor import TensorVariable
 
@@ -147,7 +148,7 @@ def _size_node(ctx: Translator, tensor: VariableTracker, dim: int, entry: Any) -
 
 def iterator_over(items: list[VariableTracker]) -> VariableTracker:
     """An iterator over known items."""
-    return ListIteratorVariable(TupleVariable(items))
+    return ItemsIteratorVariable(items)
 
 
 def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:

@@ -326,9 +326,32 @@ class Translator:
 
     def guard(self, source: Source, kind: str, expected: Any) -> None:
         """Rely on a fact, on behalf of the root frame's current instruction."""
+        if self.module_guards.implies(source, kind, expected):
+            return
         installed = self.guards.add(source, kind, expected, self.root.current.offset)
         if installed is not None and self.narrator is not None:
             self.narrator.guard_installed(installed)
+
+    def is_stable(self, source: Source) -> bool:
+        """Whether the object at `source` may be guarded by its identity; not where another one has been seen there."""
+        step: Source | None = source
+        while step is not None:
+            if self.history.is_unstable(step.text()):
+                return False
+            step = step.base
+        return True
+
+    def super_arguments(self) -> tuple[VariableTracker, VariableTracker]:
+        """What `super()` means in the innermost frame: its `__class__` cell's content and its first argument."""
+        frame = self.innermost
+        code = frame.parsed.code
+        if "__class__" not in frame.cells or not code.co_argcount:
+            self.break_graph("DX313", function=code.co_qualname)
+        first = code.co_varnames[0]
+        receiver = frame.cells[first].load(self) if first in frame.cells else frame.locals.get(first)
+        if receiver is None:
+            self.break_graph("DX313", function=code.co_qualname)
+        return frame.cells["__class__"].load(self), receiver.read(self)
 
     def guard_tensor(self, tensor: torch.Tensor, source: Source) -> torch.fx.Node:
         """Make a live tensor an input of the graph."""

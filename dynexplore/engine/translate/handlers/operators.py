@@ -10,7 +10,7 @@ from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.known import known_truth
 from dynexplore.engine.variables.operators import binary, compare, unary
-from dynexplore.engine.variables.slices import SliceVariable
+from dynexplore.engine.variables.ranges import SliceVariable
 from dynexplore.engine.variables.tensor import PendingTruthVariable
 
 if TYPE_CHECKING:
