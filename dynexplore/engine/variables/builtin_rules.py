@@ -1,0 +1,290 @@
+"""Python's builtins: what walks, measures, gathers and makes containers.
+
+The idea: each builtin is one row, written with the builtin's own signature. A row asks its arguments the questions that CPython's
+function would ask, in the same order, so that a mistake of the program raises what it would raise there.
+
+In: calls of builtins. Out: trackers. torch/_dynamo/variables/builtin.py does the same job; number_rules.py, text_rules.py,
+object_rules.py and functional_rules.py hold the other builtins, adapters.py those that are iterators.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
+from dynexplore.engine.variables.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.generator import GeneratorVariable
+from dynexplore.engine.variables.iterator import IteratorVariable
+from dynexplore.engine.variables.known import is_settled, is_tensor, known_truth, settled
+from dynexplore.engine.variables.mapping import (
+    DefaultDictVariable,
+    DictVariable,
+    MappingProxyVariable,
+    OrderedDictVariable,
+    update,
+)
+from dynexplore.engine.variables.operators import binary, compare
+from dynexplore.engine.variables.ranges import RangeVariable, SliceVariable
+from dynexplore.engine.variables.rules import method, rule
+from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable
+from dynexplore.engine.variables.set_ import FrozenSetVariable, SetVariable, frozen, members_of
+from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.sorting import keyed, sorted_items
+from dynexplore.engine.variables.tensor import PendingTruthVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.context import TraceContext
+
+ZERO, ONE = ConstantVariable(0), ConstantVariable(1)
+
+
+# -- measure and walk -------------------------------------------------------------------------------------------------
+
+
+@builtin(len)
+def _len(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    if isinstance(value, (IteratorVariable, GeneratorVariable)):
+        ctx.raise_exception(TypeError, f"object of type {value.python_type().__name__!r} has no len()")
+    return value.length(ctx)
+
+
+@builtin(iter)
+def _iter(
+    ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker | None = None, /
+) -> VariableTracker:
+    if sentinel is not None:
+        ctx.break_graph("DX205", function="iter", arguments="a callable and a sentinel")
+    return value.iterate(ctx)
+
+
+@builtin(next)
+def _next(
+    ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /
+) -> VariableTracker:
+    if isinstance(iterator, BuiltinValueVariable) and not hasattr(iterator.python_type(), "__next__"):
+        ctx.raise_exception(TypeError, f"{iterator.python_type().__name__!r} object is not an iterator")
+    item = iterator.next_item(ctx)
+    if item is not None:
+        return item
+    if default is None:
+        ctx.raise_exception(StopIteration)
+    return default
+
+
+@builtin(all)
+def _all(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(all(known_truth(ctx, item) for item in _each(ctx, items)))
+
+
+@builtin(any)
+def _any(ctx: TraceContext, items: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(any(known_truth(ctx, item) for item in _each(ctx, items)))
+
+
+def _each(ctx: TraceContext, items: VariableTracker) -> Any:
+    """One item after the other, no further than the reader goes."""
+    iterator = items.iterate(ctx)
+    while (item := iterator.next_item(ctx)) is not None:
+        yield item
+
+
+@builtin(bool)
+def _bool(ctx: TraceContext, value: VariableTracker = NONE, /) -> VariableTracker:
+    answer = value.truth(ctx)
+    return ConstantVariable(answer) if isinstance(answer, bool) else PendingTruthVariable(answer)
+
+
+# -- gather -----------------------------------------------------------------------------------------------------------
+
+
+@builtin(sum)
+def _sum(ctx: TraceContext, iterable: VariableTracker, /, start: VariableTracker = ZERO) -> VariableTracker:
+    """The numbers that lead are summed by Python itself, which adds floats with a correction (from 3.12 on)."""
+    if isinstance(start, ConstantVariable) and isinstance(start.value, (str, bytes, bytearray)):
+        run_now(ctx, sum, (), start.value)
+    items = iterable.unpack(ctx)
+    total, rest = start, items
+    if isinstance(start, ConstantVariable):
+        leading = next((place for place, item in enumerate(items) if type(item) is not ConstantVariable), len(items))
+        constants = [item.as_constant() for item in items[:leading]]
+        total, rest = ctx.build(run_now(ctx, sum, constants, start.value), None), items[leading:]
+    for item in rest:
+        total = binary(ctx, "+", total, item)
+    return total
+
+
+def _extreme(function: Any, symbol: str) -> None:
+    """`max` and `min`."""
+
+    @rule(function)
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        if not args or not set(kwargs) <= {"key", "default"} or (len(args) > 1 and "default" in kwargs):
+            ctx.break_graph("DX218", callee=function.__name__)
+        items = args[0].unpack(ctx) if len(args) == 1 else list(args)
+        if not items:
+            if "default" in kwargs:
+                return kwargs["default"]
+            run_now(ctx, function, ())
+        return _best(ctx, function, symbol, items, kwargs.get("key"))
+
+
+def _best(
+    ctx: TraceContext, function: Any, symbol: str, items: list[VariableTracker], key: VariableTracker | None
+) -> VariableTracker:
+    keys = [keyed(ctx, key, item) for item in items]
+    if all(map(is_settled, keys)) and all(type(found) is ConstantVariable for found in keys):
+        constants = [settled(found) for found in keys]
+        return items[run_now(ctx, function, range(len(items)), key=constants.__getitem__)]
+    place = 0
+    for other in range(1, len(items)):
+        answer = compare(ctx, symbol, keys[other], keys[place])
+        if known_truth(ctx, answer, "DX105", operation=f"{function.__name__}()"):
+            place = other
+    return items[place]
+
+
+_extreme(max, ">")
+_extreme(min, "<")
+
+
+@builtin(sorted)
+def _sorted(
+    ctx: TraceContext, iterable: VariableTracker, /, *, key: VariableTracker | None = None,
+    reverse: VariableTracker | None = None,
+) -> VariableTracker:
+    return ListVariable(sorted_items(ctx, iterable.unpack(ctx), key, reverse))
+
+
+# -- make containers --------------------------------------------------------------------------------------------------
+
+
+@builtin(list)
+def _list(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
+    return ListVariable([] if iterable is None else iterable.unpack(ctx))
+
+
+@builtin(tuple)
+def _tuple(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
+    if type(iterable) is TupleVariable:
+        return iterable
+    return TupleVariable([] if iterable is None else iterable.unpack(ctx))
+
+
+@builtin(set)
+def _set(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
+    return SetVariable() if iterable is None else members_of(ctx, iterable)
+
+
+@builtin(frozenset)
+def _frozenset(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
+    if isinstance(iterable, FrozenSetVariable):
+        return iterable
+    return FrozenSetVariable() if iterable is None else frozen(members_of(ctx, iterable))
+
+
+def _filled(
+    ctx: TraceContext, made: DictVariable, other: VariableTracker | None, named: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if other is not None:
+        update(ctx, made, other)
+    for name, value in named.items():
+        made.store(ctx, ConstantVariable(name), value)
+    return made
+
+
+@builtin(dict)
+def _dict(ctx: TraceContext, other: VariableTracker | None = None, /, **named: VariableTracker) -> VariableTracker:
+    return _filled(ctx, DictVariable(), other, named)
+
+
+@builtin(OrderedDict)
+def _ordered(ctx: TraceContext, other: VariableTracker | None = None, /, **named: VariableTracker) -> VariableTracker:
+    return _filled(ctx, OrderedDictVariable(), other, named)
+
+
+@builtin(defaultdict)
+def _defaultdict(
+    ctx: TraceContext, factory: VariableTracker = NONE, other: VariableTracker | None = None, /, **named: VariableTracker
+) -> VariableTracker:
+    missing = factory.is_constant() and factory.as_constant() is None
+    if not missing and not hasattr(factory.python_type(), "__call__"):
+        ctx.raise_exception(TypeError, "first argument must be callable or None")
+    return _filled(ctx, DefaultDictVariable(factory=factory), other, named)
+
+
+@builtin(MappingProxyType)
+def _mapping_proxy(ctx: TraceContext, mapping: VariableTracker, /) -> VariableTracker:
+    if not isinstance(mapping, DictVariable):
+        ctx.break_graph("DX205", function="mappingproxy", arguments=mapping.type_name())
+    return MappingProxyVariable(mapping.entries, behind=mapping)
+
+
+def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracker]:
+    def row(ctx: TraceContext, receiver: Any, args: Sequence[VariableTracker], kwargs: Any) -> VariableTracker:
+        if not 1 <= len(args) <= 2 or kwargs:
+            ctx.break_graph("DX218", callee="dict.fromkeys")
+        made = make()
+        for key in args[0].unpack(ctx):
+            made.store(ctx, key, args[1] if len(args) == 2 else NONE)
+        return made
+
+    return row
+
+
+method(dict, "fromkeys")(_from_keys(DictVariable))
+method(OrderedDict, "fromkeys")(_from_keys(OrderedDictVariable))
+method(defaultdict, "fromkeys")(_from_keys(DefaultDictVariable))
+
+
+@builtin(range)
+def _range(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
+    for end in ends:
+        if is_tensor(end):
+            ctx.break_graph("DX109", function="range()")
+    if not 1 <= len(ends) <= 3:
+        ctx.break_graph("DX218", callee="range")
+    if all(end.is_constant() for end in ends):
+        return ctx.build(run_now(ctx, range, *(end.as_constant() for end in ends)), None)
+    start, stop, step = (ZERO, ends[0], ONE) if len(ends) == 1 else (*ends, ONE)[:3]
+    return RangeVariable(start, stop, step)
+
+
+@builtin(slice)
+def _slice(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
+    if not 1 <= len(ends) <= 3:
+        ctx.break_graph("DX218", callee="slice")
+    start, stop, step = (NONE, ends[0], NONE) if len(ends) == 1 else (*ends, NONE)[:3]
+    return SliceVariable(start, stop, step)
+
+
+def _declare_size() -> None:
+    import torch
+
+    @builtin(torch.Size)
+    def size(ctx: TraceContext, iterable: VariableTracker | None = None, /) -> VariableTracker:
+        return SizeVariable([] if iterable is None else iterable.unpack(ctx))
+
+
+_declare_size()
+
+
+# -- what must happen when the function runs --------------------------------------------------------------------------
+
+
+def _breaks(kind: str, *functions: Any) -> None:
+    for function in functions:
+
+        def row(ctx: TraceContext, args: Any, kwargs: Any, _name: str = function.__name__) -> VariableTracker:
+            ctx.break_graph(kind, function=_name)
+
+        rule(function)(row)
+
+
+_breaks("DX206", print)
+_breaks("DX215", input, open, breakpoint)
+_breaks("DX217", eval, exec, compile, builtins.globals, builtins.locals)
