@@ -16,6 +16,7 @@ In: a finished attempt. Out: a `Translation`. torch/_dynamo/codegen.py and outpu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -212,11 +213,16 @@ class CodeGenerator:
         if ctx.graph.call_count or self._outputs:
             name = f"__compiled_fn_{unique_number()}"
             graph = ctx.graph.finish(list(self._outputs), name)
+            began = time.perf_counter()
             function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
+            if ctx.narrator is not None:
+                ctx.narrator.compiled(name, graph, ctx.request.backend_name, time.perf_counter() - began)
             graphs.append(CompiledGraph(name, graph, function))
             self._write_graph_call(head, tail, graph, self.injected.add(function, name))
         instructions = [*head.instructions, *self.writer.instructions, *tail.instructions]
         code = self._assemble(instructions)
+        if ctx.narrator is not None:
+            ctx.narrator.code_emitted(code, [graph.name for graph in graphs], self.resume_codes)
         check = ctx.finish_check()
         walk = ctx.module_guards.walk(GuardWalk)
         return Translation(

@@ -2,23 +2,36 @@
 
 The idea: the engine does not know that it is watched. Where it has something to tell it asks for the narrator, which is None when
 nobody listens; all that turns live things into plain text stands here.
+
+In: calls from the translator, code generation and the journal. Out: records of events.py, given to a `Recorder`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+import torch
 import torch.fx
 
+from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode import Instruction, Step
+from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.provenance.guards import Guard
+from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
+from dynexplore.engine.provenance.sources import ClosureSource, GlobalSource, GlobalsSource, LocalSource, Namer, PinnedSource, Source
 from dynexplore.engine.recording import Recorder
+from dynexplore.engine.translate.code_views import code_view, step_text
+from dynexplore.engine.translate.resume import resume_point
+from dynexplore.engine.translate.symbolic_frame import NULL, NullVariable
 from dynexplore.engine.variables.base import VariableTracker
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.translate.translator import Translator
+
+_BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
 
 
 class Narrator:
@@ -26,35 +39,195 @@ class Narrator:
 
     def __init__(self, recorder: Recorder, frame_id: int, attempt: int) -> None:
         self.recorder = recorder
-        self.frame_id = frame_id
+        self.frame = frame_id
         self.attempt = attempt
+        self.ctx: Translator | None = None
+        self._ids: dict[int, tuple[VariableTracker, int]] = {}
+        self._seen: dict[tuple[int, str], VariableTracker | None] = {}
+        self._callees: dict[int, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
+        self._guards = 0
+        self._changes = 0
 
-    def attempt_started(self) -> None:
+    # -- values
+
+    def view(self, value: VariableTracker) -> ev.ValueView:
+        """A value as records show it."""
+        if value is NULL:
+            return ev.ValueView(0, "NULL", "NULL")
+        known = self._ids.get(id(value))
+        if known is None:
+            known = self._ids[id(value)] = (value, len(self._ids) + 1)
+        node = getattr(value, "node", None)
+        return ev.ValueView(
+            known[1], type(value).__name__, ev.clip(value.text()), value.source.text() if value.source is not None else "",
+            node.name if isinstance(node, torch.fx.Node) else "",
+        )
+
+    def _views(self, values: Sequence[VariableTracker]) -> tuple[ev.ValueView, ...]:
+        return tuple(map(self.view, values))
+
+    def _place(self) -> dict[str, int]:
+        """Frame, attempt, and where the innermost frame stands."""
+        assert self.ctx is not None
+        innermost = self.ctx.innermost
+        inline = self._callees[id(innermost)][0] if id(innermost) in self._callees else 0
+        return {"frame": self.frame, "attempt": self.attempt, "offset": innermost.current.offset, "inline": inline}
+
+    # -- attempts and steps
+
+    def attempt_started(self, stop_at: int = -1) -> None:
         """An attempt begins."""
+        self.recorder.record(ev.AttemptStarted(frame=self.frame, attempt=self.attempt, stop_at=stop_at))
 
     def restarted(self, graph_break: GraphBreak, at: Instruction) -> None:
         """The attempt is given up; the next one stops before this instruction."""
+        self.recorder.record(ev.AttemptRestarted(
+            frame=self.frame, attempt=self.attempt, offset=at.offset, reason=graph_break.reason))
 
     def stepped(self, frame: SymbolicFrame, step: Step) -> None:
         """One canonical step was interpreted."""
+        inline = self._callees[id(frame)][0] if id(frame) in self._callees else 0
+        self.recorder.record(ev.InstructionStepped(
+            frame=self.frame, attempt=self.attempt, offset=step.origin.offset, inline=inline, step=step.index, op=step.op,
+            arg=step_text(step), stack=self._views(frame.stack), changed=self._changed_names(frame, step),
+            depth=frame.depth,
+        ))
+
+    def _changed_names(self, frame: SymbolicFrame, step: Step) -> tuple[tuple[str, ev.ValueView | None], ...]:
+        if step.op not in _BINDS:
+            return ()
+        name = step.arg
+        value = frame.locals.get(name)
+        if value is None and name in frame.cells:
+            value = frame.cells[name].content
+        key = id(frame), name
+        if key in self._seen and self._seen[key] is value:
+            return ()
+        self._seen[key] = value
+        return ((name, None if value is None or isinstance(value, NullVariable) else self.view(value)),)
 
     def inline_entered(self, frame: SymbolicFrame, caller: SymbolicFrame) -> None:
         """A callee is interpreted."""
+        number = len(self._callees) + 1
+        inline = self._callees[id(caller)][0] if id(caller) in self._callees else 0
+        self._callees[id(frame)] = number, caller.current.offset, inline
+        arguments = tuple((name, self.view(value)) for name, value in frame.locals.items())
+        self.recorder.record(ev.InlineEntered(
+            frame=self.frame, attempt=self.attempt, offset=caller.current.offset, inline=inline, callee=number,
+            code=code_view(frame.parsed.code), arguments=arguments, depth=frame.depth,
+        ))
 
-    def inline_left(self, frame: SymbolicFrame) -> None:
-        """A callee returned."""
+    def inline_left(self, frame: SymbolicFrame, how: str = "returned") -> None:
+        """A callee returned, raised or broke."""
+        number, offset, inline = self._callees[id(frame)]
+        result = self.view(frame.returned) if frame.returned is not None else None
+        self.recorder.record(ev.InlineLeft(
+            frame=self.frame, attempt=self.attempt, offset=offset, inline=inline, callee=number, result=result, how=how))
+
+    # -- what is found out
 
     def node_added(self, node: torch.fx.Node, ctx: Translator) -> None:
         """A node was added to the graph."""
+        dtype, shape, device = tensor_words(node.meta.get("example_value"))
+        innermost = ctx.innermost
+        self.recorder.record(ev.NodeAdded(
+            **self._place(), graph="", name=node.name, op=node.op, target=target_text(node), args=_texts(node.args),
+            kwargs=_texts(node.kwargs), inputs=tuple(entry.name for entry in node.all_input_nodes), dtype=dtype, shape=shape,
+            device=device, module=".".join(path for path, _ in ctx.module_path[-1:]),
+            file=innermost.parsed.code.co_filename, line=innermost.current.lineno or 0,
+        ))
 
     def guard_installed(self, guard: Guard) -> None:
         """A fact is relied on."""
+        self._guards += 1
+        kind = GUARD_KINDS[guard.kind]
+        self.recorder.record(ev.GuardInstalled(
+            **self._place(), index=self._guards - 1, scope=scope_of(guard.source), source=guard.source.text(), kind=guard.kind,
+            expected=kind.describe(guard.expected), expression=expression_of(guard), reason=kind.meaning,
+        ))
 
     def changed(self, tracker: VariableTracker, what: str) -> None:
         """A tracker changes; noted in the journal."""
+        self._changes += 1
+        self.recorder.record(ev.MutationNoted(**self._place(), order=self._changes - 1, target=self.view(tracker), what=what))
 
     def broke(self, graph_break: GraphBreak, frame: SymbolicFrame) -> None:
-        """The graph breaks."""
+        """The graph ends before the current instruction of the root frame."""
+        assert self.ctx is not None
+        live = tuple((name, self.view(value)) for name, value in frame.locals.items())
+        self.recorder.record(graph_break.event(
+            frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=self._views(frame.stack),
+            live_locals=live, operations=self.ctx.graph.call_count,
+        ))
 
-    def compiled(self, name: str, graph: Any, seconds: float) -> None:
+    # -- what is made
+
+    def compiled(self, name: str, graph: FinishedGraph, backend: str, seconds: float) -> None:
         """A graph came back from the backend."""
+        nodes = list(graph.module.graph.nodes)
+        self.recorder.record(ev.SubgraphCompiled(
+            frame=self.frame, attempt=self.attempt, graph=name, backend=backend, node_count=len(nodes),
+            op_count=sum(node.op == "call_function" for node in nodes), call_count=len(graph.call_nodes()),
+            inputs=tuple(entry.source.text() for entry in graph.inputs), outputs=tuple(node.name for node in graph.outputs),
+            code=graph.module.code.strip(), seconds=seconds,
+        ))
+
+    def code_emitted(self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType]) -> None:
+        """The modified code and the resume functions that it calls."""
+        for resume in resume_codes:
+            point = resume_point(resume)
+            self.recorder.record(ev.ResumeFunctionMade(
+                frame=self.frame, attempt=self.attempt, offset=point.target.offset if point is not None else -1,
+                name=resume.co_name, parameters=point.parameters if point is not None else (), code=code_view(resume),
+            ))
+        self.recorder.record(ev.CodeEmitted(
+            frame=self.frame, attempt=self.attempt, code=code_view(code), graphs=tuple(graphs),
+            resume_functions=tuple(resume.co_name for resume in resume_codes),
+        ))
+
+
+def tensor_words(value: Any) -> tuple[str, str, str]:
+    """dtype, shape and device of a node's value, as text; empty for what is no tensor."""
+    if not isinstance(value, torch.Tensor):
+        return "", "", ""
+    return str(value.dtype).removeprefix("torch."), f"[{', '.join(map(str, value.shape))}]", str(value.device)
+
+
+def target_text(node: torch.fx.Node) -> str:
+    """A node's target as people read it: `torch.abs`, `add`."""
+    target = node.target
+    if isinstance(target, str):
+        return target
+    name = getattr(target, "__name__", str(target))
+    module = getattr(target, "__module__", "") or ""
+    return f"torch.{name}" if module in ("torch", "torch._C._VariableFunctions") else str(name)
+
+
+def _texts(values: Any) -> str:
+    if isinstance(values, dict):
+        return ", ".join(f"{name}={value}" for name, value in values.items())
+    return ", ".join(map(str, values))
+
+
+def scope_of(source: Source) -> str:
+    """Where a path begins: "local", "global", "closure", or "" for the state of the process."""
+    root = source.root()
+    if isinstance(root, PinnedSource):
+        root = root.origin.root()
+    for kind, scope in ((LocalSource, "local"), (ClosureSource, "closure"), (GlobalSource, "global")):
+        if isinstance(root, kind):
+            return scope
+    return "" if isinstance(root, GlobalsSource) else "global"
+
+
+class _Readable(Namer):
+    def name(self, value: object) -> str:
+        return str(getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__qualname__)
+
+
+def expression_of(guard: Guard) -> str:
+    """The check of a guard as Python, for reading."""
+    if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
+        return ""
+    expected = guard.expected.text() if isinstance(guard.expected, Source) else guard.expected
+    return ev.clip(GUARD_KINDS[guard.kind].condition(guard.source.text(), expected, _Readable()))

@@ -77,7 +77,7 @@ class TranslationRequest:
     dynamic: bool | None = None
     recorder: Recorder | None = None
     frame_id: int = 0
-    pin_parameters: bool = True
+    backend_name: str = ""
 
 
 @dataclass(slots=True)
@@ -139,6 +139,8 @@ class Translator:
         self.plan = plan
         self.recorder = request.recorder
         self.narrator = Narrator(request.recorder, request.frame_id, attempt) if request.recorder is not None else None
+        if self.narrator is not None:
+            self.narrator.ctx = self
         self.graph = GraphBuilder(make_shape_env)
         self.guards = GuardSet()
         self.module_guards = ModuleGuards()

@@ -37,7 +37,7 @@ def _runs_now(function: Callable[..., Any]) -> Answer:
         name = getattr(function, "__name__", str(function))
         values = [constant_of(ctx, arg, name) for arg in args]
         named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
-        return run_now(ctx, function, *values, **named)
+        return ctx.build(run_now(ctx, function, *values, **named), None)
 
     return answer
 

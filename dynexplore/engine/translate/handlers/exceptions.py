@@ -62,11 +62,12 @@ def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 @handles("POP_EXCEPT")
 def pop_except(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
-    """The exception has been handled."""
+    """The exception has been handled. One that a resume function got with its stack is really being handled: Python ends that."""
+    if not frame.exceptions:
+        ctx.break_graph("DX311")
     frame.pop()
     frame.exceptions.pop()
-    if frame.caught_at:
-        frame.caught_at.pop()
+    frame.caught_at.pop()
 
 
 @handles("CHECK_EXC_MATCH")

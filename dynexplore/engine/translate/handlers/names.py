@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 def load_const(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
     """A constant of the code: plain ones at once, tuples and code objects through their rows."""
     value = step.arg
-    frame.push(ConstantVariable(value) if type(value) in LITERALS else ctx.build(value, None))
+    plain = type(value) in LITERALS or type(value) is CodeType
+    frame.push(ConstantVariable(value) if plain else ctx.build(value, None))
 
 
 @handles("LOAD_FAST")

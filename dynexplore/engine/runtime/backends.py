@@ -1,0 +1,275 @@
+"""Backends: who turns a captured graph into a callable, and how one is asked.
+
+The idea: a backend is a function `(GraphModule, example inputs) -> callable`, or of the GraphModule alone.
+`eager` is ours and runs the graph as it is; every other name comes from torch's own registry, which is imported
+when the first such name is asked for (seconds). Wherever it comes from, a backend is called in the same way:
+with fake tensors as example inputs, under a tracing context that holds their fake mode, the frame hook off and
+the translation lock let go.
+
+In: a name or a callable; a finished graph. Out: `resolve` gives a `Backend`; `compile_graph` gives the callable
+that the modified code calls: the hook is off while it runs.
+
+torch/_dynamo/output_graph.py (call_user_compiler) and torch/_dynamo/backends/ do the same job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+import torch.fx
+from torch._guards import TracingContext, tracing
+from torch.utils._python_dispatch import _disable_current_modes
+
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage
+from dynexplore.engine.events import BackendFailed
+from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.recording import Recorder
+from dynexplore.engine.runtime.translation_lock import released
+
+CompilerFn = Callable[..., Any]
+F = TypeVar("F", bound=CompilerFn)
+
+
+def eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Run the graph as it is, operator by operator."""
+    forward: Callable[..., Any] = graph.forward
+    return forward
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backend:
+    """A backend that was looked up: its name for people, the function, and what it is called with besides the
+    graph.
+    """
+
+    name: str
+    function: CompilerFn
+    options: Mapping[str, Any] = field(default_factory=dict)
+    takes_inputs: bool = True
+
+    def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+        """What the backend makes of a graph."""
+        if self.takes_inputs:
+            return self.function(graph, list(example_inputs), **self.options)
+        return self.function(graph, **self.options)
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+
+_OWN: dict[str, CompilerFn] = {"eager": eager}
+"""Backends by name: ours, and those of `register_backend`."""
+
+_MOST_WANTED = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
+
+
+def register_backend(function: F | None = None, *, name: str | None = None) -> Any:
+    """Give a backend a name: `@register_backend`, `@register_backend(name="mine")` or `register_backend(f)`.
+
+    Raises TypeError for what is not callable, ValueError for a name that is taken by another backend.
+    """
+    if function is None:
+        return lambda late: register_backend(late, name=name)
+    if not callable(function):
+        raise TypeError(f"a backend is a callable, not {type(function).__name__}")
+    chosen = name or getattr(function, "__name__", None)
+    if not chosen:
+        raise ValueError("this backend has no __name__: pass name=...")
+    if _OWN.get(chosen, function) is not function or chosen in _MOST_WANTED:
+        raise ValueError(f"the name {chosen!r} belongs to another backend")
+    _OWN[chosen] = function
+    return function
+
+
+def list_backends() -> list[str]:
+    """The names that `optimize(backend=...)` takes: ours, and those of torch's registry.
+
+    >>> "eager" in list_backends()
+    True
+    """
+    return sorted({*_OWN, *_MOST_WANTED, *_registry().list_backends(None)})
+
+
+def _registry() -> Any:
+    return importlib.import_module("torch._dynamo.backends.registry")
+
+
+def lookup(name: str) -> CompilerFn:
+    """The backend of that name. Raises InvalidBackend, which lists the names there are."""
+    own = _OWN.get(name)
+    if own is not None:
+        return own
+    names = list_backends()
+    if name not in names:
+        raise InvalidBackend(f"there is no backend {name!r}; there are: {', '.join(names)}")
+    found: CompilerFn = _registry().lookup_backend(name)
+    return found
+
+
+def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:
+    """The backend behind a name or a callable. Raises InvalidBackend or TypeError."""
+    if isinstance(backend, str):
+        return Backend(backend, lookup(backend), dict(options or {}))
+    if not callable(backend):
+        raise TypeError(
+            f"backend is a name or a callable (graph, example_inputs) -> callable, not {type(backend).__name__}"
+        )
+    return Backend(_name_of(backend), backend, dict(options or {}), _takes_inputs(backend))
+
+
+def _name_of(backend: CompilerFn) -> str:
+    name = getattr(backend, "__qualname__", None) or getattr(backend, "__name__", None)
+    return name if isinstance(name, str) else type(backend).__qualname__
+
+
+def _takes_inputs(backend: CompilerFn) -> bool:
+    """Whether a callable takes the example inputs as well: what cannot be told is taken to."""
+    try:
+        signature = inspect.signature(backend)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        return False
+    return True
+
+
+# -- one graph -----------------------------------------------------------------------------------------------
+
+
+def compile_graph(
+    graph: FinishedGraph, name: str, backend: Backend, fake_mode: Any, recorder: Recorder | None = None, frame: int = 0
+) -> Callable[..., Any]:
+    """Hand a graph to the backend; the callable that takes its inputs and gives its outputs.
+
+    Raises BackendCompilerError, which names the graph, and MissingBackendPackage.
+    """
+    module = graph.module
+    reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
+    compiled = _ask(backend, module, graph, name, fake_mode, recorder, frame)
+    counters["backend"][backend.name] += 1
+    if reference is not None:
+        compiled = _Verified(compiled, reference, name, backend.name)
+    return _unhooked(compiled)
+
+
+def _ask(
+    backend: Backend,
+    module: torch.fx.GraphModule,
+    graph: FinishedGraph,
+    name: str,
+    fake_mode: Any,
+    recorder: Recorder | None,
+    frame: int,
+) -> Callable[..., Any]:
+    if backend.function is eager:
+        return eager(module)
+    examples = [example_value(graph_input.node) for graph_input in graph.inputs]
+    try:
+        with released(), tracing(TracingContext(fake_mode)), _modes_off():
+            compiled = backend(module, examples)
+        if not callable(compiled):
+            raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
+    except Exception as error:
+        if recorder is not None:
+            recorder.record(
+                BackendFailed(frame=frame, graph=name, backend=backend.name, error=f"{type(error).__name__}: {error}")
+            )
+        raise _said_of(error, backend, name, module) from error
+    result: Callable[..., Any] = compiled
+    return result
+
+
+def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing:
+        package = missing.partition(".")[0]
+        return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed")
+    return BackendCompilerError(name, module, error, backend=backend.name)
+
+
+@contextlib.contextmanager
+def _modes_off() -> Iterator[None]:
+    # popping modes imports half of torch's tracers: only where there is something to pop
+    if not torch._C._len_torch_dispatch_stack():
+        yield
+        return
+    with _disable_current_modes():
+        yield
+
+
+# -- running what came back ----------------------------------------------------------------------------------
+
+
+def _unhooked(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """`compiled`, with the frame hook off while it runs.
+
+    A graph that runs as it is gets a mark on its code instead of a wrapper: one call less for each cached call.
+    """
+    owner = getattr(compiled, "__self__", None)
+    if isinstance(compiled, types.MethodType) and isinstance(owner, torch.fx.GraphModule):
+        code = compiled.__func__.__code__
+        if all(_runs_no_python(node) for node in owner.graph.nodes):
+            native.skip_code(code)
+        else:
+            native.skip_code_recursively(code)
+        return compiled
+    return native.RegionCall(compiled, None)
+
+
+def _runs_no_python(node: torch.fx.Node) -> bool:
+    """Whether running this node of a graph enters no Python function that the hook would look at."""
+    if node.op == "call_function":
+        return isinstance(node.target, types.BuiltinFunctionType)
+    if node.op == "call_method":
+        return isinstance(getattr(torch.Tensor, str(node.target), None), types.MethodDescriptorType)
+    return node.op != "call_module"
+
+
+class _Verified:
+    """Runs a compiled graph and the captured one on the same inputs, and raises when they differ."""
+
+    def __init__(self, compiled: Callable[..., Any], reference: torch.fx.GraphModule, name: str, backend: str) -> None:
+        self.compiled, self.reference = compiled, reference
+        self.name, self.backend = name, backend
+
+    def __call__(self, *inputs: Any) -> Any:
+        copies = [_copy_of(value) for value in inputs]
+        random_numbers = torch.get_rng_state()
+        with torch.no_grad():
+            expected = self.reference(*copies)
+        torch.set_rng_state(random_numbers)
+        actual = self.compiled(*inputs)
+        for number, (wanted, got) in enumerate(zip(expected, actual, strict=True)):
+            difference = _difference(wanted, got)
+            if difference:
+                cause = AssertionError(f"output {number} differs from the captured graph's: {difference}")
+                raise BackendCompilerError(self.name, self.reference, cause, backend=self.backend)
+        return actual
+
+
+def _copy_of(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _difference(expected: Any, actual: Any) -> str:
+    """What differs, in words; "" when nothing does, up to rounding."""
+    if not isinstance(expected, torch.Tensor):
+        return "" if expected == actual else f"{expected!r} expected, {actual!r} found"
+    try:
+        rounding = 2e-2 if expected.dtype in (torch.float16, torch.bfloat16) else 1e-3
+        torch.testing.assert_close(actual, expected, rtol=rounding, atol=rounding, equal_nan=True)
+    except AssertionError as error:
+        return " ".join(str(error).split())
+    return ""

@@ -1,0 +1,176 @@
+"""Cache entries: what was compiled for a code object, when it goes, and why none of it fits a call.
+
+The idea: C looks entries up and checks them (native.CodeCache, native.Entry); what Python knows beside them lives here. An
+entry knows its guards, so that a miss can be explained: which guard failed, what it expected, what it found. It
+holds the objects that its guards are about weakly, and leaves the cache when one of them dies.
+
+In: a `Translation` and the `CodeCache` it is for. Out: a `CompiledEntry` in the cache; `misses`, the reasons.
+
+torch/_dynamo/cache_size.py and the cache entries of torch/csrc/dynamo do the same job.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.engine.native import CodeCache, Entry, FrameState, UNBOUND
+from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.provenance.module_guards import StateWalk
+from dynexplore.engine.provenance.sources import ClosureSource, GlobalSource, LocalSource, Scope
+from dynexplore.engine.translate.history import FrameHistory
+from dynexplore.engine.translate.resume import argument_slots
+from dynexplore.engine.translate.translator import Translation
+
+_numbers = itertools.count()
+
+
+class CompiledEntry(Entry):
+    """An entry with what people may ask about it. It holds no tensor of the call that it was compiled for."""
+
+    number: int
+    frame: int
+    """The recorder's number of the frame that was translated."""
+    guards: GuardCheck
+    state: StateWalk | None
+    graphs: tuple[str, ...]
+    owners: tuple[Any, ...]
+    """Weak references to the objects without which it can never hit again."""
+
+
+@dataclass(slots=True)
+class CodeState:
+    """What is remembered about a code object beside its entries: `CodeCache.payload`."""
+
+    history: FrameHistory
+    told_of_limit: bool = False
+    recorded_as_skipped: bool = False
+
+
+def state_of(cache: CodeCache) -> CodeState:
+    """The state of a code object, made when it is first asked for."""
+    state = cache.payload
+    if state is None:
+        state = cache.payload = CodeState(FrameHistory())
+    found: CodeState = state
+    return found
+
+
+def add_entry(cache: CodeCache, translation: Translation, frame: int) -> CompiledEntry:
+    """Make an entry of a translation and put it first: what was just needed is what is needed next."""
+    walk = translation.walk
+    entry = CompiledEntry(
+        translation.check.check,
+        translation.code,
+        translation.injected,
+        translation.inject_index,
+        walk.walk if walk is not None else None,
+    )
+    entry.number = next(_numbers)
+    entry.frame = frame
+    entry.guards = translation.check
+    entry.state = walk
+    entry.graphs = tuple(graph.name for graph in translation.graphs)
+    entry.owners = _watch(translation.weak_owners, entry, cache)
+    cache.entries = (entry, *(old for old in cache.entries if old.valid))
+    return entry
+
+
+def _watch(owners: list[Any], entry: CompiledEntry, cache: CodeCache) -> tuple[Any, ...]:
+    """Weak references that take the entry out of the cache when an owner dies."""
+    entry_ref, cache_ref = weakref.ref(entry), weakref.ref(cache)
+
+    def died(_: object) -> None:
+        remove_entry(cache_ref(), entry_ref())
+
+    return tuple(weakref.ref(owner, died) for owner in owners)
+
+
+def remove_entry(cache: CodeCache | None, entry: Entry | None) -> None:
+    """Take an entry out of a cache; either may be gone already."""
+    if entry is not None:
+        entry.valid = False
+    if cache is not None:
+        cache.entries = tuple(other for other in cache.entries if other is not entry)
+
+
+# -- one call -----------------------------------------------------------------------------------------------------------------
+
+
+def slot_values(state: FrameState) -> dict[str, object]:
+    """The argument slots of a frame that hold a value, by name."""
+    return {
+        name: value
+        for name, value in zip(argument_slots(state.code), state.values, strict=True)
+        if value is not UNBOUND
+    }
+
+
+def scope_of(state: FrameState) -> Scope:
+    """What the guards of a frame are checked against."""
+    return Scope(slot_values(state), state.closure, state.globals)
+
+
+def fits(entry: Entry, state: FrameState) -> bool:
+    """Whether an entry's guards hold for a frame: what C does, for a frame that waited while the entry was made."""
+    if not entry.valid or (entry.walk is not None and not entry.walk.check()):
+        return False
+    if entry.check is None:
+        return True
+    try:
+        return entry.check(*state.values, state.closure, state.globals) is True
+    except Exception:  # the rule of the hook: an exception while fetching is a miss
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """The guard of an entry that said no to a call: the first of its guards that fails, in words."""
+
+    entry: CompiledEntry
+    index: int
+    scope: str
+    source: str
+    kind: str
+    expected: str
+    actual: str
+    is_identity: bool = False
+    """Whether it is only another object: another instance of the same block, another parameter of the same shape."""
+
+    def __str__(self) -> str:
+        where = f"{self.scope} {self.source!r}" if self.scope else self.source
+        return f"{where} {self.kind}: expected {self.expected}, found {self.actual}"
+
+
+def misses(cache: CodeCache, scope: Scope) -> list[Miss]:
+    """Why each entry of a code object does not fit a call, in the order in which they were tried."""
+    found = (_miss(entry, scope) for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.valid)
+    return [miss for miss in found if miss is not None]
+
+
+_IDENTITY_KINDS = frozenset({"ID_MATCH", "NN_MODULE"})
+_SCOPES = {LocalSource: "local", ClosureSource: "closure", GlobalSource: "global"}
+
+
+def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
+    if entry.state is not None:
+        changed = entry.state.first_failure()
+        if changed is not None:
+            same = changed.expected in ("the same object", "the same items", "the object that was captured")
+            return Miss(entry, -1, "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
+    failure = entry.guards.first_failure(scope)
+    if failure is None:
+        return None
+    guard = failure.guard
+    return Miss(
+        entry,
+        entry.guards.guards.index(guard),
+        _SCOPES.get(type(guard.source.root()), ""),
+        guard.source.text(),
+        guard.kind,
+        failure.expected,
+        failure.actual,
+        guard.kind in _IDENTITY_KINDS,
+    )

@@ -1,0 +1,68 @@
+"""Who else is watching the operators: modes and tracers under which a frame runs as plain Python.
+
+The idea: a TorchFunctionMode or TorchDispatchMode of the program changes or logs operators one by one, and
+torch's own tracers (jit.trace, fx.symbolic_trace, make_fx, vmap and grad, fake tensors) must see them
+themselves. Putting them into a compiled graph would hide them. A mode may say that it does not care:
+`ignore_compile_internals()` gives True.
+
+And torch.compile itself: while its callback is active in this thread, it would compile the frames of our translation.
+
+In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`.
+
+torch/_dynamo/convert_frame.py does the same job (CatchErrorsWrapper, ConvertFrameAssert).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.fx
+from torch._C import _dynamo
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+
+def active() -> str | None:
+    """The mode or tracer under which this thread's frames must run plain; None when there is none.
+
+    >>> active() is None
+    True
+    """
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace is tracing"
+    if torch.fx._symbolic_trace._is_fx_tracing_flag:
+        return "torch.fx is tracing"
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return "a torch.func transform (vmap, grad, ...) is active"
+    return _foreign_mode()
+
+
+def _foreign_mode() -> str | None:
+    modes: list[Any] = []
+    if torch._C._len_torch_function_stack():
+        modes += _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    if torch._C._len_torch_dispatch_stack():
+        modes += _get_current_dispatch_mode_stack()
+    for mode in modes:
+        ignores = getattr(mode, "ignore_compile_internals", None)
+        if ignores is None or not ignores():
+            return f"the mode {type(mode).__qualname__} is active"
+    return None
+
+
+@contextlib.contextmanager
+def dynamo_off() -> Iterator[None]:
+    """Clear torch.compile's callback in this thread while the block runs."""
+    evaluator = _dynamo.eval_frame
+    if "torch._dynamo" not in sys.modules or evaluator.get_eval_frame_callback() in (None, False):
+        yield
+        return
+    before = evaluator.set_eval_frame(None)
+    try:
+        yield
+    finally:
+        evaluator.set_eval_frame(before)

@@ -1,0 +1,146 @@
+"""Stores: who owns what was compiled.
+
+The idea: code objects only borrow their cache entries (native/cache.c). A `Store` owns them: one per backend and set of options,
+so that a function that is wrapped twice shares its entries and its limit. And the store belongs to its backend: to
+the backend callable itself, in its `__dict__`, where the garbage collector sees the circle of backend, entries and
+graphs and can free all of it at once; or, for a backend known by name, to a table of this file, until `reset()`.
+
+In: a backend, `nopython`, `dynamic`. Out: their `Store`.
+
+PyTorch has one cache per code object (extra_state.cpp) that all backends share.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from dynexplore.engine.native import CacheStore, Region
+from dynexplore.engine.recording import Recorder
+from dynexplore.engine.runtime.backends import Backend
+
+_births = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What besides the backend decides what is compiled."""
+
+    nopython: bool = False
+    dynamic: bool | None = None
+
+
+class Store:
+    """What was compiled with one backend and one set of options, and the region in which it is used.
+
+    `recorder` is told of what happens; `graphs`, where it is a list, collects the captured GraphModules (explain).
+    """
+
+    def __init__(self, backend: Backend, options: Options) -> None:
+        self.backend = backend
+        self.options = options
+        self.native = CacheStore()
+        self.region = Region(self.native, None)
+        self.recorder: Recorder | None = None
+        self.graphs: list[Any] | None = None
+        self.modified_codes: dict[CodeType, int] = {}
+        self.used = next(_births)
+        _all.add(self)
+
+    def note_use(self) -> None:
+        """Something is compiled for this store: `run()` without a function means the latest one."""
+        self.used = next(_births)
+
+    def has_entries_for(self, code: CodeType) -> bool:
+        """Whether something was compiled for this code object."""
+        return any(cache.code is code and cache.entries for cache in self.native.caches())
+
+
+_all: weakref.WeakSet[Store] = weakref.WeakSet()
+_named: dict[Hashable, Store] = {}
+_unowned: dict[Hashable, tuple[Any, Store]] = {}
+"""Stores of callables that can hold no attribute (C functions, classes with slots), with the callable, until reset()."""
+
+
+class _Owned:
+    """The stores of one backend callable, kept in its `__dict__`. A copy of the callable has none."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = weakref.ref(owner)
+        self.stores: dict[Options, Store] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _nothing_owned, ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Owned:
+        return _nothing_owned()
+
+
+class _Nobody:
+    pass
+
+
+def _nothing_owned() -> _Owned:
+    return _Owned(_Nobody())
+
+
+_ATTRIBUTE = "__dynexplore_stores__"
+
+Make = Callable[[Backend, Options], Store]
+
+
+def store_of_name(key: Hashable, backend: Backend, options: Options, make: Make) -> Store:
+    """The store of a backend known by name; `key` is the name and what it is called with."""
+    place = (key, options)
+    found = _named.get(place)
+    if found is None:
+        found = _named[place] = make(backend, options)
+    return found
+
+
+def store_of_callable(function: Any, backend: Backend, options: Options, make: Make) -> Store:
+    """The store of a backend callable, owned by it. Bound methods of one object are one backend."""
+    owner, key = (function.__self__, function.__func__) if hasattr(function, "__func__") else (function, None)
+    stores = _stores_in(owner) if key is None else None
+    if stores is None:
+        place = (id(owner), id(key), options)
+        held = _unowned.get(place)
+        if held is None:
+            held = _unowned[place] = ((owner, key), make(backend, options))
+        return held[1]
+    found = stores.get(options)
+    if found is None:
+        found = stores[options] = make(backend, options)
+    return found
+
+
+def _stores_in(owner: Any) -> dict[Options, Store] | None:
+    """The stores kept in an object's own `__dict__`; None where there is no place for them."""
+    own = getattr(owner, "__dict__", None)
+    if not isinstance(own, dict):
+        return None
+    held = own.get(_ATTRIBUTE)
+    # functools.wraps copies the attribute to another function: it is not the owner
+    if not isinstance(held, _Owned) or held.owner() is not owner:
+        try:
+            held = own[_ATTRIBUTE] = _Owned(owner)
+        except TypeError:
+            return None
+    return held.stores
+
+
+def all_stores() -> Iterator[Store]:
+    """Every living store, the one last compiled into first."""
+    return iter(sorted(_all, key=lambda store: -store.used))
+
+
+def clear() -> None:
+    """Drop everything that was compiled, and let go of named backends' stores."""
+    for store in list(_all):
+        store.native.clear()
+        store.modified_codes.clear()
+    _unowned.clear()

@@ -1,0 +1,71 @@
+"""The state of the process that a translation must leave as it found it: random numbers and torch's global modes.
+
+The idea: translating runs torch operators on fake tensors, and backends do whatever they like. Neither may be
+seen by the program: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
+not.
+
+In: `with kept():` around a translation. Out: random number generators (torch's, each CUDA device's, Python's,
+numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms) as they were.
+
+torch/_dynamo/convert_frame.py does the same job (preserve_global_state).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+Keeper = tuple[Callable[[], Any], Callable[[Any], object]]
+
+_ALWAYS: tuple[Keeper, ...] = (
+    (torch.get_rng_state, torch.set_rng_state),
+    (random.getstate, random.setstate),
+    (torch.is_grad_enabled, torch._C._set_grad_enabled),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    (
+        lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+        lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
+    ),
+)
+"""How to read a piece of state, and how to set it again."""
+
+
+def _autocast(device: str) -> Keeper:
+    def read() -> tuple[bool, torch.dtype]:
+        return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+
+    def write(state: tuple[bool, torch.dtype]) -> None:
+        torch.set_autocast_enabled(device, state[0])
+        torch.set_autocast_dtype(device, state[1])
+
+    return read, write
+
+
+_AUTOCAST = (_autocast("cpu"), _autocast("cuda"))
+
+
+def _keepers() -> Iterator[Keeper]:
+    yield from _ALWAYS
+    yield from _AUTOCAST
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        yield torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        yield numpy_random.get_state, numpy_random.set_state
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Put every piece of state back when the block is over, however it ends."""
+    saved = [(write, read()) for read, write in _keepers()]
+    try:
+        yield
+    finally:
+        for write, state in saved:
+            write(state)

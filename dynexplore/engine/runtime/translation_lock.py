@@ -1,0 +1,39 @@
+"""One translation at a time, but never while a backend compiles.
+
+The idea: translating is quick and shares tables (parsed code, names, FX), so one lock per process guards it; a
+backend may take minutes and may start threads that run optimized code of their own, so the lock is let go while
+it works.
+
+In: `with translation_lock:` around a translation, `with released():` around the backend inside it. A thread may
+take the lock again that it holds. Out: nothing.
+
+torch/_dynamo/convert_frame.py does the same job (compile_lock, held throughout).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+
+translation_lock = threading.RLock()
+"""Taken with `with`, which no Ctrl-C can interrupt half way, because the lock is written in C."""
+
+# In a forked child the thread that held the lock is gone.
+os.register_at_fork(after_in_child=translation_lock._at_fork_reinit)  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def released() -> Iterator[None]:
+    """Let the lock go while the block runs, however often this thread took it; it may not have taken it at all."""
+    lock = translation_lock
+    if not lock._is_owned():  # type: ignore[attr-defined]
+        yield
+        return
+    # what threading.Condition uses: lets go and takes again all levels, and Ctrl-C cannot come in between
+    levels = lock._release_save()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        lock._acquire_restore(levels)  # type: ignore[attr-defined]
