@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
 
 _KNOWN_METACLASSES = (type.__instancecheck__, ABCMeta.__instancecheck__, type(torch.nn.Parameter).__instancecheck__)
-_UNION = type(int | str)
 
 
 def _known_type(ctx: TraceContext, value: VariableTracker, function: str) -> type[Any]:
@@ -73,7 +72,7 @@ def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[An
     check = getattr(type(cls), "__instancecheck__", None)
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith(("typing", "torch")):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
-    return bool(run_now(ctx, issubclass if isinstance(cls, type | _UNION) else _not_a_class, python_type, cls))
+    return bool(run_now(ctx, _check_class, python_type, cls))
 
 
 def _is_marked(value: VariableTracker, python_type: type[Any], cls: type[Any]) -> bool:
@@ -83,9 +82,13 @@ def _is_marked(value: VariableTracker, python_type: type[Any], cls: type[Any]) -
     return issubclass(python_type, cls) or (is_tensor(value) and bool(getattr(real, mark, False)))
 
 
-def _not_a_class(python_type: type[Any], cls: Any) -> bool:
-    """What `isinstance` says of a second argument that is no class (or of a generic alias of typing)."""
-    return isinstance(object.__new__(python_type), cls) if python_type is object else isinstance(None, cls)
+def _check_class(python_type: type[Any], cls: Any) -> bool:
+    """`issubclass`, with the messages of `isinstance`."""
+    try:
+        return issubclass(python_type, cls)
+    except TypeError:
+        isinstance(None, cls)
+        raise
 
 
 @builtin(issubclass)
@@ -115,8 +118,6 @@ def _name(ctx: TraceContext, name: VariableTracker, function: str) -> str:
         ctx.break_graph("DX205", function=function, arguments=name.type_name())
     found = settled(name)
     if not isinstance(found, str):
-        if function == "hasattr":
-            ctx.raise_exception(TypeError, f"attribute name must be string, not {type(found).__name__!r}")
         ctx.raise_exception(TypeError, f"attribute name must be string, not {type(found).__name__!r}")
     return found
 

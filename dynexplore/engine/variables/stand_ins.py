@@ -57,7 +57,7 @@ def type_of(value: VariableTracker) -> type[Any] | None:
 
 
 def misfit(
-    ctx: TraceContext, function: Callable[..., Any], *operands: VariableTracker, kind: str, **facts: object
+    ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker, kind: str, **facts: object
 ) -> NoReturn:
     """The program raises what `function` raises on stand-ins of the operands; a graph break if that says nothing."""
     try:

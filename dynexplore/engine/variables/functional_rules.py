@@ -1,0 +1,272 @@
+"""`operator` and `functools`: operators as functions, functions with arguments filled in, folds.
+
+The idea: `operator.add(a, b)` is `a + b`; its row asks the same tables. `partial` is a tracker that calls its function with more
+arguments, and `reduce` is a loop.
+
+In: calls of these functions, live partial objects. Out: trackers. torch/_dynamo/variables/functions.py (FunctoolsPartialVariable)
+does the same job.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.build import builds
+from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.known import equal, known_index, known_truth
+from dynexplore.engine.variables.mapping import DictVariable
+from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.sequence import TupleVariable
+from dynexplore.engine.variables.signatures import builtin
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.reconstruction import Reconstruction
+
+
+# -- operator ---------------------------------------------------------------------------------------------------------
+
+
+def _declare_binary(symbol: str, function: Any, answer: Callable[..., VariableTracker]) -> None:
+    @builtin(function)
+    def row(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
+        return answer(ctx, symbol, left, right)
+
+
+for _symbol, _function in BINARY.items():
+    _declare_binary(_symbol, _function, binary)
+for _symbol, _function in COMPARE.items():
+    _declare_binary(_symbol, _function, compare)
+_declare_binary("+", operator.concat, binary)
+_declare_binary("+=", operator.iconcat, binary)
+
+
+def _declare_unary(symbol: str, function: Any) -> None:
+    @builtin(function)
+    def row(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+        return unary(ctx, symbol, value)
+
+
+for _symbol, _function in (("neg", operator.neg), ("pos", operator.pos), ("invert", operator.invert)):
+    _declare_unary(_symbol, _function)
+
+
+@builtin(operator.not_)
+def _not(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(not known_truth(ctx, value))
+
+
+@builtin(operator.truth)
+def _truth(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(known_truth(ctx, value))
+
+
+def _same(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
+    found = left.same_object(right)
+    if found is None:
+        ctx.break_graph("DX205", function="operator.is_", arguments=f"{left.type_name()} and {right.type_name()}")
+    return found
+
+
+@builtin(operator.is_)
+def _is(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(_same(ctx, left, right))
+
+
+@builtin(operator.is_not)
+def _is_not(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(not _same(ctx, left, right))
+
+
+@builtin(operator.contains)
+def _contains(ctx: TraceContext, container: VariableTracker, item: VariableTracker, /) -> VariableTracker:
+    return container.contains(ctx, item)
+
+
+@builtin(operator.getitem)
+def _getitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker, /) -> VariableTracker:
+    return container.get_item(ctx, key)
+
+
+@builtin(operator.setitem)
+def _setitem(
+    ctx: TraceContext, container: VariableTracker, key: VariableTracker, value: VariableTracker, /
+) -> VariableTracker:
+    container.set_item(ctx, key, value)
+    return NONE
+
+
+@builtin(operator.delitem)
+def _delitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker, /) -> VariableTracker:
+    container.delete_item(ctx, key)
+    return NONE
+
+
+@builtin(operator.index)
+def _index(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    if value.kind == "symbolic number":
+        return value
+    return ConstantVariable(known_index(ctx, value, "operator.index()"))
+
+
+@builtin(operator.countOf)
+def _count_of(ctx: TraceContext, items: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(sum(equal(ctx, item, wanted) for item in items.unpack(ctx)))
+
+
+# -- objects that call: itemgetter, attrgetter, methodcaller, partial -------------------------------------------------
+
+
+class GetterVariable(BuiltinValueVariable):
+    """`operator.itemgetter(...)`, `attrgetter(...)`, `methodcaller(...)`."""
+
+    kind = "getter"
+    mutable = True
+
+    def __init__(
+        self, maker: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker] | None = None
+    ) -> None:
+        self.maker, self.args, self.kwargs = maker, list(args), dict(kwargs or {})
+
+    def python_type(self) -> type[Any]:
+        return self.maker  # type: ignore[no-any-return]
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if len(args) != 1 or kwargs:
+            ctx.break_graph("DX218", callee=self.type_name())
+        (value,) = args
+        if self.maker is operator.methodcaller:
+            return value.get_attribute(ctx, self.args[0].as_constant()).call(ctx, self.args[1:], self.kwargs)
+        found = [_GETTERS[self.maker](ctx, value, wanted) for wanted in self.args]
+        return found[0] if len(found) == 1 else TupleVariable(found)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.kwargs:
+            raise NotImplementedError("methodcaller with keyword arguments")
+        build.call_object(self.maker, *self.args)
+
+
+def _attribute_path(ctx: TraceContext, value: VariableTracker, path: VariableTracker) -> VariableTracker:
+    for name in path.as_constant().split("."):
+        value = value.get_attribute(ctx, name)
+    return value
+
+
+_GETTERS: dict[Any, Callable[..., VariableTracker]] = {
+    operator.itemgetter: lambda ctx, value, wanted: value.get_item(ctx, wanted),
+    operator.attrgetter: _attribute_path,
+}
+
+
+def _declare_getter(maker: Any) -> None:
+    @rule(maker)
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        names = args[:1] if maker is operator.methodcaller else args if maker is operator.attrgetter else []
+        if not args or not all(name.is_constant() and isinstance(name.as_constant(), str) for name in names):
+            ctx.break_graph("DX218", callee=maker.__name__)
+        return GetterVariable(maker, args, kwargs)
+
+
+for _maker in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
+    _declare_getter(_maker)
+
+
+@builds(operator.itemgetter, operator.attrgetter, operator.methodcaller)
+def build_getter(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A getter that existed before the frame: guarded to be this one, which never changes."""
+    maker, args = value.__reduce__()[:2]
+    if maker is not type(value):
+        ctx.break_graph("DX302", question="call", type=type(value).__qualname__)
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=True))
+    made = GetterVariable(maker, [ctx.build(arg, None) for arg in args])
+    made.source = source
+    return made
+
+
+class PartialVariable(BuiltinValueVariable):
+    """`functools.partial(function, *args, **kwargs)`."""
+
+    kind = "partial"
+    mutable = True
+    value_type = functools.partial
+
+    def __init__(
+        self, function: VariableTracker, args: TupleVariable, keywords: DictVariable, source: Source | None = None
+    ) -> None:
+        self.function, self.args, self.keywords = function, args, keywords
+        self.source = source
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        named = {key.as_constant(): value for key, value in self.keywords.pairs(ctx)}
+        return ctx.call_function(self.function.read(ctx), [*self.args.unpack(ctx), *args], {**named, **kwargs})
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        parts = {"func": self.function, "args": self.args, "keywords": self.keywords}
+        return parts[name].read(ctx) if name in parts else super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(make_partial, self.function, self.args, self.keywords)
+
+
+def make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """`partial(function, *args, **keywords)`."""
+    return functools.partial(function, *args, **keywords)
+
+
+@rule(functools.partial)
+def _partial(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if not args:
+        ctx.break_graph("DX218", callee="functools.partial")
+    function, first, named = args[0], list(args[1:]), DictVariable()
+    if isinstance(function, PartialVariable):  # a partial of a partial is one partial (functoolsmodule.c, partial_new)
+        first = [*function.args.unpack(ctx), *first]
+        for key, value in function.keywords.pairs(ctx):
+            named.store(ctx, key, value)
+        function = function.function.read(ctx)
+    for name, value in kwargs.items():
+        named.store(ctx, ConstantVariable(name), value)
+    return PartialVariable(function, TupleVariable(first), named)
+
+
+@builds(functools.partial)
+def build_partial(ctx: TraceContext, value: functools.partial[Any], source: Source | None) -> VariableTracker:
+    """A partial object: its function and arguments are read through C members."""
+    if source is None:
+        parts = [ctx.build(part, None) for part in (value.func, value.args, value.keywords)]
+    else:
+        ctx.guard(source, "TYPE_MATCH", functools.partial)
+        parts = [
+            ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")
+        ]
+    function, args, keywords = parts
+    assert isinstance(args, TupleVariable)
+    assert isinstance(keywords, DictVariable)
+    return PartialVariable(function, args, keywords, source)
+
+
+@builtin(functools.reduce)
+def _reduce(
+    ctx: TraceContext, function: VariableTracker, iterable: VariableTracker, initial: VariableTracker | None = None, /
+) -> VariableTracker:
+    iterator = iterable.iterate(ctx)
+    total = iterator.next_item(ctx) if initial is None else initial
+    if total is None:
+        ctx.raise_exception(TypeError, "reduce() of empty iterable with no initial value")
+    while (item := iterator.next_item(ctx)) is not None:
+        total = ctx.call_function(function, [total, item], {})
+    return total
