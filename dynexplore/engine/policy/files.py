@@ -182,7 +182,8 @@ def _folder(path: str) -> str:
 
 
 _TORCH_FOLDER = _folder(torch.__file__)
-_OWN_FOLDER = os.path.dirname(os.path.dirname(_folder(__file__).rstrip(os.sep))) + os.sep
+OWN_FOLDER = os.path.dirname(os.path.dirname(_folder(__file__).rstrip(os.sep))) + os.sep
+"""Where dynexplore itself stands."""
 _STANDARD_FOLDERS = tuple(
     {os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")}
 )
@@ -205,7 +206,7 @@ def rule_of(filename: str) -> Rule:
     path = os.path.abspath(filename)
     if path.startswith(_TORCH_FOLDER):
         return _torch_rule(path.removeprefix(_TORCH_FOLDER).replace(os.sep, "/"))
-    if path.startswith(_OWN_FOLDER):
+    if path.startswith(OWN_FOLDER):
         return _OWN_PACKAGE
     package = _package_of(path)
     if package is not None:

@@ -71,7 +71,7 @@ def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
     """
     if isinstance(target, types.FunctionType):
         what = mark_of(target)
-        if what is not None and what is not Mark.CONSTANT_RESULT:
+        if what in (Mark.DISABLE, Mark.SKIP):
             return f"{target.__qualname__} is marked with {what.value}"
         code = target.__code__
     else:
@@ -99,7 +99,7 @@ def is_about_one_function(target: types.FunctionType) -> bool:
     """Whether the reason to skip is a mark on the function, so that other functions of the same code are not
     meant.
     """
-    return mark_of(target) is not None
+    return mark_of(target) in (Mark.DISABLE, Mark.SKIP)
 
 
 def _short_path(filename: str) -> str:

@@ -1,8 +1,9 @@
 """Cache entries: what was compiled for a code object, when it goes, and why none of it fits a call.
 
-The idea: C looks entries up and checks them (native.CodeCache, native.Entry); what Python knows beside them lives here. An
-entry knows its guards, so that a miss can be explained: which guard failed, what it expected, what it found. It
-holds the objects that its guards are about weakly, and leaves the cache when one of them dies.
+The idea: C looks entries up and checks them (native.CodeCache, native.Entry); what Python knows beside them
+lives here. An entry knows its guards, so that a miss can be explained: which guard failed, what it expected,
+what it found. It holds the objects that its guards are about weakly, and leaves the cache when one of them
+dies.
 
 In: a `Translation` and the `CodeCache` it is for. Out: a `CompiledEntry` in the cache; `misses`, the reasons.
 
@@ -14,13 +15,15 @@ from __future__ import annotations
 import itertools
 import weakref
 from dataclasses import dataclass
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
-from dynexplore.engine.native import CodeCache, Entry, FrameState, UNBOUND
+from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.module_guards import StateWalk
-from dynexplore.engine.provenance.sources import ClosureSource, GlobalSource, LocalSource, Scope
+from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.translate.history import FrameHistory
+from dynexplore.engine.translate.narrator import scope_of as scope_of_source
 from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.engine.translate.translator import Translation
 
@@ -96,7 +99,12 @@ def remove_entry(cache: CodeCache | None, entry: Entry | None) -> None:
         cache.entries = tuple(other for other in cache.entries if other is not entry)
 
 
-# -- one call -----------------------------------------------------------------------------------------------------------------
+# -- one call ------------------------------------------------------------------------------------------------
+
+
+def function_of(state: FrameState) -> FunctionType:
+    """The function that was called (mypy takes a property of this type for a method)."""
+    return cast("FunctionType", state.function)
 
 
 def slot_values(state: FrameState) -> dict[str, object]:
@@ -151,7 +159,6 @@ def misses(cache: CodeCache, scope: Scope) -> list[Miss]:
 
 
 _IDENTITY_KINDS = frozenset({"ID_MATCH", "NN_MODULE"})
-_SCOPES = {LocalSource: "local", ClosureSource: "closure", GlobalSource: "global"}
 
 
 def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
@@ -167,7 +174,7 @@ def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
     return Miss(
         entry,
         entry.guards.guards.index(guard),
-        _SCOPES.get(type(guard.source.root()), ""),
+        scope_of_source(guard.source),
         guard.source.text(),
         guard.kind,
         failure.expected,

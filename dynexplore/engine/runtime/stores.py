@@ -1,9 +1,10 @@
 """Stores: who owns what was compiled.
 
-The idea: code objects only borrow their cache entries (native/cache.c). A `Store` owns them: one per backend and set of options,
-so that a function that is wrapped twice shares its entries and its limit. And the store belongs to its backend: to
-the backend callable itself, in its `__dict__`, where the garbage collector sees the circle of backend, entries and
-graphs and can free all of it at once; or, for a backend known by name, to a table of this file, until `reset()`.
+The idea: code objects only borrow their cache entries (native/cache.c). A `Store` owns them: one per backend
+and set of options, so that a function that is wrapped twice shares its entries and its limit. And the store
+belongs to its backend: to the backend callable itself, in its `__dict__`, where the garbage collector sees the
+circle of backend, entries and graphs and can free all of it at once; or, for a backend known by name, to a
+table of this file, until `reset()`.
 
 In: a backend, `nopython`, `dynamic`. Out: their `Store`.
 
@@ -16,7 +17,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any
 
 from dynexplore.engine.native import CacheStore, Region
@@ -37,7 +38,8 @@ class Options:
 class Store:
     """What was compiled with one backend and one set of options, and the region in which it is used.
 
-    `recorder` is told of what happens; `graphs`, where it is a list, collects the captured GraphModules (explain).
+    `recorder` is told of what happens; `graphs`, where it is a list, collects the captured GraphModules (explain);
+    `modified_codes` leads from the id of modified code to that code and its frame in the recording.
     """
 
     def __init__(self, backend: Backend, options: Options) -> None:
@@ -47,7 +49,7 @@ class Store:
         self.region = Region(self.native, None)
         self.recorder: Recorder | None = None
         self.graphs: list[Any] | None = None
-        self.modified_codes: dict[CodeType, int] = {}
+        self.modified_codes: dict[int, tuple[CodeType, int]] = {}
         self.used = next(_births)
         _all.add(self)
 
@@ -63,7 +65,9 @@ class Store:
 _all: weakref.WeakSet[Store] = weakref.WeakSet()
 _named: dict[Hashable, Store] = {}
 _unowned: dict[Hashable, tuple[Any, Store]] = {}
-"""Stores of callables that can hold no attribute (C functions, classes with slots), with the callable, until reset()."""
+"""Stores of callables that can hold no attribute (C functions, classes with slots), with the callable, until
+reset().
+"""
 
 
 class _Owned:
@@ -71,7 +75,7 @@ class _Owned:
 
     def __init__(self, owner: Any) -> None:
         self.owner = weakref.ref(owner)
-        self.stores: dict[Options, Store] = {}
+        self.stores: dict[Hashable, Store] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _nothing_owned, ()
@@ -103,22 +107,21 @@ def store_of_name(key: Hashable, backend: Backend, options: Options, make: Make)
 
 
 def store_of_callable(function: Any, backend: Backend, options: Options, make: Make) -> Store:
-    """The store of a backend callable, owned by it. Bound methods of one object are one backend."""
-    owner, key = (function.__self__, function.__func__) if hasattr(function, "__func__") else (function, None)
-    stores = _stores_in(owner) if key is None else None
-    if stores is None:
-        place = (id(owner), id(key), options)
-        held = _unowned.get(place)
+    """The store of a backend callable, owned by it. A bound method's is owned by its object."""
+    owner, method = (function.__self__, function.__func__) if isinstance(function, MethodType) else (function, None)
+    owned = _owned_by(owner)
+    if owned is None:
+        held = _unowned.get((id(owner), method, options))
         if held is None:
-            held = _unowned[place] = ((owner, key), make(backend, options))
+            held = _unowned[id(owner), method, options] = (owner, make(backend, options))
         return held[1]
-    found = stores.get(options)
+    found = owned.stores.get((method, options))
     if found is None:
-        found = stores[options] = make(backend, options)
+        found = owned.stores[method, options] = make(backend, options)
     return found
 
 
-def _stores_in(owner: Any) -> dict[Options, Store] | None:
+def _owned_by(owner: Any) -> _Owned | None:
     """The stores kept in an object's own `__dict__`; None where there is no place for them."""
     own = getattr(owner, "__dict__", None)
     if not isinstance(own, dict):
@@ -128,9 +131,9 @@ def _stores_in(owner: Any) -> dict[Options, Store] | None:
     if not isinstance(held, _Owned) or held.owner() is not owner:
         try:
             held = own[_ATTRIBUTE] = _Owned(owner)
-        except TypeError:
+        except TypeError:  # cannot be referenced weakly
             return None
-    return held.stores
+    return held
 
 
 def all_stores() -> Iterator[Store]:

@@ -1,0 +1,343 @@
+"""The public functions: switch the engine on and off, for a function, a module or a block.
+
+The idea: everything here only finds the store that belongs to a backend and its options, and puts a wrapper
+around something or a region around a block. What then happens, happens in convert.py.
+
+In: what people pass. Out: `optimize`, `compile`, `run`, `disable`, `skip`, `reset`, the marks, and the backends
+by name.
+
+torch/_dynamo/eval_frame.py, torch/_dynamo/decorators.py and torch.compile (torch/__init__.py) do the same job.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import types
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeVar, cast
+
+import torch
+
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.policy.constants import is_compiling
+from dynexplore.engine.policy.markers import Mark, graph_break, mark, unmark
+from dynexplore.engine.runtime import convert, optimized, reports, stores
+from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
+from dynexplore.engine.runtime.stores import Options, Store
+from dynexplore.engine.translate import unique_names
+
+__all__ = [
+    "allow_in_graph",
+    "compile",
+    "disable",
+    "disallow_in_graph",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "optimize",
+    "register_backend",
+    "reset",
+    "run",
+    "skip",
+]
+
+T = TypeVar("T")
+
+
+# -- regions -------------------------------------------------------------------------------------------------
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.before: list[native.Region | None] = []
+
+
+class _Region:
+    """A region as a decorator and as a context manager, to be used as often as you like, in any thread."""
+
+    def __init__(self, region: native.Region | None) -> None:
+        self._region = region
+        self._entered = _PerThread()
+
+    def __enter__(self) -> None:
+        self._entered.before.append(native.enter(self._region_to_enter()))
+
+    def __exit__(self, *exc: object) -> None:
+        native.leave(self._entered.before.pop())
+
+    def _region_to_enter(self) -> native.Region | None:
+        """The region for a block: of nested ones the outer wins, unless it only runs what is there."""
+        outer = native.current()
+        if self._region is not None and outer is not None and outer.callback is not None:
+            return outer
+        return self._region
+
+    def __call__(self, target: T) -> T:
+        """The same function, method or module, running in the region."""
+        return cast(T, optimized.wrap(target, self._region))
+
+
+class _SwitchedOff:
+    """What `optimize` gives when the engine is switched off: nothing happens."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def __call__(self, target: T) -> T:
+        return target
+
+
+def make_store(backend: Backend, options: Options) -> Store:
+    """A new store whose region translates what is missing."""
+    store = Store(backend, options)
+    store.region.callback = convert.converter(store)
+    return store
+
+
+def store_for(backend: str | CompilerFn, options: Options, arguments: Mapping[str, Any] | None = None) -> Store:
+    """The one store of a backend and options. Raises InvalidBackend, TypeError."""
+    if isinstance(backend, str):
+        resolved = resolve(backend, arguments)
+        return stores.store_of_name((backend, _key(arguments)), resolved, options, make_store)
+    resolved = resolve(backend, arguments)
+    if arguments:
+        return make_store(resolved, options)
+    return stores.store_of_callable(backend, resolved, options, make_store)
+
+
+def _key(arguments: Mapping[str, Any] | None) -> Hashable:
+    return tuple(sorted((name, repr(value)) for name, value in (arguments or {}).items()))
+
+
+# -- on ------------------------------------------------------------------------------------------------------
+
+
+def optimize(
+    backend: str | CompilerFn = "eager", *, nopython: bool = False, dynamic: bool | None = None, disable: bool = False
+) -> Any:
+    """Capture and compile: a decorator for functions, bound methods and nn.Modules, and a context manager.
+
+    Args: backend: a name of `list_backends()`, or a callable `(graph, example_inputs) -> callable` or `(graph)
+    -> callable`. nopython: raise `exc.Unsupported` where the graph would break, instead of going on in Python.
+    dynamic: True: sizes are symbols from the first call on; False: never; None: once a size was seen to change.
+    disable: do nothing; as does the environment variable DYNEXPLORE_DISABLE=1.
+
+    As a context manager it acts on the functions called inside the block; the block's own code runs as plain Python.
+
+    Raises InvalidBackend (a ValueError), which lists the names, for an unknown one; ValueError for a wrong option.
+
+    >>> @optimize("eager")
+    ... def double(x):
+    ...     return x + x
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    _check_flag("nopython", nopython)
+    _check_flag("disable", disable)
+    if dynamic is not None:
+        _check_flag("dynamic", dynamic, "True, False or None")
+    if disable or config.disable:
+        return _SwitchedOff()
+    return _Region(store_for(backend, Options(nopython, dynamic)).region)
+
+
+def _check_flag(name: str, value: object, right: str = "True or False") -> None:
+    if type(value) is not bool:
+        raise ValueError(f"{name} is {right}, not {value!r}")
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | CompilerFn = "inductor",
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """What people know from torch.compile: `optimize` under its names, as a function or a decorator.
+
+    Args:
+        model: a function, method or module; None: a decorator is returned.
+        fullgraph: `nopython` of `optimize`.
+        mode: a set of Inductor's options by name ("default", "reduce-overhead", "max-autotune", ...).
+        options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments.
+
+    Raises ValueError, which lists the right ones, for a wrong mode or option.
+    """
+    if mode is not None and options is not None:
+        raise ValueError("mode and options cannot be given together: a mode is a set of options")
+    _check_flag("fullgraph", fullgraph)
+    if disable or config.disable:
+        return _SwitchedOff() if model is None else model
+    arguments = _backend_arguments(backend, mode, options, dynamic)
+    if dynamic is not None:
+        _check_flag("dynamic", dynamic, "True, False or None")
+    region = _Region(store_for(backend, Options(fullgraph, dynamic), arguments).region)
+    return region if model is None else region(model)
+
+
+def _backend_arguments(
+    backend: str | CompilerFn, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
+) -> dict[str, Any]:
+    """What the backend is called with besides graph and inputs."""
+    if backend != "inductor":
+        given = {"mode": mode, "options": options}
+        return {name: value for name, value in given.items() if value is not None}
+    patches = _mode_options(mode, dynamic) if mode not in (None, "default") else {}
+    for name, value in (options or {}).items():
+        patches[_inductor_option(name, value)] = value
+    return {"config_patches": patches} if patches else {}
+
+
+def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
+    modes = importlib.import_module("torch._inductor").list_mode_options(dynamic=dynamic)
+    if mode not in modes:
+        raise ValueError(f"there is no mode {mode!r}; there are: {', '.join(modes)}")
+    return dict(modes[mode])
+
+
+def _inductor_option(name: str, value: Any) -> str:
+    """The full name of an option of Inductor. Raises ValueError for an unknown name or a wrong type."""
+    known = importlib.import_module("torch._inductor.config").get_config_copy()
+    full = name.replace("-", "_")
+    if full not in known:
+        raise ValueError(f"inductor has no option {name!r}; there are: {', '.join(sorted(known))}")
+    wanted = type(known[full])
+    if known[full] is not None and not isinstance(value, wanted | int if wanted is float else wanted):
+        raise ValueError(f"inductor's option {name!r} takes {wanted.__name__}, not {value!r}")
+    return full
+
+
+# -- only what is there --------------------------------------------------------------------------------------
+
+
+class _RunOnly:
+    """A block, or the calls of a function, in which what is cached is used and nothing new is compiled."""
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store
+        self._entered = _PerThread()
+
+    def __enter__(self) -> None:
+        self._entered.before.append(native.enter(self._region()))
+        convert.run_only.depth += 1
+
+    def __exit__(self, *exc: object) -> None:
+        convert.run_only.depth -= 1
+        native.leave(self._entered.before.pop())
+
+    def _region(self) -> native.Region | None:
+        outer = native.current()
+        if self._store is not None:
+            return native.Region(self._store.native, None)
+        if outer is not None:
+            return native.Region(outer.store, None)
+        latest = next(stores.all_stores(), None)
+        return native.Region(latest.native, None) if latest is not None else None
+
+    def __call__(self, target: Any) -> Any:
+        """The same function, using what is cached for it with whichever backend was the latest."""
+        return _run_only_call(target)
+
+
+def run(fn: Any = None) -> Any:
+    """Use what is compiled already, and compile nothing new: `run(fn)(x)`, `@run`, `@run()`, `with run():`.
+
+    Where nothing cached fits, plain Python runs. `fn` may be an optimized function or module, or the plain one.
+    """
+    return _RunOnly() if fn is None else _run_only_call(fn)
+
+
+def _run_only_call(fn: Any) -> Any:
+    target = optimized.original_of(fn)
+    wrapped = fn if fn is not target else None
+    if isinstance(target, torch.nn.Module):
+        return _run_only_module(target, wrapped)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _RunOnly(_store_with_entries_for(target)):
+            return (wrapped or target)(*args, **kwargs)
+
+    return optimized.dressed(call, target)
+
+
+def _run_only_module(module: torch.nn.Module, wrapped: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with _RunOnly():
+            return (wrapped if wrapped is not None else module)(*args, **kwargs)
+
+    return optimized.optimized_module(module, None, call)
+
+
+def _store_with_entries_for(target: Any) -> Store | None:
+    """The latest store that has something compiled for a function or method."""
+    code = getattr(target, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return None
+    return next((store for store in stores.all_stores() if store.has_entries_for(code)), None)
+
+
+# -- off -----------------------------------------------------------------------------------------------------
+
+
+def disable(fn: Any = None) -> Any:
+    """Run as plain Python, with everything that it calls: `disable(fn)`, `@disable`, `@disable()`, `with
+    disable():`.
+    """
+    region = _Region(None)
+    return region if fn is None else optimized.wrap(fn, None, entry=False)
+
+
+def skip(fn: T) -> T:
+    """Run this function as plain Python; what it calls is captured as usual. Returns the function itself.
+
+    Raises TypeError for what has no Python code.
+    """
+    function: Any = optimized.original_of(fn)
+    code = getattr(function, "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise TypeError(f"only a Python function can be skipped, not {type(fn).__qualname__}")
+    native.skip_code(code)
+    mark(function, Mark.SKIP)
+    return fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Put calls of this function into the graph as one node, without looking into it. A list marks each of its items.
+
+    It must map tensors to tensors, and depend on nothing but its arguments.
+    """
+    return _marked(fn, Mark.ALLOW_IN_GRAPH)
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """Break the graph at calls of this function (of a torch operator, say). A list marks each of its items."""
+    return _marked(fn, Mark.DISALLOW_IN_GRAPH)
+
+
+def _marked(fn: Any, what: Mark) -> Any:
+    if isinstance(fn, list | tuple):
+        return [_marked(one, what) for one in fn]
+    if not callable(fn):
+        raise TypeError(f"{what.value} takes a callable, not {type(fn).__qualname__}")
+    unmark(fn)
+    return mark(fn, what)
+
+
+# -- again from the start ------------------------------------------------------------------------------------
+
+
+def reset() -> None:
+    """Forget everything that was compiled, all counts and what was learned of earlier calls. Marks stay."""
+    stores.clear()
+    counters.clear()
+    reports.forget_breaks()
+    unique_names.reset()

@@ -1,0 +1,310 @@
+"""One frame in; a cache entry out, or nothing: then it runs as plain Python.
+
+The idea: the frame hook asks here when no entry fits the frame that is about to run. The answer is found in
+this order: may it be captured at all (policy, run-only, other tracers, a filter)? Has another thread compiled
+it meanwhile? Are there too many entries already? Else it is translated, and what was made becomes an entry.
+
+What can go wrong is kept apart (DESIGN section 7). A graph break under `nopython` is `Unsupported`, raised in
+the program; a failing backend is `BackendCompilerError`, raised as well; anything unexpected is a bug of ours:
+it is counted, named in one warning, and the frame runs as plain Python, unless `config.raise_engine_errors` is
+on or `config.suppress_errors` off.
+
+In: the hook's `FrameState`. Out: an `Entry` or None, with events, counters and printouts along the way.
+
+torch/_dynamo/convert_frame.py does the same job.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import DynexploreError, EngineError, Unsupported
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.native import Entry, FrameState
+from dynexplore.engine.policy import skip
+from dynexplore.engine.recording import Recorder
+from dynexplore.engine.runtime import other_tracers, printout, reports, torch_state
+from dynexplore.engine.runtime.backends import compile_graph
+from dynexplore.engine.runtime.cache import (
+    CodeState,
+    CompiledEntry,
+    Miss,
+    add_entry,
+    fits,
+    function_of,
+    misses,
+    scope_of,
+    slot_values,
+    state_of,
+)
+from dynexplore.engine.runtime.stores import Store
+from dynexplore.engine.runtime.translation_lock import translation_lock
+from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.translator import SkipFrame, Translation, TranslationRequest, translate
+
+
+class _RunOnly(threading.local):
+    depth = 0
+
+
+run_only = _RunOnly()
+"""How many `run()`s this thread is in: while there is one, nothing new is compiled."""
+
+
+class EngineWarning(UserWarning):
+    """Something went other than planned, and the program runs on: a bug of the engine, or the limit of a cache."""
+
+
+def converter(store: Store) -> Callable[[FrameState], Entry | None]:
+    """The callback of a store's region."""
+    return functools.partial(convert, store)
+
+
+def convert(store: Store, state: FrameState) -> Entry | None:
+    """Answer the hook; see the head of this file."""
+    if run_only.depth or config.disable or _leave_alone(store, state):
+        return None
+    with other_tracers.dynamo_off(), translation_lock:
+        before = state.cache.entries
+        entry = next((one for one in before if fits(one, state)), None)
+        if entry is not None:  # made by another thread while this one waited
+            return entry
+        return _Conversion(store, state).run()
+
+
+# -- may it be captured? -------------------------------------------------------------------------------------
+
+
+def _leave_alone(store: Store, state: FrameState) -> bool:
+    """Whether the frame is to run as plain Python whatever its arguments are."""
+    code = state.code
+    function = function_of(state)
+    reason = skip.skip_reason(function if function.__code__ is code else code)
+    if reason is not None:
+        _never_ask_again(state, function)
+        reports.skipped_by_policy(store, state, reason)
+        return True
+    if config.debug_function and _name_of(code) != config.debug_function:
+        return True
+    tracer = other_tracers.active()
+    if tracer is not None:
+        reports.skipped(store.recorder, code, tracer)
+        return True
+    return False
+
+
+def _never_ask_again(state: FrameState, function: FunctionType) -> None:
+    """Mark skipped code for the hook, so that its next frame costs no call of ours."""
+    if skip.is_about_one_function(function) and not skip.runs_alone(state.code):
+        return  # another function of the same code may be wanted
+    if skip.runs_alone(state.code):
+        native.skip_code_recursively(state.code)
+    else:
+        native.skip_code(state.code)
+
+
+def _name_of(code: CodeType) -> str:
+    """The name of the function that a code object belongs to; a resume function's is that of the function it
+    resumes.
+    """
+    resumed = resume_point(code)
+    parsed = resumed.parsed if resumed is not None else None
+    return (parsed.code if parsed is not None else code).co_name
+
+
+# -- one translation -----------------------------------------------------------------------------------------
+
+
+class _Conversion:
+    """One frame being translated."""
+
+    def __init__(self, store: Store, state: FrameState) -> None:
+        self.store = store
+        self.state = state
+        self.code = state.code
+        self.known: CodeState = state_of(state.cache)
+        self.recorder: Recorder | None = printout.watching(store.recorder)
+        self.frame = self.recorder.next_frame_id() if self.recorder is not None else 0
+        self.backend_seconds = 0.0
+
+    def run(self) -> Entry | None:
+        """Translate, within the limit, and report."""
+        missed = misses(self.state.cache, scope_of(self.state)) if self.state.cache.entries else []
+        reports.missed(self.recorder, self.frame, missed)
+        if len(self.state.cache.entries) >= config.cache_size_limit:
+            self._limit_reached(missed)
+            return None
+        if missed:
+            counters["stats"]["recompiles"] += 1
+            reports.recompiled(self.recorder, self.frame, missed)
+        counters["frames"]["total"] += 1
+        self.store.note_use()
+        reports.entered(self.recorder, self.frame, self.store, self.state)
+        started = time.perf_counter()
+        entry: Entry | None = None
+        outcome = "failed"
+        try:
+            with torch_state.kept():
+                entry, outcome = self._translate(missed)
+        finally:
+            counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
+            seconds = time.perf_counter() - started
+            reports.finished(self.recorder, self.frame, outcome, seconds, self.backend_seconds)
+            printout.show(self.recorder, self.frame, self.state)
+        return entry
+
+    def _translate(self, missed: list[Miss]) -> tuple[Entry | None, str]:
+        try:
+            translation = translate(self._request(missed))
+            return self._keep(translation)
+        except SkipFrame as skipped:
+            return self._skip_frame(skipped)
+        except GraphBreak as graph_break:
+            raise reports.unsupported(graph_break, self.code) from (graph_break if config.verbose else None)
+        except DynexploreError:
+            raise
+        except (RecursionError, MemoryError):
+            return None, "skipped"  # the program is about to meet the same end by itself
+        except Exception as error:
+            self._engine_failed(error)
+            return None, "failed"
+
+    def _request(self, missed: list[Miss]) -> TranslationRequest:
+        state = self.state
+        for miss in missed:
+            if miss.is_identity:  # another instance of the same block came by: one entry is to serve all of them
+                self.known.history.note_unstable(miss.source)
+        return TranslationRequest(
+            code=self.code,
+            function=function_of(state),
+            globals=state.globals,
+            builtins=state.builtins,
+            closure=state.closure,
+            values=slot_values(state),
+            slot_names=argument_slots(self.code),
+            compile_graph=self._compile_graph,
+            history=self.known.history,
+            nopython=self.store.options.nopython,
+            dynamic=self.store.options.dynamic,
+            recorder=self.recorder,
+            frame_id=self.frame,
+            backend_name=self.store.backend.name,
+        )
+
+    def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
+        if self.store.graphs is not None:
+            self.store.graphs.append(graph.module)
+        started = time.perf_counter()
+        try:
+            compiled = compile_graph(graph, name, self.store.backend, fake_mode, self.recorder, self.frame)
+        finally:
+            self.backend_seconds += time.perf_counter() - started
+        counters["stats"]["graphs"] += 1
+        counters["stats"]["calls_captured"] += len(graph.call_nodes())
+        if self.store.recorder is not None:
+            compiled = reports.recorded_graph(compiled, name, self.store.recorder, self.frame)
+        return compiled
+
+    def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
+        """What to do with a translation: an entry, or, where there is nothing to compile, none."""
+        for graph_break in translation.breaks:
+            reports.count_break(graph_break)
+        if translation.no_graph and not _has_tensor(self.state.values):
+            self.state.cache.skip = True
+            reports.skipped(self.recorder, self.code, "no tensor goes in, and no tensor operation is in it", self.frame)
+            return None, "skipped"
+        entry = add_entry(self.state.cache, translation, self.frame)
+        if self.recorder is not None:
+            self._record_entry(entry)
+        return entry, "compiled"
+
+    def _record_entry(self, entry: CompiledEntry) -> None:
+        reports.entry_added(self.recorder, self.frame, self.code, entry)
+        self.store.modified_codes[id(entry.code)] = (entry.code, self.frame)
+
+    def _skip_frame(self, skipped: SkipFrame) -> tuple[None, str]:
+        reason = str(skipped)
+        if self.store.options.nopython:
+            cause = skipped.__cause__
+            if isinstance(cause, GraphBreak):
+                raise reports.unsupported(cause, self.code) from None
+            raise Unsupported(f"{self.code.co_qualname} cannot be captured as one graph: {reason}") from None
+        self.state.cache.skip = True
+        reports.skipped(self.recorder, self.code, reason, self.frame)
+        return None, "skipped"
+
+    def _limit_reached(self, missed: list[Miss]) -> None:
+        counters["stats"]["cache_limit"] += 1
+        if self.known.told_of_limit:
+            return
+        self.known.told_of_limit = True
+        limit = config.cache_size_limit
+        reason = str(missed[0]) if missed else "its guards fail"
+        code = self.code
+        reports.limit_reached(self.recorder, self.frame, code, limit, reason)
+        if config.log_level != "ERROR":
+            warnings.warn(
+                f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times"
+                f" (config.cache_size_limit) and now runs as plain Python where none of them fits."
+                f" The latest miss: {reason}",
+                EngineWarning,
+                stacklevel=2,
+            )
+
+    def _engine_failed(self, error: Exception) -> None:
+        """A bug of ours: raise it where that is wanted, else count and name it once, and leave the frame alone."""
+        where = _place_of(error)
+        text = f"{type(error).__name__}: {error}".strip(": ")
+        function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
+        if self.recorder is not None:
+            self.recorder.record(ev.EngineFailed(frame=self.frame, error=text, where=where))
+        counters["engine_error"][f"{where}: {text}"] += 1
+        if config.raise_engine_errors or not config.suppress_errors:
+            raise EngineError(f"while translating {function}, in {where}: {text}") from error
+        self.state.cache.skip = True
+        if counters["engine_error"][f"{where}: {text}"] == 1:
+            details = (
+                "".join(traceback.format_exception(error)) if config.verbose else "config.verbose = True shows more"
+            )
+            warnings.warn(
+                f"EngineError (a bug of dynexplore, please report it) in {where}: {text}. {function} runs as plain"
+                f" Python. {details}",
+                EngineWarning,
+                stacklevel=2,
+            )
+
+
+def _place_of(error: BaseException) -> str:
+    """The line of ours that an exception comes from: `translate/translator.py:123 in run`."""
+    ours = [entry for entry in traceback.extract_tb(error.__traceback__) if "dynexplore" in entry.filename]
+    if not ours:
+        return "an unknown place"
+    last = ours[-1]
+    return f"{last.filename.rpartition('dynexplore')[2].lstrip('/')}:{last.lineno} in {last.name}"
+
+
+def _has_tensor(values: Any, depth: int = 2) -> bool:
+    """Whether a value is a tensor or a module, or a tuple, list or dict with one near its top: a cheap look."""
+    if isinstance(values, torch.Tensor | torch.nn.Module):
+        return True
+    if depth < 0:
+        return False
+    if isinstance(values, dict):
+        return any(_has_tensor(value, depth - 1) for value in values.values())
+    if isinstance(values, tuple | list):
+        return any(_has_tensor(value, depth - 1) for value in values[:20])
+    own = getattr(values, "__dict__", None)
+    return isinstance(own, dict) and depth > 0 and _has_tensor(own, depth - 1)

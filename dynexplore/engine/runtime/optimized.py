@@ -1,0 +1,169 @@
+"""The wrappers: an optimized function, bound method or module, and the region of a `with` block.
+
+The idea: a wrapper only says "from here on, look frames up in this region". For a function it is a
+`native.RegionCall`, written in C: enter, call, leave, in less than a tenth of a microsecond. Everything that
+has no code of its own to look up (modules, C functions, functions of files that are not looked into) gets an
+*entry*: a Python function that only calls it, with a code object of its own, so that cache and limit are the
+wrapper's and a module's hooks are traced.
+
+An optimized module is an nn.Module of a generated subclass that shares the original's `__dict__`: the same
+parameters, the same state_dict, isinstance holds. It pickles as the plain original, and deep-copies as an
+optimized copy.
+
+Of nested wrappers the outer wins (native/region.c); compiled graphs and `disable`d functions run with the hook off.
+
+In: a callable and a region (None: hook off). Out: a callable of the same kind.
+
+torch/_dynamo/eval_frame.py does the same job (OptimizeContext, OptimizedModule, DisableContext).
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import functools
+import types
+from abc import ABCMeta
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+
+from dynexplore.engine.native import Region, RegionCall
+from dynexplore.engine.policy.skip import skip_reason
+
+
+def wrap(target: Any, region: Region | None, *, entry: bool = True) -> Any:
+    """`target`, running in `region` when it is called; `entry`: whether what has no code to look up gets an entry.
+
+    Raises TypeError for what cannot be called, and for classes.
+    """
+    if isinstance(target, staticmethod | classmethod):
+        return type(target)(wrap(target.__func__, region, entry=entry))
+    if isinstance(target, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        return target  # compiled already: there is no Python to look at
+    if isinstance(target, torch.nn.Module):
+        return optimized_module(original_of(target), region)
+    if isinstance(target, type):
+        raise TypeError(f"an instance is wanted, a function, a method or a module, not the class {target.__qualname__}")
+    if not callable(target):
+        raise TypeError(f"a function, a method or a module is wanted, not {type(target).__qualname__}")
+    target = original_of(target)
+    called = entry_of(target) if entry and _needs_entry(target) else target
+    return dressed(RegionCall(called, region), target)
+
+
+def dressed(call: Any, target: Any) -> Any:
+    """Give a wrapper the name, docstring, signature and attributes of what it wraps."""
+    functools.update_wrapper(call, target)
+    return call
+
+
+def original_of(target: Any) -> Any:
+    """What a wrapper of ours wraps; any other object itself."""
+    while True:
+        if type(target) is RegionCall:
+            target = target.__wrapped__
+        elif isinstance(target, OptimizedModule):
+            target = target.__dynexplore_original__
+        else:
+            return target
+
+
+# a wrapper is copied and pickled as a function is: by name
+copyreg.pickle(RegionCall, lambda call: call.__qualname__)
+
+
+# -- entries -------------------------------------------------------------------------------------------------
+
+
+def _needs_entry(target: Any) -> bool:
+    """Whether calling `target` starts no Python frame that would be translated."""
+    function = getattr(target, "__func__", target)
+    if isinstance(function, types.FunctionType):
+        return skip_reason(function.__code__) is not None
+    return isinstance(function, types.BuiltinFunctionType | types.MethodDescriptorType)
+
+
+def entry_of(target: Callable[..., Any]) -> Callable[..., Any]:
+    """A Python function that only calls `target`, with a code object that no other function has."""
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return target(*args, **kwargs)
+
+    return cast("Callable[..., Any]", with_own_code(entry))
+
+
+def with_own_code(function: Any) -> Any:
+    """The same function with a code object of its own: cache entries belong to the code object.
+
+    Its file is not one of this package, whose frames are left alone.
+    """
+    code = function.__code__.replace(co_filename=ENTRY_FILE)
+    own = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    own.__kwdefaults__ = function.__kwdefaults__
+    return own
+
+
+ENTRY_FILE = "<dynexplore entry>"
+
+
+# -- modules -------------------------------------------------------------------------------------------------
+
+
+class OptimizedModule(torch.nn.Module):
+    """What all optimized modules are, besides instances of a subclass of their original's class."""
+
+    __dynexplore_original__: torch.nn.Module
+    __dynexplore_region__: Region | None
+
+    def __init_subclass__(cls) -> None:
+        # the hook of the original's class is not called: nobody derived a class from it in the program
+        pass
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__dynexplore_original__.__reduce_ex__(protocol)
+
+    def __copy__(self) -> Any:
+        return optimized_module(copy.copy(self.__dynexplore_original__), self.__dynexplore_region__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = copy.deepcopy(self.__dynexplore_original__, memo)
+        return optimized_module(copied, self.__dynexplore_region__)
+
+
+def optimized_module(module: torch.nn.Module, region: Region | None, called: Callable[..., Any] | None = None) -> Any:
+    """An nn.Module that is `module` in everything, but whose calls are calls of `called` (the module itself) in
+    `region`.
+    """
+
+    def entry(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return module(*args, **kwargs)
+
+    def other_entry(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return called(*args, **kwargs)  # type: ignore[misc]
+
+    call: Any = RegionCall(with_own_code(entry if called is None else other_entry), region)
+    call.__wrapped__ = module
+    call.__name__ = call.__qualname__ = "__call__"
+    original = type(module)
+    namespace = {
+        "__module__": original.__module__,
+        "__qualname__": original.__qualname__,
+        "__doc__": original.__doc__,
+        "__call__": call,
+        "__dynexplore_original__": module,
+        "__dynexplore_region__": region,
+    }
+    wrapper = object.__new__(_subclass(original, namespace))
+    object.__setattr__(wrapper, "__dict__", module.__dict__)
+    return wrapper
+
+
+def _subclass(original: type[torch.nn.Module], namespace: dict[str, Any]) -> Any:
+    metaclass: Any = type(original)
+    bases = (OptimizedModule, original)
+    if metaclass in (type, ABCMeta):
+        return metaclass(original.__name__, bases, namespace)
+    # a metaclass of the program may keep a list of its classes, and this is none of them
+    return type.__new__(metaclass, original.__name__, bases, namespace)

@@ -1,0 +1,272 @@
+"""What the runtime says while it works: events for the recorder, counts, log lines, and the messages of what it
+raises.
+
+The idea: convert.py decides, this file tells. Every function that takes a recorder does nothing without one.
+
+In: frames, misses, entries, graph breaks. Out: records (events.py), counts (counters.py), log lines of the
+logger "dynexplore".
+
+torch/_dynamo/utils.py (counters, CompilationMetrics) and torch/_logging do the same job.
+"""
+
+from __future__ import annotations
+
+import linecache
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import Unsupported
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.native import Entry, FrameState
+from dynexplore.engine.policy.files import OWN_FOLDER, rule_of
+from dynexplore.engine.recording import Recorder
+from dynexplore.engine.runtime.cache import CompiledEntry, Miss, slot_values, state_of
+from dynexplore.engine.runtime.stores import Store
+from dynexplore.engine.translate.code_views import code_view
+
+# -- log lines -----------------------------------------------------------------------------------------------
+
+logger = logging.getLogger("dynexplore")
+logger.setLevel(logging.DEBUG)  # config.log_level decides, each time
+
+
+class _ToStandardError(logging.StreamHandler[Any]):
+    """Writes to what is sys.stderr now, as long as nobody has set up logging."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            self.stream = sys.stderr
+            super().emit(record)
+
+
+logger.addHandler(_ToStandardError())
+
+
+def log(level: str, text: str) -> None:
+    """Write a log line of this level ("WARNING"), if `config.log_level` asks for it."""
+    if logging.getLevelName(level) >= logging.getLevelName(config.log_level):
+        logger.log(logging.getLevelName(level), text)
+
+
+# -- graph breaks --------------------------------------------------------------------------------------------
+
+_places_of_breaks: set[tuple[str, str, int]] = set()
+
+
+def count_break(graph_break: GraphBreak) -> None:
+    """Count a break by its reason; log the first at each place."""
+    counters["graph_break"][graph_break.reason] += 1
+    stack = graph_break.user_stack
+    place = (graph_break.kind.id, stack[-1].file if stack else "", stack[-1].line if stack else 0)
+    if place not in _places_of_breaks:
+        _places_of_breaks.add(place)
+        counters["stats"]["unique_graph_breaks"] += 1
+        log("WARNING", graph_break.render())
+
+
+def forget_breaks() -> None:
+    """Log and count every break as new again."""
+    _places_of_breaks.clear()
+
+
+def unsupported(graph_break: GraphBreak, code: CodeType) -> Unsupported:
+    """The exception for a break under `nopython`: the report, with the whole stack of user code."""
+    callers = tuple(_user_frame(frame) for frame in reversed(list(_callers())))
+    graph_break.user_stack = (*callers, *graph_break.user_stack)
+    then = f"nopython=True (fullgraph) asks for one graph of {code.co_qualname}, so nothing was run"
+    return Unsupported(graph_break.render(then), graph_break)
+
+
+def _callers() -> Iterator[FrameType]:
+    """The user's frames that led to the frame being converted, innermost first."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(OWN_FOLDER):
+        frame = frame.f_back
+    while frame is not None:
+        if not rule_of(frame.f_code.co_filename).library:
+            yield frame
+        frame = frame.f_back
+
+
+def _user_frame(frame: FrameType) -> ev.UserFrame:
+    code = frame.f_code
+    text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).rstrip("\n")
+    return ev.UserFrame(code.co_filename, frame.f_lineno, code.co_qualname, text)
+
+
+# -- values --------------------------------------------------------------------------------------------------
+
+
+def value_view(value: object, number: int, source: str = "") -> ev.ValueView:
+    """A live value as a record: a tensor's dtype, shape and device, a module's class, else its repr."""
+    kind = type(value).__qualname__
+    if isinstance(value, torch.Tensor):
+        shape = ", ".join(map(str, value.shape))
+        text = f"{str(value.dtype).removeprefix('torch.')}[{shape}] {value.device}"
+    elif isinstance(value, torch.nn.Module):
+        text = kind
+    else:
+        text = ev.safe_repr(value)
+    return ev.ValueView(number, kind, text, source)
+
+
+# -- frames --------------------------------------------------------------------------------------------------
+
+
+def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameState) -> None:
+    """A translation begins."""
+    if recorder is None:
+        return
+    arguments = tuple(
+        (name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1)
+    )
+    recorder.record(
+        ev.FrameEntered(frame=frame, parent=_parent(store), code=code_view(state.code), arguments=arguments)
+    )
+
+
+def _parent(store: Store) -> int | None:
+    """The frame in whose modified code this call was made."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        known = store.modified_codes.get(id(frame.f_code))
+        if known is not None:
+            return known[1]
+        frame = frame.f_back
+    return None
+
+
+def finished(recorder: Recorder | None, frame: int, outcome: str, seconds: float, backend_seconds: float) -> None:
+    """A translation is over."""
+    if recorder is None:
+        return
+    recorder.record(ev.PhaseTimed(frame=frame, phase="translate", seconds=seconds - backend_seconds))
+    if backend_seconds:
+        recorder.record(ev.PhaseTimed(frame=frame, phase="backend", seconds=backend_seconds))
+    recorder.record(ev.FrameFinished(frame=frame, outcome=outcome, seconds=seconds))
+
+
+def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int = 0) -> None:
+    """A frame runs as plain Python."""
+    if recorder is not None:
+        recorder.record(
+            ev.FrameSkipped(
+                frame=frame, function=code.co_qualname, file=code.co_filename, line=code.co_firstlineno, reason=reason
+            )
+        )
+
+
+def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
+    """The same, because of a mark or of its file; libraries that are never looked into are not worth a word."""
+    if store.recorder is None or rule_of(state.code.co_filename).library:
+        return
+    known = state_of(state.cache)
+    if not known.recorded_as_skipped:
+        known.recorded_as_skipped = True
+        skipped(store.recorder, state.code, reason)
+
+
+# -- the cache -----------------------------------------------------------------------------------------------
+
+
+def missed(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
+    """No entry fits: the guard of each that said no."""
+    if recorder is None:
+        return
+    for miss in found:
+        recorder.record(
+            ev.GuardFailed(
+                frame=frame,
+                entry=miss.entry.number,
+                index=miss.index,
+                scope=miss.scope,
+                source=miss.source,
+                kind=miss.kind,
+                expected=miss.expected,
+                actual=miss.actual,
+            )
+        )
+
+
+def recompiled(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
+    """A frame is translated although there are entries."""
+    if recorder is not None:
+        recorder.record(ev.Recompiled(frame=frame, reason=str(found[0]), entries=len(found)))
+
+
+def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str) -> None:
+    """There are as many entries as allowed."""
+    if recorder is not None:
+        recorder.record(ev.CacheLimitReached(frame=frame, function=code.co_qualname, limit=limit, reason=reason))
+        skipped(recorder, code, f"cache limit {limit} reached", frame)
+
+
+def entry_added(recorder: Recorder | None, frame: int, code: CodeType, entry: CompiledEntry) -> None:
+    """There is a new entry, checked before the others."""
+    if recorder is not None:
+        recorder.record(
+            ev.CacheEntryAdded(
+                frame=frame,
+                entry=entry.number,
+                code=code_view(code).id,
+                guard_count=len(entry.guards.guards),
+                check=entry.guards.code,
+            )
+        )
+
+
+def hit(store: Store, code: CodeType, entry: Entry) -> None:
+    """A call found its entry: what a watched store's region calls."""
+    recorder = store.recorder
+    if recorder is not None and isinstance(entry, CompiledEntry):
+        recorder.record(
+            ev.CacheHit(
+                frame=recorder.next_frame_id(),
+                entry=entry.number,
+                code=code_view(code).id,
+                function=code.co_qualname,
+                compiled_by=entry.frame,
+            )
+        )
+
+
+# -- graphs that run -----------------------------------------------------------------------------------------
+
+
+def recorded_graph(compiled: Callable[..., Any], name: str, recorder: Recorder, frame: int) -> Callable[..., Any]:
+    """`compiled`, telling the recorder of each run: what went in, what came out, how long it took."""
+    runs = 0
+
+    def run(*inputs: Any) -> Any:
+        nonlocal runs
+        runs += 1
+        before = tuple(value_view(value, number) for number, value in enumerate(inputs, 1))
+        outputs: tuple[ev.ValueView, ...] = ()
+        error = ""
+        started = time.perf_counter()
+        try:
+            result = compiled(*inputs)
+            outputs = tuple(value_view(value, number) for number, value in enumerate(result, 1))
+            return result
+        except Exception as failure:
+            error = traceback.format_exception_only(failure)[-1].strip()
+            raise
+        finally:
+            seconds = time.perf_counter() - started
+            recorder.record(
+                ev.GraphRan(
+                    frame=frame, graph=name, run=runs, inputs=before, outputs=outputs, seconds=seconds, error=error
+                )
+            )
+
+    return run
