@@ -6,6 +6,8 @@ first frame (the first one breaks at the `if`), then the frame of the resume fun
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynexplore.engine import events as ev
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.recording import Recording
@@ -94,11 +96,13 @@ MODIFIED = ev.CodeView(
 def resume_code(id: int, target: int) -> ev.CodeView:
     """The code of a resume function: a jump, then the original body."""
     prefix = (
-        emitted(0, "RESUME", "0", "prologue"),
-        emitted(2, "JUMP_FORWARD", f"to {4 + target}", "jump", target=4 + target),
+        emitted(0, "RESUME", "0", "resume"),
+        emitted(2, "JUMP_FORWARD", f"to {4 + target}", "resume", target, target=4 + target),
     )
     body = tuple(
-        ev.ListingRow(4 + r.offset, r.op, r.arg, r.line, r.end_line, r.column, r.end_column, origin=r.offset)
+        replace(
+            r, offset=4 + r.offset, target=r.target + 4 * (r.target >= 0), steps=(), role="original", origin=r.offset
+        )
         for r in ORIGINAL.rows
     )
     return ev.CodeView(id, f"__resume_at_{target}_{id - 2}", "example.py", 9, RESUME_SOURCE, prefix + body, resumes=1)
@@ -309,24 +313,24 @@ def resumed(r: Recording, parent: int) -> None:
     code = resume_code(3, 32)
     inputs = (tensor(1, "float32[10] cpu", "b"), tensor(2, "float32[10] cpu", "x"))
     r.record(ev.FrameEntered(frame=frame, parent=parent, code=code, arguments=(("b", inputs[0]), ("x", inputs[1]))))
-    story = Story(r, frame, 1, code, "__compiled_fn_3")
+    story = Story(r, frame, 1, ORIGINAL, "__compiled_fn_3")
     story.begin()
     f32 = {"dtype": "float32", "shape": "[10]"}
-    story.node(36, "placeholder", "b", "b", "()", **f32)
-    story.guard(36, "local", "b", "TENSOR_MATCH", TENSOR, "tensors.check(b, x)")
-    story.step(36, inputs[0])
-    story.step(38, inputs[0], MINUS)
-    story.node(40, "call_function", "mul", "operator.mul", "(b, -1)", "b", **f32)
-    story.step(40, MUL)
-    story.step(42, b=MUL)
-    story.node(44, "placeholder", "x", "x", "()", **f32)
-    story.guard(44, "local", "x", "TENSOR_MATCH", TENSOR, "tensors.check(b, x)")
-    story.step(44, inputs[1])
-    story.step(46, inputs[1], MUL)
-    story.node(48, "call_function", "mul_1", "operator.mul", "(x, mul)", "x", "mul", **f32)
-    story.step(48, MUL_1)
-    story.node(50, "output", "output", "output", "((mul_1,),)", "mul_1")
-    story.step(50)
+    story.node(32, "placeholder", "b", "b", "()", **f32)
+    story.guard(32, "local", "b", "TENSOR_MATCH", TENSOR, "tensors.check(b, x)")
+    story.step(32, inputs[0])
+    story.step(34, inputs[0], MINUS)
+    story.node(36, "call_function", "mul", "operator.mul", "(b, -1)", "b", **f32)
+    story.step(36, MUL)
+    story.step(38, b=MUL)
+    story.node(40, "placeholder", "x", "x", "()", **f32)
+    story.guard(40, "local", "x", "TENSOR_MATCH", TENSOR, "tensors.check(b, x)")
+    story.step(40, inputs[1])
+    story.step(42, inputs[1], MUL)
+    story.node(44, "call_function", "mul_1", "operator.mul", "(x, mul)", "x", "mul", **f32)
+    story.step(44, MUL_1)
+    story.node(46, "output", "output", "output", "((mul_1,),)", "mul_1")
+    story.step(46)
     r.record(
         ev.SubgraphCompiled(
             frame=frame,
@@ -354,7 +358,7 @@ def resumed(r: Recording, parent: int) -> None:
             emitted(6, "LOAD_FAST", "x", "load input"),
             emitted(8, "CALL", "2", "call graph"),
             emitted(10, "UNPACK_SEQUENCE", "1", "return"),
-            emitted(12, "RETURN_VALUE", "", "return", 50),
+            emitted(12, "RETURN_VALUE", "", "return", 46),
         ),
     )
     r.record(ev.CodeEmitted(frame=frame, attempt=1, code=modified, graphs=("__compiled_fn_3",)))

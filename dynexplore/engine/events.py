@@ -14,7 +14,8 @@ each run of the translator over it is an `attempt` (1, 2, ...; 0 before and afte
 callees of an attempt are numbered too: `inline` is 0 for the frame itself and k for the callee that
 `InlineEntered(callee=k)` announced. `offset` is the byte offset of the original instruction in the code
 object of that (frame, attempt, inline). So (frame, attempt, inline, offset) names one original instruction,
-and `CodeView.rows` leads from it to its source span.
+and `CodeView.rows` leads from it to its source span. A resume function's frame is interpreted from the middle of the
+code that it continues, and offsets count in that code (`Recording.original_code` knows which).
 
 Order in the stream. What an instruction causes (nodes, guards, mutations, inlined calls) is emitted while it
 runs; its own `InstructionStepped`, which shows the stack *after* it, comes last. A consumer therefore groups
@@ -92,8 +93,8 @@ class CodeView:
 
     Make one per code object and share it between events: a recording stores each once. `id` is stable within
     a recording. `source` holds the lines of the function as text ("" when there is no source), the first of
-    them being line `first_line` of `file`. For a resume function `resumes` is the id of the code whose
-    instructions it continues (the `origin` offsets of its rows count in that code), else -1.
+    them being line `first_line` of `file`. For a resume function `resumes` is the id of the code that it continues,
+    else -1: there the `origin` offsets of its rows count, and the rows with the role "original" are its body.
     """
 
     id: int

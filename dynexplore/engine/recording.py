@@ -25,7 +25,7 @@ import textwrap
 import tokenize
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -111,6 +111,7 @@ class Recording:
         self._cut: Cut | None = None
         self._index: dict[type[ev.Event], list[ev.Event]] = {}
         self._frame_index: dict[tuple[int, type[ev.Event]], list[ev.Event]] = {}
+        self._codes: dict[int, ev.CodeView] = {}
 
     # -- recording ------------------------------------------------------------------------------------------
 
@@ -130,6 +131,8 @@ class Recording:
         self._events.append(event)
         self._index.setdefault(type(event), []).append(event)
         self._frame_index.setdefault((event.frame, type(event)), []).append(event)
+        if isinstance(event, (ev.FrameEntered, ev.InlineEntered)) and event.code.resumes < 0:
+            self._codes.setdefault(event.code.id, event.code)
 
     def next_frame_id(self) -> int:
         """Return a new frame number, from 1 up."""
@@ -278,20 +281,25 @@ class Recording:
         emitted = self.of_frame(frame, ev.CodeEmitted)
         return emitted[-1].code if emitted else None
 
+    def original_code(self, frame: int) -> ev.CodeView:
+        """The code that the offsets of a frame count in: its own, or what its resume function continues."""
+        return continued(self.frame(frame).code, self._codes)
+
     def code_of(self, event: ev.PlacedEvent) -> ev.CodeView | None:
-        """The code object that an event's offset counts in: the frame's own, or that of an inlined callee."""
+        """The code object that an event's offset counts in: its frame's, or that of an inlined callee."""
         if not event.inline:
-            return next((entered.code for entered in self.of_frame(event.frame, ev.FrameEntered)), None)
+            return self.original_code(event.frame) if self.of_frame(event.frame, ev.FrameEntered) else None
         call = (event.attempt, event.inline)
         entries = self.of_frame(event.frame, ev.InlineEntered)
         return next((entered.code for entered in entries if (entered.attempt, entered.callee) == call), None)
 
+    @property
     def codes(self) -> dict[int, ev.CodeView]:
-        """Every original code object that occurs, by id: of frames, inlined callees and resume functions."""
-        found: dict[int, ev.CodeView] = {}
-        for event in self._events:
-            if isinstance(event, (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade)):
-                found.setdefault(event.code.id, event.code)
+        """Every original code object that occurs, by id: of frames and inlined callees, what they continue."""
+        found = dict(self._codes)
+        for entered in self.frames:
+            code = continued(entered.code, self._codes)
+            found.setdefault(code.id, code)
         return found
 
     # -- JSON -----------------------------------------------------------------------------------------------
@@ -339,6 +347,31 @@ class Recording:
                 f"newer dynexplore"
             )
         return _read(cls, data)
+
+
+def continued(code: ev.CodeView, known: Mapping[int, ev.CodeView]) -> ev.CodeView:
+    """The code that a resume function continues, `code` itself if it is none; `known` are original codes by id.
+
+    Where the original was never recorded, it is put together from the resume function's body.
+    """
+    if code.resumes < 0:
+        return code
+    if code.resumes in known:
+        return known[code.resumes]
+    origins = {row.offset: row.origin for row in code.rows}
+    body = [row for row in code.rows if row.role == "original" and row.origin >= 0]
+    rows = [
+        dataclasses.replace(row, offset=row.origin, target=origins.get(row.target, -1), role="", origin=-1)
+        for row in body
+    ]
+    return dataclasses.replace(code, id=code.resumes, rows=tuple(rows), resumes=-1)
+
+
+def resumed_at(code: ev.CodeView) -> int:
+    """The original offset at which a resume function goes on; -1 for other code."""
+    if code.resumes < 0:
+        return -1
+    return next((row.origin for row in code.rows if row.role == "resume" and row.origin >= 0), -1)
 
 
 def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:

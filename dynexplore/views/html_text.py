@@ -74,6 +74,7 @@ class _Frame:
     def __init__(self, recording: Recording, timeline: Timeline, entered: ev.FrameEntered, prefix: str) -> None:
         self.recording, self.timeline, self.entered = recording, timeline, entered
         self.frame = entered.frame
+        self.code = recording.original_code(entered.frame)
         self.anchor = f"{prefix}-{entered.frame}"
 
     def section(self) -> str:
@@ -86,12 +87,13 @@ class _Frame:
         if guards:
             parts.append(_section(text.plural(len(guards), "guard"), self._guards(guards)))
         parts.append(_section("Bytecode", self._bytecode(), is_open=False))
+        parts += [self._resume_function(made) for made in self.recording.of_frame(self.frame, ev.ResumeFunctionMade)]
         parts.append(_section("Steps", self._steps(), is_open=False))
         code = self.entered.code
         return _section(f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}", "".join(parts))
 
     def _source(self) -> str:
-        code = self.entered.code
+        code = self.code
         lines = enumerate(code.source.splitlines(), code.first_line)
         listed = "\n".join(f"{number:>5}  {line}" for number, line in lines)
         return f"<pre>{escape(listed)}</pre>" if listed else "<p>no source</p>"
@@ -126,7 +128,7 @@ class _Frame:
 
     def _bytecode(self) -> str:
         modified = self.recording.modified_code(self.frame)
-        original = _table(("line", "offset", "original", ""), self._rows(self.entered.code, "i"), self._ids("i"))
+        original = _table(("line", "offset", "original", ""), self._rows(self.code, "i"), self._ids("i"))
         if modified is None:
             return original
         header = ("line", "offset", "modified", "", "role", "from")
@@ -141,8 +143,13 @@ class _Frame:
             yield cells
 
     def _ids(self, kind: str) -> Iterable[str]:
-        code = self.entered.code if kind == "i" else self.recording.modified_code(self.frame)
+        code = self.code if kind == "i" else self.recording.modified_code(self.frame)
         return [f"{self.anchor}-{kind}{row.offset}" for row in code.rows] if code else []
+
+    def _resume_function(self, made: ev.ResumeFunctionMade) -> str:
+        title = f"{made.name}({', '.join(made.parameters)}), which goes on at offset {made.offset}"
+        header = ("line", "offset", "instruction", "", "role", "from")
+        return _section(title, _table(header, self._rows(made.code, "m")), is_open=False)
 
     def _steps(self) -> str:
         states = self.timeline.of_frame(self.frame)

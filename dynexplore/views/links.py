@@ -85,8 +85,7 @@ class Links:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._codes = recording.codes()
-        self._rows = {code.id: {row.offset: row for row in code.rows} for code in self._codes.values()}
+        self._rows = {code.id: {row.offset: row for row in code.rows} for code in recording.codes.values()}
         self._paths: dict[tuple[int, int, int], tuple[tuple[int, ...], int]] = {}
         self._code_at: dict[tuple[int, tuple[int, ...]], int] = {}
         # every item and where it comes from; instructions and spans are not among them
@@ -135,7 +134,7 @@ class Links:
     def _find_functions(self) -> None:
         """Learn which code stands at each (frame, path of calls): frames, then inlined callees."""
         for entered in self._recording.frames:
-            self._code_at[entered.frame, ()] = entered.code.id
+            self._code_at[entered.frame, ()] = self._recording.original_code(entered.frame).id
         for call in self._recording.of(ev.InlineEntered):
             path, _ = self._paths.get((call.frame, call.attempt, call.inline), ((), 0))
             inner = (*path, call.offset)
@@ -163,10 +162,9 @@ class Links:
         return self._entry(frame)
 
     def _keys(self, place: Place) -> tuple[str, ...]:
-        """The instruction (and its span) at a place: of the original code, also when a resume function stands there."""
+        """The instruction at a place, and its span; none for a place that is no instruction."""
         frame, path, offset = place
         code = self._code_at.get((frame, path), -1)
-        code, offset = self._original(code, offset)
         rows = self._rows.get(code, {})
         row = rows.get(offset)
         if row is None:
@@ -176,21 +174,6 @@ class Links:
                 (r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row
             )
         return instruction_key(code, offset), span_key(code, row)
-
-    def _original(self, code: int, offset: int) -> tuple[int, int]:
-        """(code, offset) of the original instruction behind one of a resume function."""
-        for _ in range(len(self._codes)):
-            view = self._codes.get(code)
-            if view is None or view.resumes not in self._codes:
-                break
-            rows = self._rows[code]
-            row = rows.get(offset)
-            if row is not None and row.origin < 0:  # before the body: stands for the instruction that is jumped to
-                row = next((rows[r.target] for r in view.rows if r.origin < 0 and r.target in rows), None)
-            if row is None or row.origin < 0:
-                break
-            code, offset = view.resumes, row.origin
-        return code, offset
 
     # -- filling the table -------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import GraphView, Recording
+from dynexplore.engine.recording import GraphView, Recording, resumed_at
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -390,13 +390,14 @@ def debug_printout(
 
     `parts` chooses among "graph", "bytecode", "guards", "breaks" and "steps".
     """
-    entered = recording.frame(frame)
+    entered, original = recording.frame(frame).code, recording.original_code(frame)
     blocks: list[str] = []
     if "graph" in parts:
         blocks += [captured_otherwise(event) for event in recording.of_frame(frame, ev.CapturedOtherwise)]
         blocks += [graph(view) for view in recording.graphs if view.frame == frame]
     if "bytecode" in parts:
-        blocks.append(f"ORIGINAL BYTECODE {_place(entered.code)}\n{bytecode(entered.code)}")
+        goes_on = f", continues {original.qualname} at offset {resumed_at(entered)}" if entered.resumes >= 0 else ""
+        blocks.append(f"ORIGINAL BYTECODE {_place(entered)}{goes_on}\n{bytecode(original)}")
         modified = recording.modified_code(frame)
         if modified is not None:
             blocks.append(f"MODIFIED BYTECODE {_place(modified)}\n{bytecode(modified)}")

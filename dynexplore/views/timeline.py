@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.recording import continued
 
 Stack = tuple[ev.ValueView, ...]
 Locals = tuple[tuple[str, ev.ValueView], ...]
@@ -205,11 +206,14 @@ def _numbers(events: tuple[ev.Event, ...], states: tuple[State, ...]) -> dict[in
 def states(events: Iterable[ev.Event]) -> Iterator[State]:
     """Yield the state at each moment of `events`, in order."""
     frames: dict[int, _Frame] = {}
+    codes: dict[int, ev.CodeView] = {}
     number = 0
     for position, event in enumerate(events):
+        if isinstance(event, (ev.FrameEntered, ev.InlineEntered)):
+            codes.setdefault(event.code.id, event.code)
         frame = frames.setdefault(event.frame, _Frame())
         if isinstance(event, MOMENTS):
-            yield _state(number, position, event, frame)
+            yield _state(number, position, event, frame, codes)
             number += 1
         else:
             frame.node_count += isinstance(event, ev.NodeAdded)
@@ -217,8 +221,8 @@ def states(events: Iterable[ev.Event]) -> Iterator[State]:
             frame.pending.append(event)
 
 
-def _state(number: int, position: int, event: ev.Event, frame: _Frame) -> State:
-    difference = _apply(event, frame)
+def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> State:
+    difference = _apply(event, frame, codes)
     function = _function_of(event, frame)
     caused, frame.pending = tuple(frame.pending), []
     return State(
@@ -244,10 +248,10 @@ def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
     return frame.functions.get(getattr(event, "inline", 0))
 
 
-def _apply(event: ev.Event, frame: _Frame) -> Difference:
+def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> Difference:
     """Bring `frame` up to date with one event, and return how the function at hand changed by it."""
     if isinstance(event, ev.FrameEntered):
-        frame.code, frame.arguments = event.code, event.arguments
+        frame.code, frame.arguments = continued(event.code, codes), event.arguments
         frame.begin()
     elif isinstance(event, ev.AttemptStarted):
         frame.begin()

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_recordings import SAMPLES, toy
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
-from dynexplore.engine.recording import SCHEMA, Recorder, Recording, load, save
+from dynexplore.engine.recording import SCHEMA, Recorder, Recording, load, resumed_at, save
+from sample_recordings import SAMPLES, toy
 
 
 def test_a_recording_answers_questions() -> None:
@@ -38,7 +38,7 @@ def test_a_recording_answers_questions() -> None:
     assert modified is not None and modified.rows[1].arg == "__compiled_fn_0"
     assert r.modified_code(99) is None
     assert r.frame(2).parent == 1 and r.final_attempt(1) == 2 and r.final_attempt(99) == 0
-    assert sorted(r.codes()) == [1, 3, 4]
+    assert sorted(r.codes) == [1]
     assert r.graph("__compiled_fn_3").frame == 2
 
 
@@ -80,6 +80,22 @@ def test_a_recording_is_a_recorder() -> None:
     """Frame numbers count from 1, and events keep their order."""
     recorder: Recorder = Recording()
     assert [recorder.next_frame_id() for _ in range(3)] == [1, 2, 3]
+
+
+def test_offsets_of_a_resumed_frame_count_in_what_it_continues() -> None:
+    """A resume function's frame is read in the original code, also when only the resume function was recorded."""
+    whole = toy()
+    assert whole.original_code(2) == whole.frames[0].code and resumed_at(whole.frames[1].code) == 32
+    part = Recording()
+    for event in whole:
+        if event.frame == 2:
+            part.record(event)
+    original, rebuilt = whole.original_code(2), part.original_code(2)
+    assert [(row.offset, row.op, row.line, row.target) for row in rebuilt.rows] == [
+        (row.offset, row.op, row.line, row.target) for row in original.rows
+    ]
+    assert (rebuilt.id, rebuilt.resumes) == (original.id, -1) and list(part.codes) == [original.id]
+    assert resumed_at(original) == -1 and whole.code_of(whole.steps[-1]) == original
 
 
 # -- caps ------------------------------------------------------------------------------------------------------------

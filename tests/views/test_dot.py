@@ -8,10 +8,10 @@ import shutil
 import subprocess
 
 import pytest
-from sample_recordings import inlined, toy
 
 from dynexplore.engine.events import NodeAdded
 from dynexplore.views.dot import dot
+from sample_recordings import inlined, toy
 
 NASTY = 'a"b\\c\n<script>alert(1)</script>&{}|é\x00'
 

@@ -6,11 +6,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from sample_recordings import ORIGINAL, SAMPLES, inlined, toy
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views import html_text
+from sample_recordings import ORIGINAL, SAMPLES, inlined, toy
 
 NASTY = "<script>alert('x')</script>\"&\x00</td></style>"
 

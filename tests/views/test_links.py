@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from sample_recordings import SAMPLES, inlined, toy
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views import links as links_module
 from dynexplore.views.links import Links
+from sample_recordings import SAMPLES, inlined, toy
 
 
 def items_of(recording: Recording) -> list[str]:
@@ -37,7 +37,7 @@ def test_no_item_is_a_dead_end(name: str) -> None:
     """Each node, guard, break, modified instruction, step and slot leads to an original instruction and a span."""
     recording = SAMPLES[name]()
     links = Links(recording)
-    codes = recording.codes()
+    codes = recording.codes
     for item in items_of(recording):
         assert links.instructions(item), item
         assert links.spans(item), item

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from sample_recordings import ABS_OUT, ADD, INNER, LT, ONE, SAMPLES, A, B, X, inlined, toy
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views.timeline import MOMENTS, Timeline, states
+from sample_recordings import ABS_OUT, ADD, INNER, LT, ONE, SAMPLES, A, B, X, inlined, toy
 
 
 def test_each_moment_is_a_state() -> None:
