@@ -75,6 +75,7 @@ def describe(ctx: Translator, node: torch.fx.Node) -> None:
 
 def proxy_of(ctx: Translator, value: VariableTracker, target: Any) -> Any:
     """A tracker as an argument of a node; one that cannot be breaks the graph."""
+    value.read_items(ctx)
     try:
         return value.as_proxy()
     except NotProxyable:

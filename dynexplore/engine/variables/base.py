@@ -69,6 +69,9 @@ class VariableTracker:
         """The tracker itself; a container's item that was never looked at becomes a real tracker (unread.py)."""
         return self
 
+    def read_items(self, ctx: TraceContext) -> None:
+        """Read all that a container holds, all the way down: asked before `as_proxy`."""
+
     def live_value(self) -> Any:
         """The real object behind an existing value. Raises NotConstant for one made in this frame."""
         raise NotConstant(self)

@@ -170,6 +170,7 @@ def is_plain_value(value: object) -> bool:
 
 def constant_of(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
     """The constant behind a tracker, or a graph break that names the question."""
+    value.read_items(ctx)
     try:
         return value.as_constant()
     except NotConstant:

@@ -21,8 +21,9 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
+from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.rules import rule_for
+from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule_for
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -389,13 +390,29 @@ class BuiltinVariable(VariableTracker):
         row = rule_for(self.function)
         if row is not None:
             return row.answer(ctx, args, kwargs)
+        method = self._method_row()
+        if method is not None:
+            return method(ctx, self, args, kwargs)
         if skip.is_graph_callable(self.function):
             return ctx.operation("call_function", self.function, list(args), kwargs)
+        if self._is_method_of(args):
+            return args[0].call_method(ctx, self.function.__name__, args[1:], kwargs)
         name = self.text()
         if skip.is_numpy(self.function):
             ctx.break_graph("DX207", function=name)
         module = getattr(self.function, "__module__", None)
         ctx.break_graph("DX204" if module == "builtins" else "DX201", function=name)
+
+    def _method_row(self) -> MethodAnswer | None:
+        """The row of a class method written in C: `dict.fromkeys`, a new object at each access."""
+        owner = getattr(self.function, "__self__", None)
+        return METHODS.get((owner, self.function.__name__)) if isinstance(owner, type) else None
+
+    def _is_method_of(self, args: Sequence[VariableTracker]) -> bool:
+        """Whether this is a method of a builtin type, taken from the type and given its receiver: `list.append(items, x)`."""
+        owner = getattr(self.function, "__objclass__", None)
+        return owner is not None and bool(args) and isinstance(args[0], ConstantVariable | BuiltinValueVariable) \
+            and issubclass(args[0].python_type(), owner)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.function)

@@ -17,10 +17,11 @@ from dynexplore.engine.variables import class_lookup
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
 from dynexplore.engine.variables.builtin_value import method_row
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.class_ import ClassVariable, makes
+from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.sequence import TupleVariable, existing_items
-from dynexplore.engine.variables.signatures import builtin_method
+from dynexplore.engine.variables.signatures import builtin, builtin_method
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -63,6 +64,8 @@ class NamedTupleVariable(TupleVariable):
         names = field_names(self.cls)
         if name in names:
             return self.items[names.index(name)].read(ctx)
+        if name in _OWN_METHODS and self._has_own(name):
+            return ConstantMethodVariable(self, name)
         if method_row(self.cls, name) is not None or is_structure(self.cls) or hasattr(tuple, name):
             return super().get_attribute(ctx, name)
         found = class_lookup.find(ctx, self.cls, name)
@@ -73,12 +76,15 @@ class NamedTupleVariable(TupleVariable):
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        own = class_lookup.raw_lookup(self.cls, name)
-        if name in _OWN_METHODS and getattr(own, "__module__", None) != self.cls.__module__:
+        if name in _OWN_METHODS and self._has_own(name):
             return _OWN_METHODS[name](ctx, self, args, kwargs)
-        if inspect.isfunction(own):
+        if inspect.isfunction(class_lookup.raw_lookup(self.cls, name)):
             return self.get_attribute(ctx, name).call(ctx, args, kwargs)
         return super().call_method(ctx, name, args, kwargs)
+
+    def _has_own(self, name: str) -> bool:
+        """Whether a method is the one that `collections.namedtuple` made."""
+        return getattr(class_lookup.raw_lookup(self.cls, name), "__module__", None) == "collections"
 
     def as_proxy(self) -> Any:
         return make(self.cls, super().as_proxy())
@@ -120,6 +126,28 @@ def construct(
     if not set(names) <= set(given) | set(defaults):
         ctx.break_graph("DX218", callee=cls.__qualname__)
     return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(defaults[n], None) for n in names])
+
+
+@makes(tuple)
+def _make_tuple(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A call of a class that extends tuple."""
+    maker = getattr(class_lookup.raw_lookup(cls.value, "__new__"), "__module__", None) or "namedtuple_"
+    if not is_named_tuple_class(cls.value):
+        ctx.break_graph("DX209", type=cls.value.__qualname__)
+    if not maker.startswith("namedtuple_"):
+        return cls.make_instance(ctx, args, kwargs)
+    return construct(ctx, cls.value, args, kwargs)
+
+
+@builtin(tuple.__new__)
+def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None = None, /) -> VariableTracker:
+    """`tuple.__new__(cls, items)`, to which the `__new__` of each namedtuple comes down."""
+    if not isinstance(cls, ClassVariable) or (cls.value is not tuple and not is_named_tuple_class(cls.value)):
+        ctx.break_graph("DX209", type=cls.describe())
+    made = [] if items is None else items.unpack(ctx)
+    return TupleVariable(made) if cls.value is tuple else NamedTupleVariable(cls.value, made)
 
 
 @builds_when(lambda value: is_named_tuple_class(type(value)), rank=40)

@@ -193,8 +193,8 @@ class SizeVariable(TupleVariable):
     kind = "size"
     value_type = torch.Size
 
-    def real(self) -> Any:
-        return tuple(self.items)
+    def as_constant(self) -> Any:
+        return torch.Size(super().as_constant())
 
     def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
         return SizeVariable(items)
