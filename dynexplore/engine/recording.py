@@ -252,6 +252,8 @@ class Recording:
             for node in self.of_frame(compiled.frame, ev.NodeAdded)
             if node.attempt == compiled.attempt and node.name not in compiled.removed
         )
+        # the events come in program order; in the graph all placeholders stand first
+        nodes = tuple(sorted(nodes, key=lambda node: (node.op != "placeholder", node.op == "output")))
         return GraphView(compiled.graph, compiled.frame, compiled.attempt, nodes, compiled)
 
     def graph(self, name: str) -> GraphView:
@@ -358,12 +360,15 @@ def continued(code: ev.CodeView, known: Mapping[int, ev.CodeView]) -> ev.CodeVie
         return code
     if code.resumes in known:
         return known[code.resumes]
-    origins = {row.offset: row.origin for row in code.rows}
     body = [row for row in code.rows if row.role == "original" and row.origin >= 0]
-    rows = [
-        dataclasses.replace(row, offset=row.origin, target=origins.get(row.target, -1), role="", origin=-1)
-        for row in body
-    ]
+    origins = {row.offset: row.origin for row in body}
+    targets = {origins.get(row.target, -1) for row in body if row.target >= 0}
+    rows = []
+    for row in body:
+        target = origins.get(row.target, -1)
+        arg = f"to {target}" if row.arg == f"to {row.target}" else row.arg
+        made = dataclasses.replace(row, offset=row.origin, arg=arg, target=target, role="", origin=-1)
+        rows.append(dataclasses.replace(made, is_target=row.origin in targets))
     return dataclasses.replace(code, id=code.resumes, rows=tuple(rows), resumes=-1)
 
 

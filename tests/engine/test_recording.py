@@ -26,7 +26,7 @@ def test_a_recording_answers_questions() -> None:
     r = toy()
     assert [entered.code.qualname for entered in r.frames] == ["toy", "__resume_at_32_1"]
     assert r.step(0).op == "RESUME" and r.step(-1).op == "RETURN_VALUE" and len(r.steps) == 38
-    assert [node.name for node in r.graphs[0].nodes] == ["a", "abs_1", "add", "truediv", "b", "sum_1", "lt", "output"]
+    assert [node.name for node in r.graphs[0].nodes] == ["a", "b", "abs_1", "add", "truediv", "sum_1", "lt", "output"]
     assert [(graph.name, graph.op_count, graph.call_count) for graph in r.graphs] == [
         ("__compiled_fn_0", 4, 5),
         ("__compiled_fn_3", 2, 2),

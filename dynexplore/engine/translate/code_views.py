@@ -50,7 +50,8 @@ def _make(code: CodeType) -> CodeView:
     original = resumed.parsed if resumed is not None else None
     return CodeView(
         id=next(_ids),
-        qualname=code.co_qualname,
+        # a resume function bears the qualified name of what it continues, for tracebacks; its own name tells it apart
+        qualname=code.co_qualname if resumed is None else code.co_name,
         file=code.co_filename,
         first_line=code.co_firstlineno,
         source=source_of(code),
