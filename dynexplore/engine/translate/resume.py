@@ -105,6 +105,7 @@ def make_resume_code(
 
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """
+    target = parsed.unit_start(target)  # a step's origin is the CALL; what prepares it must run too
     key = (target, stack, locals, bound_args, shadowed, cleared, prefix_key)
     known: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
     if prefix is not None and prefix_key is None:

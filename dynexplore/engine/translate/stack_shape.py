@@ -6,12 +6,28 @@ the shape of the stack it gets. The canonical steps of the instruction tell it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.bytecode.opcodes import stack_sides
 
 Shape = tuple[bool, ...]  # bottom first; True is a value, False a NULL
+
+
+def _nothing(arg: Any) -> int:
+    return 0
+
+
+def _depth(arg: Any) -> int:
+    return int(arg)
+
+
+# Instructions that look at values below those that they pop: the container of a comprehension, the index for a re-raise.
+_LOOKS_BELOW: dict[str, Callable[[Any], int]] = {
+    **dict.fromkeys(("LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "RERAISE"), _depth),
+    "DICT_MERGE": lambda arg: int(arg) + 2,  # the error message names the callable
+}
 
 
 def shape_after(shape: Shape, steps: Sequence[Step], *, jumped: bool) -> tuple[Shape, int]:
@@ -38,7 +54,8 @@ def shape_after(shape: Shape, steps: Sequence[Step], *, jumped: bool) -> tuple[S
             stack.append(stack[-step.arg])
         else:
             popped, pushed = stack_sides(step.op, step.arg, jump=jumped and last)
+            untouched = min(untouched, len(stack) - popped - _LOOKS_BELOW.get(step.op, _nothing)(step.arg))
             del stack[len(stack) - popped:]
             untouched = min(untouched, len(stack))
             stack.extend([True] * pushed)
-    return tuple(stack), untouched
+    return tuple(stack), max(untouched, 0)

@@ -47,6 +47,7 @@ from dynexplore.engine.variables.context_manager import ActiveMode, leave_all, l
 from dynexplore.engine.variables.exception import exception_from_python
 from dynexplore.engine.variables.function import CellVariable
 from dynexplore.engine.variables.namespace import NamespaceVariable
+from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.side_effects import Journal
 from dynexplore.engine.variables.tensor import TensorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
@@ -389,6 +390,10 @@ class Translator:
     def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
         """An iterator over known items."""
         return operations.iterator_over(items)
+
+    def pair(self, first: VariableTracker, second: VariableTracker) -> VariableTracker:
+        """A new tuple of two."""
+        return TupleVariable([first, second])
 
     # -- TraceContext: operations and calls
 

@@ -84,6 +84,10 @@ class TraceContext(Protocol):
         """The tracker of a graph value: a tensor, a symbolic number, or a nest of them."""
         ...
 
+    def pair(self, first: VariableTracker, second: VariableTracker) -> VariableTracker:
+        """A new tuple of two."""
+        ...
+
     def iterator_over(self, items: list[VariableTracker]) -> VariableTracker:
         """An iterator tracker over known items."""
         ...

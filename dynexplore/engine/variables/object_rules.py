@@ -64,7 +64,7 @@ def _isinstance(ctx: TraceContext, value: VariableTracker, wanted: VariableTrack
 def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
     if python_type is cls:
         return True
-    if isinstance(cls, torch.tensortype):
+    if isinstance(cls, type(torch.FloatTensor)):
         fake = value.fake if isinstance(value, TensorVariable) else None
         return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
