@@ -265,6 +265,13 @@ def _bind_c_method(ctx: TraceContext, found: Found, instance: VariableTracker | 
     return function if instance is None else BoundMethodVariable(function, instance)
 
 
+@binds(types.ClassMethodDescriptorType)
+def _bind_c_class_method(
+    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    return ctx.build(found.raw.__get__(None, cls), None)  # `dict.fromkeys`
+
+
 @binds(types.BuiltinFunctionType)
 def _bind_builtin(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     return ctx.build(found.raw, None)  # a C function is no descriptor: `activation = torch.relu` in a class body

@@ -23,6 +23,7 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable, changing_method
 from dynexplore.engine.variables.constant import ConstantVariable, is_plain_value
+from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.dict_views import DictIteratorVariable, Entries, Pair, part_of
 from dynexplore.engine.variables.known import equal, known_truth
 from dynexplore.engine.variables.operators import binary_rule
@@ -328,7 +329,12 @@ def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
 
 
 def _pair_of(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
-    parts = item.unpack(ctx)
+    try:
+        parts = item.unpack(ctx)
+    except UserRaised as raised:
+        if not issubclass(raised.exception.python_type(), TypeError):
+            raise
+        ctx.raise_exception(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
     if len(parts) != 2:
         ctx.raise_exception(
             ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required"

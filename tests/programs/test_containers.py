@@ -1,0 +1,456 @@
+"""Containers in traced code: lists, tuples, dicts, sets, deques, named tuples, ranges and slices against eager."""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections import OrderedDict, defaultdict, deque
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from engine_checks import assert_same_as_eager
+from programs.program_table import Programs
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3)
+Point = collections.namedtuple("Point", "x y")
+
+
+class Pair(NamedTuple):
+    """A named tuple with a default and methods."""
+
+    first: Any
+    second: Any = 2
+
+    def total(self) -> Any:
+        return self.first + self.second
+
+    @property
+    def swapped(self) -> Pair:
+        return Pair(self.second, self.first)
+
+
+def caught(call: Any) -> str:
+    try:
+        return f"no exception: {call()!r}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+# -- lists ------------------------------------------------------------------------------------------------------------
+
+
+@program(X, graphs=1)
+def builds_and_unpacks(x):
+    items = [x, x + 1]
+    items.append(x * 2)
+    first, *rest = items
+    (a, b), c = rest, 3
+    return first + a * b, rest, [*items, c], (*rest,), len(items)
+
+
+@program(X, [1, 2, 3], graphs=1)
+def changes_an_argument(x, items):
+    items.append(x + 1)
+    items[0] = "zero"
+    items.insert(1, x)
+    items.extend((4, 5))
+    del items[2]
+    return items.pop(), items.pop(0), items
+
+
+@program(X, [3, 1, 2])
+def sorts_and_reverses(x, items):
+    items.sort()
+    copy = items.copy()
+    items.sort(key=lambda v: -v)
+    copy.reverse()
+    return x * items[0], sorted([x.shape[1], 1, 2], reverse=True), copy, items
+
+
+@program(X)
+def slices(x):
+    items = list(range(8))
+    items[2:4] = [x, x, x]
+    items[::3] = ["a", "b", "c"]
+    del items[-2:]
+    return items[1:-1], items[::-1], items[5:2], items[None:None:2], (1, 2, 3)[1:], "abcdef"[::2]
+
+
+@program(X)
+def repeats_and_concatenates(x):
+    a = [x] * 2 + [1]
+    a += (2, 3)
+    a *= 2
+    t = (1,) + (2,) * 2
+    t += (x,)
+    return a, t, 2 * [0], 3 * (None,)
+
+
+@program(X)
+def finds(x):
+    items = [1, 2.0, "three", None, (1, 2), 2]
+    return (
+        x + items.index(2), items.count(2), "three" in items, None in items, (1, 2) in items, 5 not in items,
+        items.index(2, 2), (1, 2).index(2), (1, 1).count(1), 2 in (1, 2),
+    )
+
+
+@program(X)
+def compares(x):
+    return (
+        x, [1, 2] == [1, 2.0], [1, 2] != [1], [1, 2] < [1, 3], (1, 2) <= (1, 2), (1,) > (1, 0), [1] == (1,), [] == 0,
+        [x] == [x], (1, "a") >= (0, 5), [1, [2, (3,)]] == [1, [2, (3,)]], None == [], {} != [],
+    )
+
+
+@program(X)
+def list_errors(x):
+    items = [1, 2]
+    return (
+        x + 1,
+        caught(lambda: items[5]), caught(lambda: items.pop(7)), caught(lambda: [].pop()), caught(lambda: items["a"]),
+        caught(lambda: items.index(9)), caught(lambda: items.remove(9)), caught(lambda: (1,)[3]),
+        caught(lambda: items + (1,)), caught(lambda: items < 3), caught(lambda: items * "a"), caught(lambda: -items),
+        caught(lambda: items.foo), caught(lambda: hash(items)), caught(lambda: items.extend(3)),
+        caught(lambda: (1,).index(4)), caught(lambda: items.__setitem__(slice(0, 2, 2), [1, 2])),
+    )
+
+
+@program(X)
+def unpacking_errors(x):
+    def two(items):
+        a, b = items
+        return a + b
+
+    def many(items):
+        a, *b, c, d = items
+        return a
+
+    return x, caught(lambda: two([1])), caught(lambda: two((1, 2, 3))), caught(lambda: many([1, 2])), two(range(2))
+
+
+@program(X)
+def grows_while_walked(x):
+    items = [x]
+    for item in items:
+        if len(items) < 4:
+            items.append(item + 1)
+    return items
+
+
+@program(X)
+def shrinks_while_walked(x):
+    items = [1, 2, 3, 4]
+    seen = []
+    for item in items:
+        seen.append(item)
+        items.remove(item)
+    return x, seen, items
+
+
+@program(X, [[1], [2]])
+def keeps_identity(x, nested):
+    alias = nested[0]
+    alias.append(x)
+    both = [alias, alias]
+    both[0].append(3)
+    return nested, both, both[0] is both[1], alias is nested[0], nested.copy() is nested
+
+
+@program([[1, 2], [3]], [4])
+def moves_items_between_lists(nested, other):
+    first = nested[0]
+    nested[0] = other
+    other.append(first)
+    first.append(nested.pop())
+    return torch.ones(2) * first[0]
+
+
+@program(X)
+def methods_as_values(x):
+    out = []
+    put = out.append
+    for i in range(3):
+        put(x * i)
+    get = out.__getitem__
+    list.append(out, 1)
+    return get(0), out, list.__len__(out), str.upper("a"), "".join(map(str.lower, "ABC"))
+
+
+@program(X)
+def comprehensions(x):
+    rows = [[x[i, j] for j in range(3)] for i in range(2)]
+    return rows, {i: x[i] for i in range(2)}, {i % 2 for i in range(5)}, [i for i in range(6) if i % 2 if i > 1]
+
+
+@program(X)
+def lists_into_torch(x):
+    return torch.stack([x, x + 1]), torch.cat((x, x), dim=-1), x.permute(*[1, 0]), x.reshape([3, 2]), x.sum((0, 1))
+
+
+# -- tuples and sizes -------------------------------------------------------------------------------------------------
+
+
+@program(X)
+def sizes(x):
+    shape = x.shape
+    return (
+        shape, shape[0], shape[-1:], len(shape), shape.numel(), shape == (2, 3), shape + (1,), (*shape, 4), list(shape),
+        x.new_zeros(shape), torch.zeros(shape[:1] + (2,)), isinstance(shape, tuple), shape == torch.Size([2, 3]),
+        x.view(*shape[::-1]), x.size() == shape, hash(shape) == hash((2, 3)), str(shape), shape * 2,
+    )
+
+
+@program(X, (1, 2))
+def tuple_argument(x, pair):
+    a, b = pair
+    return x * a + b, pair, pair + (3,), pair is pair, pair[::-1]
+
+
+@program(X, Point(1, 2), Pair(3))
+def named_tuples(x, point, pair):
+    made = Point(x, y=2)
+    return (
+        point.x + x, made, made._replace(x=1), pair.total(), pair.swapped, pair, Pair(x).second, made[0] is made.x,
+        point == (1, 2), made._fields, tuple(point), Point._make([1, x]), made._asdict(), len(made), isinstance(made, Point),
+        Point(1, 2) == Point(1, 2), point + (3,), point[1:], str(point), repr(Pair(1)),
+    )
+
+
+@program(X)
+def torch_named_results(x):
+    result = torch.max(x, 1)
+    values, indices = x.sort(-1)
+    return result, result.values, result.indices, result[0], values, indices, x.topk(2).values, len(result)
+
+
+# -- dicts ------------------------------------------------------------------------------------------------------------
+
+
+@program(X, {"a": 1, "b": torch.ones(3)}, graphs=1)
+def changes_a_dict(x, d):
+    d["c"] = x
+    d["a"] += 1
+    d.update(b=2, e=x + d["b"])
+    del d["b"]
+    return d.pop("c") * 2, d.pop("zzz", None), d.setdefault("a", 5), d.setdefault("f", []), d.get("q"), d.get("a", 0), d
+
+
+@program(X)
+def dict_views(x):
+    d = {"b": 2, 3: None, "a": x}
+    keys, values, items = d.keys(), d.values(), d.items()
+    d["late"] = 4
+    return (
+        list(keys), list(values), list(items), len(keys), "late" in keys, 2 in values, ("b", 2) in items, ("b", 3) in items,
+        keys & {"a", "zz"}, keys - {"a"}, {"a": 1}.items() == {"a": 1}.items(), {"a"} == {"a": 1}.keys(),
+        [k for k in d], [f"{k}:{type(v).__name__}" for k, v in d.items()], list(reversed(d)), sorted(map(str, keys)),
+    )
+
+
+@program(X)
+def makes_dicts(x):
+    pairs = [("a", x), ("b", 2)]
+    merged = {**dict(pairs), "c": 3} | {"a": 0}
+    merged |= {"d": 4}
+    return (
+        dict(pairs, z=1), dict(a=1), merged, dict.fromkeys("ab", 0), dict(zip("xy", (x, x))), {1: "int", 1.0: "float", True: "b"},
+        {(1, 2): x}[1, 2], {None: 1, "n": {"m": [x]}}["n"]["m"][0], {**{}, "only": x}, len({}), bool({}), dict({"q": 1}.items()),
+    )
+
+
+@program(X, {"a": 1})
+def dict_errors(x, d):
+    return (
+        x, caught(lambda: d["q"]), caught(lambda: d.pop("q")), caught(lambda: {}.popitem()), caught(lambda: d[[]]),
+        caught(lambda: {}.foo), caught(lambda: dict([1])), caught(lambda: dict([(1, 2, 3)])), caught(lambda: d + d),
+        caught(lambda: d < d), caught(lambda: d.__delitem__("q")),
+    )
+
+
+@program(X)
+def dict_grows_while_walked(x):
+    d = {"a": 1}
+
+    def walk():
+        for key in d:
+            d[key + "b"] = 1
+
+    return x, caught(walk), d
+
+
+@program(X, OrderedDict(a=1, b=2, c=3))
+def ordered_dicts(x, d):
+    d.move_to_end("a")
+    d.move_to_end("c", last=False)
+    made = OrderedDict([("x", x), ("y", 1)])
+    return (
+        d, made, list(d), made.popitem(), made.popitem(last=False), OrderedDict(a=1, b=2) == OrderedDict(b=2, a=1),
+        OrderedDict(a=1, b=2) == {"b": 2, "a": 1}, list(reversed(d)), d.copy(), str(OrderedDict(a=1)),
+    )
+
+
+@program(X, defaultdict(list, k=[1]))
+def default_dicts(x, d):
+    d["new"].append(x)
+    d["k"].append(2)
+    counts = defaultdict(int)
+    for letter in "abca":
+        counts[letter] += 1
+    lazy = defaultdict(lambda: x + 1)
+    return d, counts, lazy["q"], dict(counts), d.get("absent"), "absent" in d, counts.default_factory, caught(
+        lambda: defaultdict(None)["q"]
+    )
+
+
+@program(X, {torch.float32: 1, 5: 2, (1, "a"): 3, None: 4})
+def unusual_keys(x, d):
+    d[x.dtype] += 1
+    d[torch.device("cpu")] = 0
+    return x * d[5], d[1, "a"], d[None], d
+
+
+@program(X, torch.nn.Linear(3, 3), torch.ones(2))
+def objects_as_keys(x, module, key):
+    d = {module: 1, key: 2, torch.relu: 3, torch.nn.Linear: 4}
+    d[key] = x
+    return d[module], d[key], d[torch.relu], d[torch.nn.Linear], key in d, x in d, len(d)
+
+
+@program(X)
+def mapping_proxies(x):
+    inner = {"a": x}
+    proxy = types.MappingProxyType(inner)
+    inner["b"] = 2
+    return proxy["a"] + 1, len(proxy), "b" in proxy, list(proxy.items()), proxy.get("q"), caught(
+        lambda: proxy.__setitem__("a", 1)
+    )
+
+
+@program(X, {"deep": {"er": [torch.zeros(2), {"x": 1}]}})
+def nested_arguments(x, d):
+    d["deep"]["er"][1]["x"] = x.sum(0)
+    d["deep"]["er"].append(d["deep"]["er"][0] + 1)
+    d["self"] = d["deep"]
+    return d["deep"]["er"][1]["x"] * 2
+
+
+@program({"a": torch.ones(2), "b": torch.ones(3)}, breaks=0, graphs=1)
+def dict_of_tensors(d):
+    return {key: value * 2 for key, value in d.items()}
+
+
+# -- sets -------------------------------------------------------------------------------------------------------------
+
+
+@program(X, {1, 2, 3})
+def sets(x, s):
+    s.add(7)
+    s.discard(1)
+    s.remove(2)
+    s |= {9}
+    other = {3, 4}
+    return (
+        x * len(s), s, s | other, s & other, s - other, s ^ other, 3 in s, other <= s, {3} < s, s == {3, 7, 9},
+        s.union([1], (2,)), s.isdisjoint([5]), sorted(s), set("hello") == set("olleh"), frozenset([1, 1]), {*"ab"} >= {"a"},
+        {(1, 2), (1, 2.0)}, len({1, 1.0, True}),
+    )
+
+
+@program(X)
+def set_order_of_numbers(x):
+    return x, list({5, 1, 9, 33, 2}), [i for i in {10, 3, 7}], list(frozenset((4, 2, 8)))
+
+
+@program(X, {"b", "a"})
+def walks_a_set_of_strings(x, names):
+    return x, sorted(names), {name: len(name) for name in sorted(names)}
+
+
+@program(X)
+def set_errors(x):
+    return (
+        x, caught(lambda: {1}.remove(2)), caught(lambda: set().pop()), caught(lambda: {[]}), caught(lambda: {1} + {2}),
+        caught(lambda: {1} < 2), caught(lambda: set(3)),
+    )
+
+
+@program(X, torch.ones(2), torch.zeros(2))
+def sets_of_tensors(x, a, b):
+    seen = set()
+    seen.add(a)
+    seen.add(a)
+    return x + len(seen), a in seen, b in seen, len({a, b, a})
+
+
+# -- deques, ranges, slices -------------------------------------------------------------------------------------------
+
+
+@program(X, deque([1, 2, 3], maxlen=4))
+def deques(x, d):
+    d.append(4)
+    d.append(x)
+    d.appendleft(0)
+    d.rotate(1)
+    made = deque([x])
+    made.extendleft([1, 2])
+    return d, d[0], d.popleft(), d.pop(), len(d), made, d.maxlen, list(reversed(made)), caught(lambda: deque().pop()), 2 in made
+
+
+@program(X)
+def ranges(x):
+    r = range(1, 10, 3)
+    return (
+        x[range(2)[1]], len(r), r[1], r[-1], list(r[1:]), 4 in r, r == range(1, 11, 3), r.start, r.stop, r.step,
+        list(reversed(r)), bool(range(0)), sum(range(5)), str(r), list(range(3, 0, -1)), caught(lambda: range(1)[5]),
+        caught(lambda: range("a")), caught(lambda: range(1, 2, 0)),
+    )
+
+
+@program(X, slice(0, 1), 1)
+def slice_objects(x, s, stop):
+    made = slice(None, stop)
+    return x[s], x[made], [1, 2, 3][made], x[..., made], x[(made, None)], s.start, made.stop, slice(1, 2) == slice(1, 2), (
+        slice(-3, None).indices(5)
+    )
+
+
+@program(X, range(3), graphs=1)
+def range_argument(x, r):
+    return [x * i for i in r]
+
+
+@PROGRAMS.parameters()
+def test_containers(run: Any) -> None:
+    """Each program of this file does what eager does."""
+    run()
+
+
+def test_a_changed_key_is_a_new_entry() -> None:
+    """A dict with other keys, or the same keys in another order, is translated again."""
+    def total(d):
+        return sum(d.values()), list(d)
+
+    one, two = torch.ones(2), torch.ones(2) * 2
+    assert_same_as_eager(total, {"a": one, "b": two}, then=[({"b": two, "a": one},), ({"a": one},)], recompiles=2)
+
+
+def test_a_longer_list_is_a_new_entry() -> None:
+    """A list of another length is translated again, one of the same length is not."""
+    def total(items):
+        return sum(items)
+
+    one = torch.ones(2)
+    assert_same_as_eager(total, [one, one + 1], then=[([one * 2, one * 3],), ([one] * 3,)], recompiles=1)
+
+
+@pytest.mark.parametrize("other", [[1, 2], (1,), {}, None], ids=str)
+def test_another_type_is_a_new_entry(other: Any) -> None:
+    """A value of another type in place of a tuple is translated again."""
+    def show(x, items):
+        return x + 1, repr(items)
+
+    assert_same_as_eager(show, X, (1, 2), then=[(X, other)], recompiles=1)
