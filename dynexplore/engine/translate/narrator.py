@@ -47,6 +47,7 @@ class Narrator:
         self._callees: dict[int, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
         self._guards = 0
         self._changes = 0
+        self._nodes: dict[str, None] = {}  # names of the nodes told so far
 
     # -- values
 
@@ -130,9 +131,10 @@ class Narrator:
         """A node was added to the graph."""
         dtype, shape, device = tensor_words(node.meta.get("example_value"))
         innermost = ctx.innermost
+        self._nodes[node.name] = None
         self.recorder.record(ev.NodeAdded(
-            **self._place(), graph="", name=node.name, op=node.op, target=target_text(node), args=_texts(node.args),
-            kwargs=_texts(node.kwargs), inputs=tuple(entry.name for entry in node.all_input_nodes), dtype=dtype, shape=shape,
+            **self._place(), graph="", name=node.name, op=node.op, target=target_text(node), args=ev.clip(str(node.args)),
+            kwargs=ev.clip(str(node.kwargs)), inputs=tuple(entry.name for entry in node.all_input_nodes), dtype=dtype, shape=shape,
             device=device, module=".".join(path for path, _ in ctx.module_path[-1:]),
             file=innermost.parsed.code.co_filename, line=innermost.current.lineno or 0,
         ))
@@ -165,12 +167,23 @@ class Narrator:
     def compiled(self, name: str, graph: FinishedGraph, backend: str, seconds: float) -> None:
         """A graph came back from the backend."""
         nodes = list(graph.module.graph.nodes)
+        output = nodes[-1]
+        self.recorder.record(ev.NodeAdded(
+            frame=self.frame, attempt=self.attempt, graph=name, name=output.name, op=output.op, target=target_text(output),
+            args=ev.clip(str(output.args)), kwargs="{}", inputs=tuple(entry.name for entry in output.all_input_nodes),
+        ))
         self.recorder.record(ev.SubgraphCompiled(
             frame=self.frame, attempt=self.attempt, graph=name, backend=backend, node_count=len(nodes),
             op_count=sum(node.op == "call_function" for node in nodes), call_count=len(graph.call_nodes()),
             inputs=tuple(entry.source.text() for entry in graph.inputs), outputs=tuple(node.name for node in graph.outputs),
+            removed=self._dropped(nodes),
             code=graph.module.code.strip(), seconds=seconds,
         ))
+
+    def _dropped(self, nodes: Sequence[torch.fx.Node]) -> tuple[str, ...]:
+        """The names of the nodes that were told and are not in the finished graph."""
+        kept = {node.name for node in nodes}
+        return tuple(name for name in self._nodes if name not in kept)
 
     def code_emitted(self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType]) -> None:
         """The modified code and the resume functions that it calls."""
@@ -193,20 +206,19 @@ def tensor_words(value: Any) -> tuple[str, str, str]:
     return str(value.dtype).removeprefix("torch."), f"[{', '.join(map(str, value.shape))}]", str(value.device)
 
 
+#: where people know a module's functions from
+_KNOWN_AS = {"_operator": "operator", "torch._C._VariableFunctions": "torch", "torch._C._nn": "torch.nn.functional"}
+
+
 def target_text(node: torch.fx.Node) -> str:
-    """A node's target as people read it: `torch.abs`, `add`."""
+    """A node's target as people read it: `torch.abs`, `operator.add`, a method's name."""
     target = node.target
     if isinstance(target, str):
         return target
-    name = getattr(target, "__name__", str(target))
-    module = getattr(target, "__module__", "") or ""
-    return f"torch.{name}" if module in ("torch", "torch._C._VariableFunctions") else str(name)
-
-
-def _texts(values: Any) -> str:
-    if isinstance(values, dict):
-        return ", ".join(f"{name}={value}" for name, value in values.items())
-    return ", ".join(map(str, values))
+    name = getattr(target, "__name__", None) or str(target)
+    module = getattr(target, "__module__", None) or ("torch" if getattr(torch, name, None) is target else "")
+    module = _KNOWN_AS.get(module, module)
+    return f"{module}.{name}" if module and module != "builtins" else name
 
 
 def scope_of(source: Source) -> str:
