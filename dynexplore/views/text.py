@@ -244,7 +244,7 @@ def changes(state: State) -> list[str]:
     for event in state.caused:
         match event:
             case ev.NodeAdded():
-                found.append(f"node {event.name} = {event.target}{event.args}")
+                found.append(_node_made(event))
             case ev.GuardInstalled():
                 found.append(f"guard {guard_line(event)[3:]}")
             case ev.MutationNoted():
@@ -254,6 +254,14 @@ def changes(state: State) -> list[str]:
             case _:
                 pass
     return found
+
+
+def _node_made(node: ev.NodeAdded) -> str:
+    if node.op == "placeholder":
+        return f"graph input {node.name}"
+    if node.op == "output":
+        return f"graph output {node.args}"
+    return f"node {node.name} = {node.target}{node.args if node.op != 'get_attr' else ''}"
 
 
 # -- the whole capture -------------------------------------------------------------------------------------------------
@@ -373,7 +381,7 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
     lines += [f"  expected  {failed.expected}", f"  found     {failed.actual}"]
     owner = next((e.frame for e in recording.of(ev.CacheEntryAdded) if e.entry == failed.entry), None)
     for guard in _final_guards(recording, owner) if owner is not None else ():
-        if guard.index == failed.index:
+        if (guard.source, guard.kind) == (failed.source, failed.kind):
             lines.append(f"  asked by  {_instruction_text(recording, guard)}")
             lines += [f"  check     {guard.expression}"] if guard.expression else []
             lines += [f"  because   {guard.reason}"] if guard.reason else []
