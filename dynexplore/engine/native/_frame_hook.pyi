@@ -143,7 +143,8 @@ class Region:
 class RegionCall(Generic[_P, _R]):
     """Calls `fn` inside a region, or with the hook off when `region` is None (compiled graphs, disabled functions).
 
-    However the call ends, the thread is back in the region it was in before. Found in a class it binds like a function;
+    However the call ends, the thread is back in the region it was in before. Of nested calls with a region the outer wins:
+    inside a region that has a callback, `fn` is just called. Found in a class it binds like a function;
     attributes of any name can be set on it.
 
     >>> RegionCall(len, None)("abc")

@@ -334,9 +334,19 @@ typedef struct {
     PyObject *weakrefs;
 } RegionCall;
 
+/* Of nested regions the outer wins, unless it only runs what is cached. */
+static inline bool
+is_compiling_already(void)
+{
+    return thread_state.region != NULL && thread_state.region->callback != NULL;
+}
+
 static PyObject *
 region_call_vectorcall(RegionCall *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
+    if (self->region != NULL && is_compiling_already()) {
+        return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+    }
     Region *before = enter_region((Region *)Py_XNewRef((PyObject *)self->region));
     PyObject *result = PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
     Py_XDECREF((PyObject *)leave_region(before));

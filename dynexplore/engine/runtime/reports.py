@@ -23,14 +23,16 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
+from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.policy.files import OWN_FOLDER, rule_of
+from dynexplore.engine.policy.skip import is_about_one_function
 from dynexplore.engine.recording import Recorder
-from dynexplore.engine.runtime.cache import CompiledEntry, Miss, slot_values, state_of
+from dynexplore.engine.runtime.cache import CompiledEntry, Miss, function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.code_views import code_view
 
@@ -167,8 +169,8 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
 
 
 def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
-    """The same, because of a mark or of its file; libraries that are never looked into are not worth a word."""
-    if store.recorder is None or rule_of(state.code.co_filename).library:
+    """The same, because of a mark; what is left alone because of its file or name is not worth a word."""
+    if store.recorder is None or not is_about_one_function(function_of(state)):
         return
     known = state_of(state.cache)
     if not known.recorded_as_skipped:
@@ -269,4 +271,4 @@ def recorded_graph(compiled: Callable[..., Any], name: str, recorder: Recorder, 
                 )
             )
 
-    return run
+    return native.RegionCall(run, None)
