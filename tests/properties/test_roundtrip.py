@@ -110,7 +110,8 @@ def test_every_step_is_canonical_and_jumps_to_a_step() -> None:
             assert (step.target >= 0) == OPCODES[step.op].jumps, f"{step} in {code}"
             if step.op in ("FOR_ITER", "SEND"):
                 depths = depths or stack_depths(parsed)
-                before, after = depths[step.origin], depths[parsed.steps[step.target].origin]
+                target = parsed.unit_start(parsed.steps[step.target].origin)
+                before, after = depths[step.origin], depths[target]
                 if before >= 0:  # else nothing leads here
                     assert after == before + stack_effect(step.op, step.arg, jump=True), f"{step} in {code}"
 
@@ -142,7 +143,11 @@ def _straight_reads(parsed: ParsedCode, instruction: Instruction) -> set[str]:
 
 
 def test_ordinary_functions_have_no_unsupported_opcode() -> None:
-    """Only asynchronous code and the bodies of modules and classes contain opcodes that are not traced."""
+    """Only asynchronous code and the bodies of modules and classes contain opcodes that are not traced.
+
+    (An `async for` inside a generator expression makes even that GET_AITER in the function around it.)
+    """
     for code in code_objects():
         if code.co_flags & inspect.CO_OPTIMIZED and not code.co_flags & ASYNCHRONOUS:
-            assert "UNSUPPORTED" not in {step.op for step in read(code).steps}, str(code)
+            unsupported = {step.arg for step in read(code).steps if step.op == "UNSUPPORTED"}
+            assert unsupported <= {"GET_AITER"}, str(code)

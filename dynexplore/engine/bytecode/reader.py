@@ -51,6 +51,14 @@ class ParsedCode:
         self.first_step = first_step
         self.memo = memo
 
+    @property
+    def ambiguous_names(self) -> frozenset[str]:
+        """Names that mean both a cell of this frame and a free variable; such a frame is better left alone.
+
+        (From 3.12 an inlined comprehension whose variable is captured, and which shadows a free variable.)
+        """
+        return frozenset({*self.code.co_cellvars} & {*self.code.co_freevars})
+
     def step_of(self, instruction: Instruction) -> int:
         """The index of the first step at or after a raw instruction."""
         return self.first_step[instruction.index]

@@ -111,20 +111,20 @@ def make_resume_code(
     if prefix is not None and prefix_key is None:
         known = {}  # nothing tells whether another prefix writes the same
     if key not in known:
-        _refuse(parsed.code)
+        _refuse(parsed)
         made = _make(parsed, target, stack, locals, bound_args, name, prefix, shadowed, cleared)
         _made[id(made.code)] = known[key] = made
     return known[key]
 
 
-def _refuse(code: CodeType) -> None:
+def _refuse(parsed: ParsedCode) -> None:
+    code = parsed.code
     if code.co_flags & _GENERATOR_FLAGS:
         raise ValueError(f"{code.co_qualname} is a generator or coroutine: it cannot be resumed as a function")
     if resume_point(code) is not None:
         raise ValueError(f"{code.co_name} is a resume function: make others from the original, resume_point().parsed")
-    ambiguous = {*code.co_cellvars} & {*code.co_freevars}
-    if ambiguous:
-        raise ValueError(f"{code.co_qualname}: {sorted(ambiguous)} name both a cell and a free variable")
+    if parsed.ambiguous_names:
+        raise ValueError(f"{code.co_qualname}: {sorted(parsed.ambiguous_names)} name both a cell and a free variable")
 
 
 def _make(

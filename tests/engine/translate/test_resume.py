@@ -107,9 +107,11 @@ def run_and_resume(
     results: list[Any] = []
     count = 0
 
+    offsets = resumable_offsets(code)
+
     def on_instruction(frame: types.FrameType) -> None:
         nonlocal count
-        if results or not resumable(frame):
+        if results or frame.f_lasti not in offsets:
             return
         if count == at:
             moment = Moment(frame)
@@ -157,15 +159,11 @@ def watched_instructions(code: types.CodeType, watch: Callable[[types.FrameType]
         sys.settrace(before)
 
 
-def resumable(frame: types.FrameType) -> bool:
-    """Whether a frame stands at the start of a unit after the prologue."""
-    parsed = read(frame.f_code)
-    resume_index = [i.opname for i in parsed.instructions].index("RESUME")
-    try:
-        instruction = parsed.at_offset(frame.f_lasti)
-    except KeyError:
-        return False  # a prefix of the instruction
-    return instruction.index > resume_index and parsed.unit_start(instruction) is instruction
+def resumable_offsets(code: types.CodeType) -> set[int]:
+    """Where the units after the prologue start."""
+    parsed = read(code)
+    resume = [instruction.opname for instruction in parsed.instructions].index("RESUME")
+    return {i.offset for i in parsed.instructions[resume + 1 :] if parsed.unit_start(i) is i}
 
 
 # -- programs ---------------------------------------------------------------------------------------------------------
@@ -535,13 +533,13 @@ def test_going_on_at_any_instruction_gives_the_same(function: Any, args: Any, kw
     ids=["textwrap", "dedent", "exitstack", "traceback", "regex"],
 )
 def test_library_functions_can_be_resumed(function: Any, call: Any) -> None:
-    """What holds for small functions holds for real ones, at every seventh instruction that they run."""
+    """What holds for small functions holds for real ones, at every thirteenth instruction that they run."""
     expected = outcome(call)
     at = 0
     while (resumed := run_and_resume(function.__code__, call, [], at)) is not None:
         # a frame of its own, deep in a call: that it does not raise what the plain one does not is what can be seen
         assert resumed[0][0] == "returned" or expected[0] != "returned", f"{resumed[2].instruction}: {resumed[0]}"
-        at += 7
+        at += 13
     assert at > 0
 
 
@@ -618,23 +616,32 @@ def test_a_traceback_shows_the_users_line() -> None:
 
     def f(a):
         b = a.first
-        return b.second + (a.missing)
+        return b.second + a.missing
 
+    def last_frame(call: Callable[[], Any]) -> types.TracebackType:
+        with pytest.raises(AttributeError, match="missing") as caught:
+            call()
+        assert caught.tb is not None
+        *_, (last, _) = traceback.walk_tb(caught.tb)
+        return next(tb for tb in iterate(caught.tb) if tb.tb_frame is last)
+
+    second = types.SimpleNamespace(second=1)
     resume = resume_by_hand(f, "STORE_FAST", (True,))
-    try:
-        function_of(resume)(types.SimpleNamespace(), types.SimpleNamespace(second=1))
-    except AttributeError as error:
-        assert error.__traceback__ is not None and error.__traceback__.tb_next is not None
-        frame = error.__traceback__.tb_next
-        assert frame.tb_frame.f_code.co_filename == f.__code__.co_filename
-        assert frame.tb_frame.f_code.co_qualname == f.__code__.co_qualname
-        assert frame.tb_frame.f_code.co_firstlineno == f.__code__.co_firstlineno
-        assert frame.tb_frame.f_code.co_name == "__resume_at_1_0"
-        assert frame.tb_lineno == f.__code__.co_firstlineno + 3
-        shown = traceback.extract_tb(frame)[0]
-        assert (shown.colno, shown.end_colno) == (12, 21)
-    else:
-        pytest.fail("nothing was raised")
+    plain = last_frame(lambda: f(types.SimpleNamespace(first=second)))
+    resumed = last_frame(lambda: function_of(resume)(types.SimpleNamespace(), second))
+    assert resumed.tb_frame.f_code is resume.code
+    shown, expected = traceback.extract_tb(resumed)[0], traceback.extract_tb(plain)[0]
+    for attribute in ("filename", "lineno", "end_lineno", "colno", "end_colno", "line"):
+        assert getattr(shown, attribute) == getattr(expected, attribute)
+    assert resume.code.co_name == shown.name == "__resume_at_1_0"
+    assert resume.code.co_qualname == f.__code__.co_qualname
+    assert resume.code.co_firstlineno == f.__code__.co_firstlineno
+
+
+def iterate(tb: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
 
 
 def test_an_argument_that_is_a_cell_keeps_its_slot() -> None:
@@ -649,6 +656,21 @@ def test_an_argument_that_is_a_cell_keeps_its_slot() -> None:
     derived = Derived()
     cells = types.CellType(derived), types.CellType("w"), types.CellType(Derived)
     assert function_of(resume, *cells)(derived, "w") == (("base", "w"), "w")
+
+
+def test_a_call_is_resumed_with_all_that_prepares_it() -> None:
+    """Asked to go on at a CALL, the resume function goes on at the start of the unit, keyword names and all."""
+
+    def f(a, b):
+        return dict(key=a if b else None)
+
+    parsed = read(f.__code__)
+    call = next(i for i in parsed.instructions if i.opname.startswith("CALL"))
+    stack = (False, True, True) if FACTS.null_below else (True, False, True, True)
+    resume = make_resume_code(parsed, call, stack=stack, locals=(), bound_args=frozenset("ab"), name="r")
+    names = () if FACTS.null_below else (("key",),)
+    assert function_of(resume)(1, 2, dict, "value", *names) == {"key": "value"}
+    assert resume.target is parsed.unit_start(call)
 
 
 def test_the_same_place_is_made_once() -> None:
@@ -746,6 +768,17 @@ def test_generators_and_unclear_names_are_refused() -> None:
 
     with pytest.raises(ValueError, match="generator"):
         resume_by_hand(generator, "YIELD_VALUE", (True,))
+
+    shadowed = 0
+
+    def unclear() -> Any:
+        return shadowed, [lambda: shadowed for shadowed in range(3)]
+
+    if FACTS.inlined_comprehensions:
+        with pytest.raises(ValueError, match="shadowed"):
+            resume_by_hand(unclear, "BUILD_TUPLE", (True, True))
+    else:
+        assert not read(unclear.__code__).ambiguous_names
 
 
 def test_labels_left_open_are_an_error() -> None:
