@@ -63,7 +63,7 @@ class ConstantVariable(VariableTracker):
         return computed(ctx, len, self.value)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.iterator_over(self.unpack(ctx))
+        return ctx.build(run_now(ctx, iter, self.value), None)
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         try:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
 
+STRING_ITERATORS = frozenset({type(iter("")), type(iter("é"))})
+PLAIN_ITERATORS = STRING_ITERATORS | {type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0)))}
+
+
 class IteratorVariable(BuiltinValueVariable):
     """Any iterator that the engine can step."""
 
@@ -74,9 +78,12 @@ class ItemsIteratorVariable(IteratorVariable):
         build.writer.begin_call()
         build.push_object(iter)
         build.writer.callable_ready()
-        for item in rest:
-            build.push(item)
-        build.writer.build_tuple(len(rest))
+        if self._type in STRING_ITERATORS:
+            build.writer.load_const("".join(item.as_constant() for item in rest))
+        else:
+            for item in rest:
+                build.push(item)
+            build.writer.build_tuple(len(rest))
         build.writer.call(1)
 
 
@@ -118,9 +125,8 @@ class SequenceIteratorVariable(IteratorVariable):
 def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
     """An iterator that has given `index` items already."""
     iterator = iter(iterable)
-    set_state = getattr(iterator, "__setstate__", None)
-    if set_state is not None:
-        set_state(index)
+    if type(iterator) in PLAIN_ITERATORS:
+        iterator.__setstate__(index)
     else:
         next(islice(iterator, index, index), None)
     return iterator
@@ -153,7 +159,7 @@ class OpaqueIteratorVariable(BuiltinValueVariable):
         return self
 
 
-@builds(type(iter("")), type(iter("é")), type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0))))
+@builds(*PLAIN_ITERATORS)
 def build_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
     """An iterator: one that existed before the frame is opaque."""
     if source is None:

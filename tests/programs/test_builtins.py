@@ -1,0 +1,268 @@
+"""Builtins, operator, functools, math and text in traced code against eager."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections import OrderedDict, deque, namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from programs.program_table import Programs
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3)
+Point = namedtuple("Point", "x y")
+
+
+class Plain:
+    """A class with attributes, methods and special methods."""
+
+    scale = 3
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def double(self) -> Any:
+        return self.value * 2
+
+    def __repr__(self) -> str:
+        return f"Plain({self.value!r})"
+
+    def __len__(self) -> int:
+        return 7
+
+    def __abs__(self) -> Any:
+        return "absolute"
+
+    def __index__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < other.value)
+
+    def __bool__(self) -> bool:
+        return self.value != 0
+
+    def __call__(self, x: Any) -> Any:
+        return x + self.value
+
+
+def caught(call: Any) -> str:
+    try:
+        return f"no exception: {call()!r}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@program(X, graphs=1)
+def numbers(x):
+    return (
+        x * abs(-2), round(2.567, 2), round(2.5), pow(2, 3), pow(2, 3, 5), divmod(7, 2), int("12"), int(3.9), int("ff", 16),
+        float("2.5"), complex(1, 2), bin(5), hex(255), oct(8), ord("a"), chr(98), abs(x - 3), pow(x, 2), bool([]), bool("a"),
+        int(), float(), -5 // 2, 7 % -3, 2**0.5, ~5, 1 << 4, 5 & 6, 5 ^ 1, not 0, +3, 1e3, float("inf"), int(True),
+    )
+
+
+@program(X)
+def number_errors(x):
+    return (
+        x, caught(lambda: int("a")), caught(lambda: float([])), caught(lambda: int(None)), caught(lambda: abs("a")),
+        caught(lambda: 1 / 0), caught(lambda: round("a")), caught(lambda: ord("ab")), caught(lambda: 1 + "a"),
+        caught(lambda: "a" + 1), caught(lambda: math.sqrt(-1)), caught(lambda: math.sqrt("a")), caught(lambda: len(3)),
+        caught(lambda: max([])), caught(lambda: max(1, "a")), caught(lambda: sorted([1, "a"])), caught(lambda: None < 1),
+        caught(lambda: [] < {}), caught(lambda: -"a"), caught(lambda: 3()), caught(lambda: None + 1), caught(lambda: None.foo),
+    )
+
+
+@program(X)
+def mathematics(x):
+    return (
+        x * math.pi, math.sqrt(2.0), math.floor(2.7), math.ceil(-2.2), math.log(8, 2), math.exp(1), math.prod([1, 2, 3]),
+        math.gcd(12, 8), math.isclose(0.1 + 0.2, 0.3), math.inf, math.trunc(-1.5), math.hypot(3, 4), math.comb(5, 2), math.sin(1),
+        math.isnan(float("nan")), math.factorial(5), math.log2(x.shape[0]), math.prod(x.shape), math.fsum([0.1] * 10),
+    )
+
+
+@program(X)
+def smallest_and_largest(x):
+    return (
+        x, max(1, 5, 3), min([2, 1]), max([], default="none"), min("hello"), max([1, -5], key=abs), max({"a": 1, "b": 0}),
+        min((3, 1), (2, 9)), max(range(4)), max([[1], [2]]), min(Plain(2), Plain(1)).value, sorted([Plain(2), Plain(1)]),
+        max(1, 1.0), max(True, 1), sum([1, 2]), sum(range(4), 10), all([]), any([]), all([1, 0]), any([0, "a"]),
+    )
+
+
+@program(X, Plain(2))
+def asks_about_types(x, obj):
+    return (
+        isinstance(x, torch.Tensor), isinstance(x, (int, float)), isinstance(1, int | str), isinstance(True, int),
+        isinstance(obj, Plain), isinstance([], Sequence), isinstance({}, Mapping), isinstance(x, Iterable),
+        isinstance(obj, Callable), isinstance(None, type(None)), isinstance(x, torch.nn.Parameter), isinstance(len, type(len)),
+        issubclass(bool, int), issubclass(Plain, (int, object)), type(x) is torch.Tensor, type(obj) is Plain,
+        type(obj).__name__, type(1) is int, type([]) is list, callable(obj), callable(len), callable(1), callable(lambda: 0),
+        isinstance(x, torch.FloatTensor), isinstance(x, torch.LongTensor), isinstance(obj.double, type(obj.double)),
+        caught(lambda: isinstance(1, 2)), caught(lambda: isinstance(1, list[int])), caught(lambda: issubclass(1, int)),
+        type(x.shape), type(obj)(3).value, isinstance(Point(1, 2), tuple), obj.__class__ is Plain, type(type(obj)) is type,
+        isinstance(x.dtype, torch.dtype), isinstance(x.shape, torch.Size), type(None) is type(None), isinstance("a", (str, (int,))),
+    )
+
+
+@program(X, Plain(2))
+def attributes_by_name(x, obj):
+    setattr(obj, "new", x + 1)
+    before = hasattr(obj, "gone"), hasattr(obj, "value"), hasattr(obj, "double"), hasattr(x, "sum"), hasattr(1, "real")
+    delattr(obj, "new")
+    return (
+        x, before, getattr(obj, "value"), getattr(obj, "gone", "default"), getattr(obj, "double")(), getattr(x, "shape"),
+        getattr(torch, "relu")(x), getattr(obj, "scale"), hasattr(obj, "new"), getattr(x, "T"), hasattr(torch, "no_such_thing"),
+        caught(lambda: getattr(obj, "gone")), caught(lambda: getattr([], "gone")), caught(lambda: getattr(1, 2)),
+        getattr(obj, "value", None), hasattr([], "append"), getattr("a", "upper")(), hasattr(None, "foo"),
+    )
+
+
+@program(X, Plain(2))
+def special_methods(x, obj):
+    return (
+        x, len(obj), abs(obj), [5, 6, 7][obj], obj == Plain(2), obj != Plain(3), obj in [Plain(2)], Plain(1) < obj, bool(Plain(0)),
+        obj(x), {obj: 1}[Plain(2)], [Plain(1), obj].index(Plain(2)), list(range(3))[: Plain(1)], str(obj), f"{obj}", f"{obj!r:>10}",
+        "{0.value} {0}".format(obj), "%s" % obj, sorted([obj, Plain(1)])[0].value, operator.index(obj), hash(obj) == hash(2),
+        range(5)[obj], "abc"[obj], (not Plain(0)), any([Plain(0), Plain(1)]),
+    )
+
+
+@program(X)
+def operators_as_functions(x):
+    items = [1, 2]
+    operator.setitem(items, 0, x)
+    return (
+        operator.add(x, 1), operator.mul([1], 2), operator.itemgetter(1)([5, 6]), operator.itemgetter(0, 2)("abc"),
+        operator.attrgetter("shape")(x), operator.methodcaller("sum", dim=0)(x), operator.not_([]), operator.truth([1]),
+        operator.contains([1], 1), operator.is_(x, x), operator.is_not(x, None), operator.neg(x), operator.lt(1, 2),
+        operator.getitem(x, 0), operator.iadd([1], [2]), operator.concat("a", "b"), operator.index(3), items,
+        operator.countOf([1, 1, 2], 1), operator.matmul(x, x.T), operator.attrgetter("T.shape")(x),
+    )
+
+
+def power(base, exponent=2, *, scale=1):
+    return base**exponent * scale
+
+
+SQUARE_TWICE = functools.partial(power, scale=2)
+
+
+@program(X, functools.partial(power, exponent=3))
+def partials(x, given):
+    add = functools.partial(operator.add, x)
+    nested = functools.partial(functools.partial(power, x), 3, scale=2)
+    return (
+        add(1), SQUARE_TWICE(x), given(x), given(x, scale=5), nested(), nested.func is power, nested.args[1], nested.keywords,
+        list(map(functools.partial(pow, 2), range(3))), isinstance(add, functools.partial), add,
+    )
+
+
+@program(X, 3, "name", None, 2.5)
+def texts(x, number, name, nothing, real):
+    return (
+        x, f"{number} {name!r} {nothing} {real:.3f} {number:>5} {name:*^9} {x.shape} {x.dtype} {number=}", str(number), repr(name),
+        "{} {1}".replace("1", "") .format(number, name), "{a}-{b[0]}-{c.real}".format(a=1, b=[2], c=3), "%d|%5.2f|%s|%r|%%" % (1, 2.5, name, "q"),
+        "%s" % number, "%(k)s" % {"k": [1, None]}, "%s %s" % (x.shape, (1,)), ", ".join(["a", "b"]), "-".join(str(i) for i in range(3)),
+        name.upper().lower().title(), name.split("a"), name[1:], name * 2, "a" in name, name.startswith("n"), name.replace("n", "m"),
+        "a,b".partition(","), "x".join({"p": 1, "q": 2}), str([1, "a", {2: (3,)}]), repr({1, 2}), str(OrderedDict(a=1)),
+        format(3.14159, ".2f"), format("a", ">3"), ascii("é"), str(b"a", "ascii"), f"{{}}", f"{number:0{5}d}", str(deque([1])),
+        str(range(3)), str(slice(1)), str(Point(1, 2)), str(ValueError("bad")), str(int), f"{torch.float32}", str(x.device),
+        "abc".encode(), "a\nb".splitlines(), "{:>{w}}".format("a", w=4), str(frozenset({1})), str(True), repr(None), str(...),
+    )
+
+
+@program(X)
+def text_errors(x):
+    return (
+        x, caught(lambda: "%d" % "a"), caught(lambda: "%s %s" % (1,)), caught(lambda: "{} {}".format(1)), caught(lambda: ",".join([1])),
+        caught(lambda: f"{[1]:d}"), caught(lambda: "a"[5]), caught(lambda: "a".index("b")), caught(lambda: "{x}".format(y=1)),
+        caught(lambda: format(1, "zz")), caught(lambda: "a" % 1), caught(lambda: "".foo()),
+    )
+
+
+@program(X, torch.nn.Linear(3, 2))
+def text_of_torch_things(x, module):
+    return module(x), f"{module.__class__.__name__} {tuple(module.weight.shape)} {x.size()} {x.dim()} {x.numel()}", type(module).__name__
+
+
+@program(X)
+def identity_and_equality(x):
+    a, b = [1], [1]
+    return (
+        x, a is b, a is a, a == b, None is None, x is x, (x + 1) is x, True is True, type(a) is type(b), 1 == 1.0, "a" == "a",
+        (lambda: 0) == (lambda: 0), len == len, torch.relu is torch.relu, Plain is Plain, Plain == Plain, x.dtype == torch.float32,
+        x.dtype is torch.float32, x.device == torch.device("cpu"), None == 0, "" == [], x.device.type == "cpu", not a is b, 5 != "5",
+    )
+
+
+@program(X)
+def conditional_values(x):
+    a = x if x.shape[0] > 1 else None
+    b = [] or "empty"
+    c = 0 and 5
+    d = a is not None and x.dim() == 2
+    e = 1 < x.shape[1] <= 3
+    (f := 4)
+    return a, b, c, d, e, f, (x.shape[0] or 7), not [], {} or None
+
+
+@program(X, breaks=["DX206"])
+def prints(x):
+    y = x + 1
+    print("value", 1, [2], sep="-")
+    return y * 2
+
+
+@program(X, breaks=["DX103"])
+def text_of_a_tensor(x):
+    return f"{x + 1}"
+
+
+@program(X, breaks=["DX103"])
+def percent_of_a_tensor(x):
+    return "%s" % (x + 1)
+
+
+@program(X, breaks=["DX111"])
+def tensor_in_list(x):
+    a = x.sum()
+    return (a + 1) in [a, a + 2]
+
+
+@program(X, breaks=["DX108"])
+def list_by_tensor(x):
+    return ["a", "b"][(x.sum() * 0).long()]
+
+
+@program(X, breaks=["DX109"])
+def range_of_a_tensor(x):
+    return list(range((x.sum() * 0 + 3).long()))
+
+
+@program(X, breaks=["DX101"])
+def number_of_a_tensor(x):
+    return float(x.sum() + 1)
+
+
+@program(X, breaks=["DX105"])
+def largest_tensor(x):
+    return max(x.sum(), x.mean())
+
+
+@PROGRAMS.parameters()
+def test_builtins(run: Any) -> None:
+    """Each program of this file does what eager does."""
+    run()
