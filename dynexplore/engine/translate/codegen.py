@@ -35,6 +35,7 @@ from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
 from dynexplore.engine.translate.unique_names import unique_number
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.function import NestedFunctionVariable
+from dynexplore.engine.variables.iterator import IteratorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.translator import Translation, Translator
@@ -109,6 +110,13 @@ class CodeGenerator:
     def remember(self, value: VariableTracker) -> None:
         """Pop the top of the stack, which holds `value`, into a local; later pushes load it from there."""
         self._built[value] = self.store_temporary()
+
+    def hold_walked(self, iterator: IteratorVariable) -> None:
+        """An iterator is made after the side effects (what it walks may change); what it walks is fetched before them."""
+        walked = getattr(iterator, "sequence", None) or getattr(iterator, "mapping", None)
+        if isinstance(walked, VariableTracker) and walked.source is not None and walked not in self._built:
+            self.push(walked)
+            self.remember(walked)
 
     def _reconstruct(self, value: VariableTracker) -> None:
         try:
@@ -348,6 +356,7 @@ class _BreakWriter:
         self.steps = [step for step in self.parsed.steps if step.origin in self.unit]
         self.loops = any(step.target >= 0 and step.target <= step.index for step in self.parsed.steps)
         self.is_resume = ctx.resume is not None
+        self.late_locals: list[tuple[str, VariableTracker]] = []
 
     def finish(self) -> Translation:
         """The whole of it."""
@@ -363,17 +372,29 @@ class _BreakWriter:
         """Put stack values into temporaries and locals into their variables, changes replayed in between."""
         generator, writer = self.generator, self.writer
         slots: list[Slot] = []
+        late: list[tuple[int, VariableTracker]] = []
         with writer.role("restore stack"):
             for value in self.frame.stack:
                 if value is NULL:
                     slots.append(None)
+                elif isinstance(value, IteratorVariable):
+                    generator.hold_walked(value)
+                    late.append((len(slots), value))
+                    slots.append("")
                 else:
                     generator.push(value)
                     slots.append(generator.store_temporary())
         with writer.role("restore locals"):
             names = self._push_locals()
         generator.side_effects(returning=False)
+        with writer.role("restore stack"):
+            for index, value in late:
+                generator.push(value)
+                slots[index] = generator.store_temporary()
         with writer.role("restore locals"):
+            for name, value in self.late_locals:
+                generator.push(value)
+                names.append(name)
             for name in reversed(names):
                 writer.store_fast(name)
             for name in self._entry_locals():
@@ -387,7 +408,12 @@ class _BreakWriter:
         names = []
         for name, value in self.frame.locals.items():
             here = isinstance(value.source, LocalSource) and value.source.local == name
-            if name in needed and not here:
+            if name not in needed or here:
+                continue
+            if isinstance(value, IteratorVariable):
+                self.generator.hold_walked(value)
+                self.late_locals.append((name, value))
+            else:
                 self.generator.push(value)
                 names.append(name)
         return names

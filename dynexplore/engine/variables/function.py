@@ -474,3 +474,11 @@ def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source 
 def build_cell(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A cell as a value."""
     return cell_tracker(ctx, value, "cell", source)
+
+
+@builds(types.CodeType)
+def build_code(ctx: TraceContext, value: types.CodeType, source: Source | None) -> VariableTracker:
+    """A code object: known, with all its attributes."""
+    if source is not None:
+        ctx.guard(source, "CODE_MATCH", value)
+    return ConstantVariable(value, source)

@@ -122,7 +122,7 @@ class DictVariable(BuiltinValueVariable):
         build.writer.build_map(len(self.entries))
 
     def write_back(self, build: Reconstruction) -> None:
-        """`real.clear(); real.update(entries)`, by dict's own methods."""
+        """Make the real dict equal to the entries, by dict's own methods."""
         build.push(DictVariable(self.entries))
         entries = build.store_temporary()
         build.push(self)
@@ -130,20 +130,35 @@ class DictVariable(BuiltinValueVariable):
 
         def replace() -> None:
             writer = build.writer
-            for function, names in ((self.value_type.clear, (target,)), (self.value_type.update, (target, entries))):
-                writer.begin_call()
-                build.push_object(function)
-                writer.callable_ready()
-                for name in names:
-                    writer.load_fast(name)
-                writer.call(len(names))
-                writer.pop_top()
+            writer.begin_call()
+            build.push_object(become)
+            writer.callable_ready()
+            build.push_object(self.value_type)
+            writer.load_fast(target)
+            writer.load_fast(entries)
+            writer.call(3)
+            writer.pop_top()
 
         build.later(replace)
 
     def text(self) -> str:
         shown = ", ".join(f"{key.text()}: {value.text()}" for key, value in list(self.entries.values())[:4])
         return f"{self.type_name()} of {len(self.entries)}: {shown}{', ...' if len(self.entries) > 4 else ''}"
+
+
+def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    """Give a dict these entries in this order; one that only gained or changed entries is not emptied (it may be walked)."""
+    old, new = list(dict.keys(target)), list(entries)
+    if len(old) > len(new) or any(before is not after for before, after in zip(old, new, strict=False)):
+        kind.clear(target)
+        kind.update(target, entries)
+        return
+    for key, value in entries.items():
+        if dict.get(target, key, _MISSING) is not value:
+            kind.__setitem__(target, key, value)
+
+
+_MISSING = object()
 
 
 class OrderedDictVariable(DictVariable):

@@ -69,3 +69,15 @@ def _not_so(ctx: TraceContext, args: Sequence[VariableTracker],
 def _no_overrides(ctx: TraceContext, args: Sequence[VariableTracker],
                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ConstantVariable(False)
+
+
+@rule(torch._assert)
+def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
+            kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    condition = args[0].truth(ctx)
+    if not isinstance(condition, bool):
+        ctx.break_graph("DX106")
+    if not condition:
+        message = args[1] if len(args) > 1 else kwargs["message"]
+        ctx.raise_exception(AssertionError, message.as_constant())
+    return ConstantVariable(None)
