@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
+from dynexplore.engine.variables.class_lookup import raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.generator import GeneratorVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
@@ -212,7 +213,7 @@ def _defaultdict(
     ctx: TraceContext, factory: VariableTracker = NONE, other: VariableTracker | None = None, /, **named: VariableTracker
 ) -> VariableTracker:
     missing = factory.is_constant() and factory.as_constant() is None
-    if not missing and not hasattr(factory.python_type(), "__call__"):
+    if not missing and raw_lookup(factory.python_type(), "__call__") is None:
         ctx.raise_exception(TypeError, "first argument must be callable or None")
     return _filled(ctx, DefaultDictVariable(factory=factory), other, named)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.class_lookup import (
     Found,
@@ -32,6 +32,7 @@ from dynexplore.engine.variables.class_lookup import (
     raw_lookup,
 )
 from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.known import live_nest
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.rules import rule, rule_for
 from dynexplore.engine.variables.user_object import UserObjectVariable
@@ -152,8 +153,12 @@ class ClassVariable(VariableTracker):
         """`List[int]`, `Generic[T]`: an annotation, or what `__class_getitem__` gives."""
         if raw_lookup(type(self.value), "__getitem__") is not None:
             return ctx.call_function(self._special(ctx, "__getitem__", "subscript"), [key], {})
-        if is_fixed_class(self.value) and key.is_constant():
-            return ctx.build(self.value[key.as_constant()], None)  # type: ignore[index]
+        if is_fixed_class(self.value):
+            key.read_items(ctx)
+            try:
+                return ctx.build(self.value[live_nest(key)], None)  # type: ignore[index]
+            except (NotConstant, TypeError):
+                pass
         return ctx.call_function(self.get_attribute(ctx, "__class_getitem__"), [key], {})
 
     def _special(self, ctx: TraceContext, name: str, question: str) -> VariableTracker:

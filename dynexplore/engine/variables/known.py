@@ -39,6 +39,15 @@ def is_settled(value: VariableTracker) -> bool:
     return isinstance(value, SymbolicNumberVariable) or value.is_constant()
 
 
+def live_nest(value: VariableTracker) -> Any:
+    """The live object behind a tracker, or the tuple of those behind its items. Raises NotConstant."""
+    if value.is_constant():
+        return value.as_constant()
+    if type_of(value) is tuple:
+        return tuple(live_nest(item) for item in getattr(value, "items", ()))
+    return value.live_value()
+
+
 def known_truth(ctx: TraceContext, value: VariableTracker, kind: str = "DX105", **facts: object) -> bool:
     """bool(value), or a graph break when only the graph's data can tell."""
     answer = value.truth(ctx)

@@ -8,6 +8,7 @@ In: calls of these builtins. Out: constants, attributes. torch/_dynamo/variables
 
 from __future__ import annotations
 
+import operator
 from abc import ABCMeta
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,12 @@ import torch
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.builtin_value import NONE
+from dynexplore.engine.variables.class_ import ClassVariable
+from dynexplore.engine.variables.class_lookup import raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.context import UserRaised
-from dynexplore.engine.variables.known import is_settled, is_tensor, settled
+from dynexplore.engine.variables.known import is_settled, is_tensor, live_nest, settled
+from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.stand_ins import type_of
@@ -41,7 +45,7 @@ def _known_type(ctx: TraceContext, value: VariableTracker, function: str) -> typ
 def live(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
     """The live object that a tracker stands for: a class, most often."""
     try:
-        return value.as_constant() if value.is_constant() else value.live_value()
+        return live_nest(value)
     except NotConstant:
         ctx.break_graph("DX205", function=question, arguments=value.type_name())
 
@@ -105,9 +109,16 @@ def _type(ctx: TraceContext, value: VariableTracker, /, *rest: VariableTracker) 
     return value.get_attribute(ctx, "__class__") if type_of(value) is None else ctx.build(value.python_type(), None)
 
 
+@binary_rule(ClassVariable, VariableTracker, "|", rank=60)
+@binary_rule(VariableTracker, ClassVariable, "|", rank=60)
+def _union(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`int | str` as an annotation, or as the second argument of isinstance."""
+    return ctx.build(run_now(ctx, operator.or_, live(ctx, left, "|"), live(ctx, right, "|")), None)
+
+
 @builtin(callable)
 def _callable(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(hasattr(_known_type(ctx, value, "callable"), "__call__"))
+    return ConstantVariable(raw_lookup(_known_type(ctx, value, "callable"), "__call__") is not None)
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------

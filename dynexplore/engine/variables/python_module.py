@@ -79,7 +79,7 @@ class PythonModuleVariable(VariableTracker):
             source = self.source.attribute(name, "getattr")
             ctx.module_guards.know(source)
             return ctx.build(found, source)
-        if "__getattr__" in self.value.__dict__:
+        if "__getattr__" in self.value.__dict__ and not self.fixed:
             return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
         if not self.fixed:
             ctx.module_guards.rely_on_absence(self.value, name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from types import MappingProxyType
+from types import BuiltinFunctionType, MappingProxyType, MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
@@ -34,6 +34,9 @@ _ORDERINGS: dict[Callable[[Any, Any], Any], tuple[str, str]] = {
     operator.lt: ("__lt__", "__gt__"), operator.le: ("__le__", "__ge__"),
     operator.gt: ("__gt__", "__lt__"), operator.ge: ("__ge__", "__le__"),
 }
+
+
+_C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)  # equal where they are identical
 
 
 class NoStandIn(Exception):
@@ -97,7 +100,7 @@ def _equal_by_type(
     """Whether values are equal, as far as types and identity tell; None when they do not."""
     if None in types:
         return None
-    plain = [_is_plain(value_type, "__eq__") for value_type in types]
+    plain = [_is_plain(value_type, "__eq__") or value_type in _C_CALLABLES for value_type in types]
     if all(plain):
         return left.same_object(right)
     builtin = [value_type in STAND_INS for value_type in types]

@@ -228,8 +228,9 @@ class UserObjectVariable(VariableTracker):
 
     def _forget(self, ctx: TraceContext, name: str) -> None:
         self._store(ctx, name, None)
-        if self.value is None:
-            del self.stored[name]
+        own = self.live_dictionary()
+        if self.value is None or (own is not None and name not in own and not hasattr(self.cls, name)):
+            del self.stored[name]  # the real object never had it
 
     def read_slot(self, ctx: TraceContext, found: Found) -> VariableTracker:
         """An attribute that lives in a `__slots__` place."""
