@@ -25,7 +25,7 @@ from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
 from dynexplore.engine.translate.resume import argument_slots
-from dynexplore.engine.translate.translator import Translation
+from dynexplore.engine.translate.request import Translation
 
 _numbers = itertools.count()
 

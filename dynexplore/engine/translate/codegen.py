@@ -26,19 +26,22 @@ import torch.fx
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Step, Writer, assemble, live_locals
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.native import GuardWalk
+from dynexplore.engine.native import GuardWalk, skip_code
 from dynexplore.engine.provenance.sources import LocalSource, Namer
+from dynexplore.engine.translate.request import CompiledGraph, SkipFrame, Translation
 from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
 from dynexplore.engine.translate.unique_names import unique_number
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.constant import is_constant_value
 from dynexplore.engine.variables.function import NestedFunctionVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
+from dynexplore.engine.variables.unread import UnreadVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translation, Translator
+    from dynexplore.engine.translate.translator import Translator
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
@@ -210,8 +213,6 @@ class CodeGenerator:
 
     def finish(self, breaks: list[GraphBreak]) -> Translation:
         """Compile the graph, write the head of the code, assemble."""
-        from dynexplore.engine.translate.translator import CompiledGraph, Translation
-
         ctx = self.ctx
         graphs: list[CompiledGraph] = []
         head = Writer(self.code)
@@ -304,11 +305,9 @@ class CodeGenerator:
 
 def plain_copy(code: CodeType, slots: int) -> CodeType:
     """The same code as a function of positional arguments only; the engine leaves it alone."""
-    from dynexplore.engine import native
-
     copy = code.replace(co_argcount=slots, co_posonlyargcount=0, co_kwonlyargcount=0,
                         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS))
-    native.skip_code(copy)
+    skip_code(copy)
     return copy
 
 
@@ -338,6 +337,14 @@ def finish_with_break(ctx: Translator, graph_break: GraphBreak) -> Translation:
     return _BreakWriter(ctx, graph_break).finish()
 
 
+def _may_hold_tensor(value: VariableTracker) -> bool:
+    """Whether a value is a tensor, or may hold one: everything but plain constants and iterators over such."""
+    return not (value.is_constant() or isinstance(value, UnreadVariable) and is_constant_value(value.value)
+                or value.kind in ("iterator", "range") or value.python_type() in _PLAIN)
+
+
+_PLAIN = (type(iter(range(0))), type(iter(())), type(iter([])), type(iter("")), range, str)
+
 Slot = str | None  # the temporary that holds a stack value; None for NULL
 
 
@@ -360,11 +367,20 @@ class _BreakWriter:
 
     def finish(self) -> Translation:
         """The whole of it."""
+        self._refuse_idle_loop()
         self.ctx.leave_modes_in_graph()
         with self.writer.at(self.broken):
             slots = self._leave_state()
             self._write_original(slots)
         return self.generator.finish([self.graph_break])
+
+    def _refuse_idle_loop(self) -> None:
+        """A loop that goes round in resume functions without any tensor in sight is better run plain."""
+        if not (self.is_resume and self.loops) or self.ctx.graph.call_count:
+            return
+        values = [*self.frame.stack, *self.frame.locals.values(), *(cell.content for cell in self.frame.cells.values())]
+        if not any(value is not None and _may_hold_tensor(value) for value in values):
+            raise SkipFrame("a loop without tensors")
 
     # -- stack and locals
 

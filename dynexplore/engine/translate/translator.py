@@ -34,8 +34,8 @@ from dynexplore.engine.provenance.sources import ClosureSource, GlobalsSource, L
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.translate import codegen, handlers, inlining, operations
 from dynexplore.engine.translate.dispatch import HANDLERS
-from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import Narrator
+from dynexplore.engine.translate.request import Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables import catalog
@@ -54,64 +54,7 @@ from dynexplore.engine.variables.unread import UnreadVariable
 
 assert catalog and handlers  # imported for the rows they declare
 
-CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
-
-
-class SkipFrame(Exception):
-    """This frame is better run plain; says why."""
-
-
-@dataclass(slots=True)
-class TranslationRequest:
-    """What the runtime knows of the call that is about to run."""
-
-    code: CodeType
-    function: FunctionType | None
-    globals: dict[str, Any]
-    builtins: dict[str, Any]
-    closure: tuple[Any, ...] | None
-    values: Mapping[str, object]  # the bound argument slots
-    slot_names: tuple[str, ...]
-    compile_graph: CompileGraph
-    history: FrameHistory
-    nopython: bool = False
-    dynamic: bool | None = None
-    recorder: Recorder | None = None
-    frame_id: int = 0
-    backend_name: str = ""
-
-
-@dataclass(slots=True)
-class CompiledGraph:
-    """A graph that was handed to the backend, and what came back."""
-
-    name: str
-    graph: FinishedGraph
-    function: Callable[..., Any]
-
-
-@dataclass(slots=True)
-class Translation:
-    """The outcome: modified code, what its extra locals hold, the guards, and what it is made of."""
-
-    code: CodeType
-    injected: tuple[Any, ...]
-    inject_index: int
-    check: GuardCheck
-    walk: Any
-    graphs: list[CompiledGraph]
-    breaks: list[GraphBreak]
-    no_graph: bool
-    weak_owners: list[Any]
-    resume_codes: list[CodeType] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Plan:
-    """Where the next attempt must stop, and why: just before the root frame's step number `stop_at`."""
-
-    stop_at: int
-    graph_break: GraphBreak
+IDLE_LIMIT = 50_000
 
 
 def translate(request: TranslationRequest) -> Translation:
@@ -271,6 +214,7 @@ class Translator:
             frame.current = step.origin
             frame.pc += 1
             try:
+                self._count_step()
                 handler = HANDLERS.get(step.op)
                 if handler is None:
                     self.break_graph("DX301", opcode=step.op)
@@ -291,10 +235,16 @@ class Translator:
             frame.current = step.origin
             return True
         self.steps_done += 1
+        return False
+
+    def _count_step(self) -> None:
+        """A program that runs too long to be captured breaks; one that does no tensor work for long is left alone."""
         self.total_steps += 1
         if self.total_steps > config.instruction_limit:
-            self.break_graph("DX502", instructions=self.total_steps)
-        return False
+            self.total_steps = 0
+            self.break_graph("DX502", instructions=config.instruction_limit)
+        if self.total_steps > IDLE_LIMIT and not self.graph.call_count:
+            raise SkipFrame(f"{IDLE_LIMIT:,} instructions without a tensor operation")
 
     def _catch(self, frame: SymbolicFrame, step: Step, raised: UserRaised) -> None:
         """Go to the handler of the raising instruction, or let the exception leave the frame."""

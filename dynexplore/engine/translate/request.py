@@ -1,0 +1,77 @@
+"""The seam between translator and runtime: what is asked, and what comes back.
+
+In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which becomes a cache
+entry; or SkipFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.recording import Recorder
+from dynexplore.engine.translate.history import FrameHistory
+
+CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
+
+
+class SkipFrame(Exception):
+    """This frame is better run plain; says why."""
+
+
+@dataclass(slots=True)
+class TranslationRequest:
+    """What the runtime knows of the call that is about to run."""
+
+    code: CodeType
+    function: FunctionType | None
+    globals: dict[str, Any]
+    builtins: dict[str, Any]
+    closure: tuple[Any, ...] | None
+    values: Mapping[str, object]  # the bound argument slots
+    slot_names: tuple[str, ...]
+    compile_graph: CompileGraph
+    history: FrameHistory
+    nopython: bool = False
+    dynamic: bool | None = None
+    recorder: Recorder | None = None
+    frame_id: int = 0
+    backend_name: str = ""
+
+
+@dataclass(slots=True)
+class CompiledGraph:
+    """A graph that was handed to the backend, and what came back."""
+
+    name: str
+    graph: FinishedGraph
+    function: Callable[..., Any]
+
+
+@dataclass(slots=True)
+class Translation:
+    """The outcome: modified code, what its extra locals hold, the guards, and what it is made of."""
+
+    code: CodeType
+    injected: tuple[Any, ...]
+    inject_index: int
+    check: GuardCheck
+    walk: Any
+    graphs: list[CompiledGraph]
+    breaks: list[GraphBreak]
+    no_graph: bool
+    weak_owners: list[Any]
+    resume_codes: list[CodeType] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """Where the next attempt must stop, and why: just before the root frame's step number `stop_at`."""
+
+    stop_at: int
+    graph_break: GraphBreak
