@@ -41,7 +41,7 @@ from dynexplore.engine.variables.iterator import IteratorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 
@@ -70,7 +70,7 @@ class InjectedLocals(Namer):
 class CodeGenerator:
     """Writes the modified code of one frame; implements Reconstruction."""
 
-    def __init__(self, ctx: Translator) -> None:
+    def __init__(self, ctx: Interpreter) -> None:
         self.ctx = ctx
         self.code = ctx.request.code
         self.writer = Writer(self.code)
@@ -321,7 +321,7 @@ def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *a
 # -- the two ways in which a frame ends ------------------------------------------------------------------------------
 
 
-def finish_with_return(ctx: Translator) -> Translation:
+def finish_with_return(ctx: Interpreter) -> Translation:
     """The frame returned: push the value, replay, return."""
     generator = CodeGenerator(ctx)
     assert ctx.root.returned is not None
@@ -332,7 +332,7 @@ def finish_with_return(ctx: Translator) -> Translation:
     return generator.finish([])
 
 
-def finish_with_break(ctx: Translator, graph_break: GraphBreak) -> Translation:
+def finish_with_break(ctx: Interpreter, graph_break: GraphBreak) -> Translation:
     """The frame breaks before the current instruction: run that for real, then resume functions."""
     return _BreakWriter(ctx, graph_break).finish()
 
@@ -351,7 +351,7 @@ Slot = str | None  # the temporary that holds a stack value; None for NULL
 class _BreakWriter:
     """Writes what follows a graph that ends at a break."""
 
-    def __init__(self, ctx: Translator, graph_break: GraphBreak) -> None:
+    def __init__(self, ctx: Interpreter, graph_break: GraphBreak) -> None:
         self.ctx = ctx
         self.graph_break = graph_break
         self.generator = CodeGenerator(ctx)

@@ -26,13 +26,13 @@ from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.sequence import TupleVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 _UNTRACEABLE = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
 def inline(
-    ctx: Translator, function: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: Interpreter, function: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """Call a Python function by interpreting it."""
     code = function.code
@@ -49,7 +49,7 @@ def inline(
     return run(ctx, frame)
 
 
-def run(ctx: Translator, frame: SymbolicFrame) -> VariableTracker:
+def run(ctx: Interpreter, frame: SymbolicFrame) -> VariableTracker:
     """Interpret a nested frame to its end."""
     caller = ctx.innermost
     if ctx.narrator is not None:
@@ -62,7 +62,7 @@ def run(ctx: Translator, frame: SymbolicFrame) -> VariableTracker:
     return frame.returned
 
 
-def resume_generator(ctx: Translator, generator: Any, sent: VariableTracker) -> VariableTracker | None:
+def resume_generator(ctx: Interpreter, generator: Any, sent: VariableTracker) -> VariableTracker | None:
     """Run a generator's body to its next `yield`: the value, or None when it returned."""
     frame: SymbolicFrame = generator.frame
     if frame.returned is not None:
@@ -81,7 +81,7 @@ def resume_generator(ctx: Translator, generator: Any, sent: VariableTracker) -> 
 
 
 def _bind(
-    ctx: Translator, frame: SymbolicFrame, function: Any, args: Sequence[VariableTracker],
+    ctx: Interpreter, frame: SymbolicFrame, function: Any, args: Sequence[VariableTracker],
     kwargs: Mapping[str, VariableTracker],
 ) -> None:
     """Put arguments into locals as CPython does (Python/ceval.c, initialize_locals)."""
@@ -105,7 +105,7 @@ def _bind(
 
 
 def _bind_keywords(
-    ctx: Translator, code: Any, slots: dict[str, VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: Interpreter, code: Any, slots: dict[str, VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> dict[str, VariableTracker]:
     """Bind keyword arguments to parameters; what is left for **kwargs."""
     named = set(code.co_varnames[code.co_posonlyargcount:code.co_argcount + code.co_kwonlyargcount])
@@ -122,7 +122,7 @@ def _bind_keywords(
     return unknown
 
 
-def _bind_defaults(ctx: Translator, code: Any, function: Any, slots: dict[str, VariableTracker]) -> None:
+def _bind_defaults(ctx: Interpreter, code: Any, function: Any, slots: dict[str, VariableTracker]) -> None:
     """Fill what was not passed; a parameter without a default is a TypeError."""
     first_default = code.co_argcount - function.default_count()
     for index in range(code.co_argcount):
@@ -139,11 +139,11 @@ def _bind_defaults(ctx: Translator, code: Any, function: Any, slots: dict[str, V
             slots[name] = default
 
 
-def _wrong_arguments(ctx: Translator, function: str, problem: str) -> Any:
+def _wrong_arguments(ctx: Interpreter, function: str, problem: str) -> Any:
     ctx.raise_exception(TypeError, f"{function.rpartition('.')[2]}() {problem}")
 
 
-def _make_cells(ctx: Translator, frame: SymbolicFrame, function: Any) -> None:
+def _make_cells(ctx: Interpreter, frame: SymbolicFrame, function: Any) -> None:
     """New cells for the callee's cell variables (arguments move in), the closure's cells for its free ones."""
     code = function.code
     for name in code.co_cellvars:

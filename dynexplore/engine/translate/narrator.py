@@ -29,7 +29,7 @@ from dynexplore.engine.variables.base import VariableTracker
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
 
@@ -41,7 +41,7 @@ class Narrator:
         self.recorder = recorder
         self.frame = frame_id
         self.attempt = attempt
-        self.ctx: Translator | None = None
+        self.ctx: Interpreter | None = None
         self._ids: dict[int, tuple[VariableTracker, int]] = {}
         self._seen: dict[tuple[int, str], VariableTracker | None] = {}
         self._callees: dict[int, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
@@ -127,7 +127,7 @@ class Narrator:
 
     # -- what is found out
 
-    def node_added(self, node: torch.fx.Node, ctx: Translator) -> None:
+    def node_added(self, node: torch.fx.Node, ctx: Interpreter) -> None:
         """A node was added to the graph."""
         dtype, shape, device = tensor_words(node.meta.get("example_value"))
         innermost = ctx.innermost

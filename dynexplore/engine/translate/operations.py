@@ -31,13 +31,13 @@ from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable, 
 from dynexplore.engine.variables.tensor import TensorVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def add(
-    ctx: Translator, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: Interpreter, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """Put one operation into the graph."""
     proxies = [proxy_of(ctx, arg, target) for arg in args]
@@ -64,7 +64,7 @@ def add(
     return wrap(ctx, node, fake)
 
 
-def describe(ctx: Translator, node: torch.fx.Node) -> None:
+def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
     """Note on a node which instruction made it, on which line, in which module."""
     frame = ctx.innermost
     node.meta["offset"] = ctx.root.current.offset
@@ -73,7 +73,7 @@ def describe(ctx: Translator, node: torch.fx.Node) -> None:
         node.meta["module_path"] = tuple(ctx.module_path)
 
 
-def proxy_of(ctx: Translator, value: VariableTracker, target: Any) -> Any:
+def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
     """A tracker as an argument of a node; one that cannot be breaks the graph."""
     value.read_items(ctx)
     try:
@@ -94,7 +94,7 @@ def is_graph_value(value: Any) -> bool:
     return isinstance(value, dict) and any(map(is_graph_value, value.values()))
 
 
-def wrap(ctx: Translator, node: torch.fx.Node, value: Any) -> VariableTracker:
+def wrap(ctx: Interpreter, node: torch.fx.Node, value: Any) -> VariableTracker:
     """The tracker of what a node computes."""
     if isinstance(value, torch.Tensor):
         return TensorVariable(node, value)
@@ -112,7 +112,7 @@ def wrap(ctx: Translator, node: torch.fx.Node, value: Any) -> VariableTracker:
     return ctx.build(value, None)
 
 
-def _item(ctx: Translator, node: torch.fx.Node, index: int, value: Any) -> VariableTracker:
+def _item(ctx: Interpreter, node: torch.fx.Node, index: int, value: Any) -> VariableTracker:
     """One item of a result with several parts; a part that nobody uses leaves no node."""
     if not is_graph_value(value):
         return ctx.build(value, None)
@@ -125,7 +125,7 @@ def _item(ctx: Translator, node: torch.fx.Node, index: int, value: Any) -> Varia
     return wrap(ctx, item, value)
 
 
-def wrap_size(ctx: Translator, size: torch.Size, tensor: VariableTracker) -> VariableTracker:
+def wrap_size(ctx: Interpreter, size: torch.Size, tensor: VariableTracker) -> VariableTracker:
     """The sizes of a tensor: constants, and symbolic numbers whose node is made when it is used."""
     items: list[VariableTracker] = []
     for dim, entry in enumerate(size):
@@ -136,7 +136,7 @@ def wrap_size(ctx: Translator, size: torch.Size, tensor: VariableTracker) -> Var
     return SizeVariable(items)
 
 
-def _size_node(ctx: Translator, tensor: VariableTracker, dim: int, entry: Any) -> torch.fx.Node:
+def _size_node(ctx: Interpreter, tensor: VariableTracker, dim: int, entry: Any) -> torch.fx.Node:
     key = (tensor.as_proxy(), dim)
     node = ctx.size_nodes.get(key)
     if node is None:

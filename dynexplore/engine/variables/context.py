@@ -37,6 +37,7 @@ class TraceContext(Protocol):
     recorder: Recorder | None
     module_guards: ModuleGuards
     active_modes: list[ActiveMode]
+    module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted
 
     def build(self, value: object, source: Source | None) -> VariableTracker:
         """The tracker of a live value (the registry of build.py decides), with the guards that costs.

@@ -9,30 +9,30 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("LOAD_ATTR")
-def load_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """owner.name."""
     frame.push(frame.pop().get_attribute(ctx, step.arg).read(ctx))
 
 
 @handles("STORE_ATTR")
-def store_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def store_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """owner.name = value."""
     owner, value = frame.pop(), frame.pop()
     owner.set_attribute(ctx, step.arg, value)
 
 
 @handles("DELETE_ATTR")
-def delete_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def delete_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """del owner.name."""
     frame.pop().delete_attribute(ctx, step.arg)
 
 
 @handles("LOAD_SUPER_ATTR")
-def load_super_attr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_super_attr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """super(cls, self).name, as 3.12 and later write `super().name`."""
     name, _ = step.arg
     receiver, cls, super_type = frame.pop(), frame.pop(), frame.pop()

@@ -10,24 +10,24 @@ from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("CALL")
-def call(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def call(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(a, b, name=c)."""
     count, names = step.arg
     _call(frame, ctx, count, names)
 
 
 @handles("CALL_KW")
-def call_kw(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def call_kw(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(a, name=c), as 3.13 writes it: the names lie on the stack."""
     names = tuple(name.as_constant() for name in frame.pop().unpack(ctx))
     _call(frame, ctx, step.arg, names)
 
 
-def _call(frame: SymbolicFrame, ctx: Translator, count: int, names: tuple[str, ...]) -> None:
+def _call(frame: SymbolicFrame, ctx: Interpreter, count: int, names: tuple[str, ...]) -> None:
     args = frame.popn(count)
     function, first = _callee(frame)
     positional = args[:count - len(names)]
@@ -44,7 +44,7 @@ def _callee(frame: SymbolicFrame) -> tuple[VariableTracker, list[VariableTracker
 
 
 @handles("CALL_FUNCTION_EX")
-def call_function_ex(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def call_function_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(*args, **kwargs)."""
     keywords = frame.pop() if step.arg else None
     args = frame.pop()

@@ -13,23 +13,23 @@ from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.set_ import SetVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("BUILD_TUPLE")
-def build_tuple(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_tuple(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """(a, b, ...)."""
     frame.push(TupleVariable(frame.popn(step.arg)))
 
 
 @handles("BUILD_LIST")
-def build_list(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_list(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """[a, b, ...]."""
     frame.push(ListVariable(frame.popn(step.arg)))
 
 
 @handles("BUILD_SET")
-def build_set(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_set(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{a, b, ...}."""
     made = SetVariable()
     for item in frame.popn(step.arg):
@@ -38,7 +38,7 @@ def build_set(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("BUILD_MAP")
-def build_map(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_map(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{key: value, ...}."""
     flat = frame.popn(2 * step.arg)
     made = DictVariable()
@@ -48,7 +48,7 @@ def build_map(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("BUILD_CONST_KEY_MAP")
-def build_const_key_map(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_const_key_map(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{"a": x, ...} with constant keys."""
     keys = frame.pop().unpack(ctx)
     made = DictVariable()
@@ -58,49 +58,49 @@ def build_const_key_map(frame: SymbolicFrame, step: Step, ctx: Translator) -> No
 
 
 @handles("LIST_APPEND")
-def list_append(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def list_append(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """An item of a list comprehension."""
     item = frame.pop()
     frame.stack[-step.arg].call_method(ctx, "append", [item], {})
 
 
 @handles("SET_ADD")
-def set_add(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def set_add(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """An item of a set comprehension."""
     item = frame.pop()
     frame.stack[-step.arg].call_method(ctx, "add", [item], {})
 
 
 @handles("MAP_ADD")
-def map_add(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def map_add(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """An item of a dict comprehension."""
     value, key = frame.pop(), frame.pop()
     frame.stack[-step.arg].set_item(ctx, key, value)
 
 
 @handles("LIST_EXTEND")
-def list_extend(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def list_extend(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """[*items]."""
     items = frame.pop()
     frame.stack[-step.arg].call_method(ctx, "extend", [items], {})
 
 
 @handles("SET_UPDATE")
-def set_update(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def set_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{*items}."""
     items = frame.pop()
     frame.stack[-step.arg].call_method(ctx, "update", [items], {})
 
 
 @handles("DICT_UPDATE")
-def dict_update(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def dict_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{**mapping}."""
     mapping = frame.pop()
     frame.stack[-step.arg].call_method(ctx, "update", [mapping], {})
 
 
 @handles("DICT_MERGE")
-def dict_merge(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def dict_merge(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(**mapping): a key twice is a TypeError, which the real call raises."""
     mapping = frame.pop()
     target = frame.stack[-step.arg]
@@ -112,13 +112,13 @@ def dict_merge(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("LIST_TO_TUPLE")
-def list_to_tuple(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def list_to_tuple(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """tuple(list)."""
     frame.push(TupleVariable(frame.pop().unpack(ctx)))
 
 
 @handles("UNPACK_SEQUENCE")
-def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """a, b = sequence."""
     items = _known_items(ctx, frame.pop())
     if len(items) != step.arg:
@@ -133,7 +133,7 @@ def unpack_sequence(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("UNPACK_EX")
-def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """a, *b, c = sequence."""
     before, after = step.arg
     items = _known_items(ctx, frame.pop())
@@ -146,11 +146,11 @@ def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
         frame.push(item)
 
 
-def _known_items(ctx: Translator, value: VariableTracker) -> list[VariableTracker]:
+def _known_items(ctx: Interpreter, value: VariableTracker) -> list[VariableTracker]:
     return [item.read(ctx) for item in value.unpack(ctx)]
 
 
 @handles("GET_LEN")
-def get_len(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def get_len(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """len() of the subject of a match."""
     frame.push(frame.stack[-1].length(ctx))

@@ -10,16 +10,16 @@ from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("JUMP")
-def jump(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def jump(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Go to the target."""
     frame.jump(step.target)
 
 
-def _truth(ctx: Translator, value: VariableTracker) -> bool:
+def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
     """The truth that decides a branch; that of a tensor breaks the graph here."""
     answer = value.truth(ctx)
     if not isinstance(answer, bool):
@@ -28,14 +28,14 @@ def _truth(ctx: Translator, value: VariableTracker) -> bool:
 
 
 @handles("POP_JUMP_IF_TRUE")
-def pop_jump_if_true(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def pop_jump_if_true(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is true."""
     if _truth(ctx, frame.pop()):
         frame.jump(step.target)
 
 
 @handles("POP_JUMP_IF_FALSE")
-def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is false."""
     if not _truth(ctx, frame.pop()):
         frame.jump(step.target)
@@ -46,21 +46,21 @@ def _is_none(value: VariableTracker) -> bool:
 
 
 @handles("POP_JUMP_IF_NONE")
-def pop_jump_if_none(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def pop_jump_if_none(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is None."""
     if _is_none(frame.pop()):
         frame.jump(step.target)
 
 
 @handles("POP_JUMP_IF_NOT_NONE")
-def pop_jump_if_not_none(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def pop_jump_if_not_none(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is not None."""
     if not _is_none(frame.pop()):
         frame.jump(step.target)
 
 
 @handles("JUMP_IF_TRUE_OR_POP")
-def jump_if_true_or_pop(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def jump_if_true_or_pop(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """`or`: keep a true left operand and jump."""
     if _truth(ctx, frame.stack[-1]):
         frame.jump(step.target)
@@ -69,7 +69,7 @@ def jump_if_true_or_pop(frame: SymbolicFrame, step: Step, ctx: Translator) -> No
 
 
 @handles("JUMP_IF_FALSE_OR_POP")
-def jump_if_false_or_pop(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def jump_if_false_or_pop(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """`and`: keep a false left operand and jump."""
     if _truth(ctx, frame.stack[-1]):
         frame.pop()
@@ -78,13 +78,13 @@ def jump_if_false_or_pop(frame: SymbolicFrame, step: Step, ctx: Translator) -> N
 
 
 @handles("GET_ITER")
-def get_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def get_iter(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """iter(top)."""
     frame.push(frame.pop().iterate(ctx))
 
 
 @handles("FOR_ITER")
-def for_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def for_iter(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The next item; an exhausted iterator is popped and the loop left."""
     item = frame.stack[-1].next_item(ctx)
     if item is None:
@@ -95,6 +95,6 @@ def for_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("RETURN_VALUE")
-def return_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def return_value(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Leave the frame with the top."""
     frame.returned = frame.pop()

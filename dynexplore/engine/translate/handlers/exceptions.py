@@ -12,17 +12,17 @@ from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.exception import instantiate, matches, set_cause
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("LOAD_ASSERTION_ERROR")
-def load_assertion_error(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_assertion_error(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push AssertionError."""
     frame.push(ctx.build(AssertionError, None))
 
 
 @handles("RAISE_VARARGS")
-def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """raise; raise exception; raise exception from cause."""
     parts = frame.popn(step.arg)
     if not parts:
@@ -45,13 +45,13 @@ def _being_handled(frame: SymbolicFrame | None):  # type: ignore[no-untyped-def]
 
 
 @handles("RERAISE")
-def reraise(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def reraise(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Raise the exception on top once more."""
     raise UserRaised(frame.pop())
 
 
 @handles("PUSH_EXC_INFO")
-def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The exception on top is now being handled; below it lies the one that was."""
     exception = frame.pop()
     frame.push(frame.exceptions[-1] if frame.exceptions else ConstantVariable(None))
@@ -61,7 +61,7 @@ def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("POP_EXCEPT")
-def pop_except(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def pop_except(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The exception has been handled. One that a resume function got with its stack is really being handled: Python ends that."""
     if not frame.exceptions:
         ctx.break_graph("DX311")
@@ -71,7 +71,7 @@ def pop_except(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("CHECK_EXC_MATCH")
-def check_exc_match(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def check_exc_match(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the exception is of the type of this `except`."""
     wanted = frame.pop()
     frame.push(ConstantVariable(matches(ctx, frame.stack[-1], wanted)))

@@ -12,13 +12,13 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.function import CellVariable, NestedFunctionVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE = 1, 2, 4, 8
 
 
 @handles("MAKE_FUNCTION")
-def make_function(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def make_function(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Build a function of its code and the parts that the flags name."""
     code: CodeType = frame.pop().as_constant()
     made = NestedFunctionVariable(code, frame.globals.values, in_frame=frame.globals.of_frame)
@@ -29,7 +29,7 @@ def make_function(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("SET_FUNCTION_ATTRIBUTE")
-def set_function_attribute(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def set_function_attribute(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """3.13: the parts follow one by one."""
     made = frame.pop()
     assert isinstance(made, NestedFunctionVariable)
@@ -37,7 +37,7 @@ def set_function_attribute(frame: SymbolicFrame, step: Step, ctx: Translator) ->
     frame.push(made)
 
 
-def _set_part(ctx: Translator, made: NestedFunctionVariable, flag: int, part: VariableTracker) -> None:
+def _set_part(ctx: Interpreter, made: NestedFunctionVariable, flag: int, part: VariableTracker) -> None:
     if flag == DEFAULTS:
         made.defaults = part.unpack(ctx)
     elif flag == KEYWORD_DEFAULTS:
@@ -49,6 +49,6 @@ def _set_part(ctx: Translator, made: NestedFunctionVariable, flag: int, part: Va
 
 
 @handles("LOAD_BUILD_CLASS")
-def load_build_class(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_build_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A class statement inside the frame is left to Python."""
     ctx.break_graph("DX315")

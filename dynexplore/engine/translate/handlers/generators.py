@@ -11,29 +11,29 @@ from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.generator import GeneratorVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("RETURN_GENERATOR")
-def return_generator(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def return_generator(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The generator object is made by inlining; its body starts here, with the value that POP_TOP drops."""
     frame.push(ConstantVariable(None))
 
 
 @handles("YIELD_VALUE")
-def yield_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def yield_value(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Hand the top to whoever asked, and stop until asked again."""
     frame.yielded = frame.pop()
 
 
 @handles("GET_YIELD_FROM_ITER")
-def get_yield_from_iter(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def get_yield_from_iter(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The iterator of `yield from`."""
     frame.push(frame.pop().iterate(ctx))
 
 
 @handles("SEND")
-def send(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Pass a value to the inner iterator: its next item is yielded, its result ends the loop."""
     value = frame.pop()
     inner = frame.stack[-1]
@@ -61,7 +61,7 @@ def send_finished(frame: SymbolicFrame, step: Step, result: object) -> None:
 
 
 @handles("END_SEND")
-def end_send(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def end_send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Drop the inner iterator, keep its result."""
     value = frame.pop()
     frame.pop()

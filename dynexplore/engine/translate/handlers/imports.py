@@ -12,11 +12,11 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("IMPORT_NAME")
-def import_name(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """import name; a module that is not loaded yet is left to Python, since loading runs its code."""
     names = frame.pop().as_constant()
     level = frame.pop().as_constant()
@@ -28,7 +28,7 @@ def import_name(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("IMPORT_FROM")
-def import_from(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """from module import name: an attribute, or else a submodule that is loaded."""
     module = frame.stack[-1]
     live = module.live_value()
@@ -42,6 +42,6 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("IMPORT_STAR")
-def import_star(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def import_star(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Only module bodies do that, and those are not translated."""
     ctx.break_graph("DX301", opcode="IMPORT_STAR")

@@ -11,11 +11,11 @@ from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables.constant import LITERALS, ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("LOAD_CONST")
-def load_const(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A constant of the code: plain ones at once, tuples and code objects through their rows."""
     value = step.arg
     plain = type(value) in LITERALS or type(value) is CodeType
@@ -23,7 +23,7 @@ def load_const(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("LOAD_FAST")
-def load_fast(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A local variable; it becomes a real tracker on its first load."""
     value = frame.locals.get(step.arg)
     if value is None:
@@ -35,7 +35,7 @@ def load_fast(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("LOAD_FAST_AND_CLEAR")
-def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Save a local around an inlined comprehension: an unbound one is an empty slot, a cell stays a cell."""
     name = step.arg
     if name in frame.cells:
@@ -46,7 +46,7 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Translator) -> No
 
 
 @handles("STORE_FAST")
-def store_fast(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Bind a local; the empty slot that LOAD_FAST_AND_CLEAR saved makes it unbound again."""
     value = frame.pop()
     if value is NULL:
@@ -58,7 +58,7 @@ def store_fast(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("DELETE_FAST")
-def delete_fast(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def delete_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Unbind a local."""
     if frame.locals.pop(step.arg, None) is None:
         ctx.raise_exception(
@@ -67,38 +67,38 @@ def delete_fast(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("LOAD_GLOBAL", "LOAD_NAME")
-def load_global(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A global or a builtin."""
     frame.push(frame.globals.load(ctx, step.arg))
 
 
 @handles("STORE_GLOBAL")
-def store_global(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def store_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Bind a global; replayed when the graph has run."""
     frame.globals.store(ctx, step.arg, frame.pop())
 
 
 @handles("DELETE_GLOBAL")
-def delete_global(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def delete_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Unbind a global."""
     frame.globals.store(ctx, step.arg, None)
 
 
 @handles("MAKE_CELL")
-def make_cell(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def make_cell(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A fresh cell for a local of an inlined comprehension."""
     from_local = frame.locals.pop(step.arg, None)
     frame.cells[step.arg] = ctx.new_cell(step.arg, from_local)
 
 
 @handles("LOAD_CLOSURE")
-def load_closure(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_closure(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push a cell itself."""
     frame.push(frame.cells[step.arg])
 
 
 @handles("LOAD_DEREF")
-def load_deref(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def load_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push what a cell holds."""
     cell = frame.cells[step.arg]
     if cell.content is None and step.arg in frame.parsed.code.co_cellvars:
@@ -109,12 +109,12 @@ def load_deref(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("STORE_DEREF")
-def store_deref(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def store_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Put the top into a cell."""
     frame.cells[step.arg].store(ctx, frame.pop())
 
 
 @handles("DELETE_DEREF")
-def delete_deref(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def delete_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Empty a cell."""
     ctx.break_graph("DX314", what=f"del {step.arg} (a closure variable)")

@@ -14,11 +14,11 @@ from dynexplore.engine.variables.ranges import SliceVariable
 from dynexplore.engine.variables.tensor import PendingTruthVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("UNARY_OP")
-def unary_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def unary_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """-x, +x, ~x, not x."""
     operand = frame.pop()
     if step.arg != "not":
@@ -31,21 +31,21 @@ def unary_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("BINARY_OP")
-def binary_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def binary_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """left + right, left += right, ..."""
     right, left = frame.pop(), frame.pop()
     frame.push(binary(ctx, step.arg, left, right))
 
 
 @handles("COMPARE_OP")
-def compare_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def compare_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """left < right, ..."""
     right, left = frame.pop(), frame.pop()
     frame.push(compare(ctx, step.arg, left, right))
 
 
 @handles("IS_OP")
-def is_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def is_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """left is right."""
     right, left = frame.pop(), frame.pop()
     same = left.same_object(right)
@@ -55,7 +55,7 @@ def is_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("CONTAINS_OP")
-def contains_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def contains_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """item in container."""
     container, item = frame.pop(), frame.pop()
     found = container.contains(ctx, item)
@@ -63,7 +63,7 @@ def contains_op(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("TO_BOOL")
-def to_bool(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The truth of the top; that of a tensor waits for the jump that uses it."""
     value = frame.pop()
     answer = value.truth(ctx)
@@ -71,34 +71,34 @@ def to_bool(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("BINARY_SUBSCR")
-def binary_subscr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def binary_subscr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """container[key]."""
     key, container = frame.pop(), frame.pop()
     frame.push(container.get_item(ctx, key).read(ctx))
 
 
 @handles("STORE_SUBSCR")
-def store_subscr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def store_subscr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """container[key] = value."""
     key, container, value = frame.pop(), frame.pop(), frame.pop()
     container.set_item(ctx, key, value)
 
 
 @handles("DELETE_SUBSCR")
-def delete_subscr(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def delete_subscr(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """del container[key]."""
     key, container = frame.pop(), frame.pop()
     container.delete_item(ctx, key)
 
 
 @handles("BUILD_SLICE")
-def build_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_slice(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """slice(start, stop[, step])."""
     frame.push(_slice(frame.popn(step.arg)))
 
 
 @handles("BINARY_SLICE")
-def binary_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def binary_slice(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """container[start:stop]."""
     bounds = frame.popn(2)
     container = frame.pop()
@@ -106,7 +106,7 @@ def binary_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("STORE_SLICE")
-def store_slice(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def store_slice(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """container[start:stop] = value."""
     bounds = frame.popn(2)
     container, value = frame.pop(), frame.pop()

@@ -12,24 +12,24 @@ from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.sequence import TupleVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("MATCH_SEQUENCE")
-def match_sequence(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def match_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the subject is a sequence (and no string)."""
     subject = frame.stack[-1].python_type()
     frame.push(ConstantVariable(issubclass(subject, Sequence) and not issubclass(subject, (str, bytes, bytearray))))
 
 
 @handles("MATCH_MAPPING")
-def match_mapping(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def match_mapping(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the subject is a mapping."""
     frame.push(ConstantVariable(issubclass(frame.stack[-1].python_type(), Mapping)))
 
 
 @handles("MATCH_KEYS")
-def match_keys(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def match_keys(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The values under the keys, or None when one is missing."""
     keys, subject = frame.stack[-1].unpack(ctx), frame.stack[-2]
     values = []
@@ -42,7 +42,7 @@ def match_keys(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("MATCH_CLASS")
-def match_class(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def match_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Class patterns: isinstance, then the attributes by position (`__match_args__`) and by name."""
     names = [name.as_constant() for name in frame.pop().unpack(ctx)]
     cls, subject = frame.pop(), frame.pop()

@@ -9,34 +9,34 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("NOP")
-def nop(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def nop(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Do nothing."""
 
 
 @handles("POP_TOP")
-def pop_top(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def pop_top(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Drop the top."""
     frame.pop()
 
 
 @handles("PUSH_NULL")
-def push_null(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def push_null(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push the empty slot beside a callable."""
     frame.push(NULL)
 
 
 @handles("COPY")
-def copy(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def copy(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push the n-th value from the top once more."""
     frame.push(frame.stack[-step.arg])
 
 
 @handles("SWAP")
-def swap(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def swap(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Exchange the top with the n-th from the top."""
     stack = frame.stack
     stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]

@@ -11,19 +11,19 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 _CONVERSIONS = {"str": str, "repr": repr, "ascii": ascii}
 
 
 @handles("CONVERT_VALUE")
-def convert_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def convert_value(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """!s, !r, !a."""
     frame.push(_converted(ctx, step.arg, frame.pop()))
 
 
 @handles("FORMAT_VALUE")
-def format_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def format_value(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """format(value, spec)."""
     conversion, has_spec = step.arg
     spec = frame.pop() if has_spec else ConstantVariable("")
@@ -33,11 +33,11 @@ def format_value(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
     frame.push(ctx.call_function(ctx.build(format, None), [value, spec], {}))
 
 
-def _converted(ctx: Translator, conversion: str, value: VariableTracker) -> VariableTracker:
+def _converted(ctx: Interpreter, conversion: str, value: VariableTracker) -> VariableTracker:
     return ctx.call_function(ctx.build(_CONVERSIONS[conversion], None), [value], {})
 
 
 @handles("BUILD_STRING")
-def build_string(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def build_string(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Join the pieces of an f-string."""
     frame.push(ConstantVariable("".join(piece.as_constant() for piece in frame.popn(step.arg))))

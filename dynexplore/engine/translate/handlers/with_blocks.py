@@ -11,11 +11,11 @@ from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context_manager import enter_context
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.translator import Translator
+    from dynexplore.engine.translate.interpreter import Interpreter
 
 
 @handles("BEFORE_WITH")
-def before_with(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def before_with(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Enter a context manager: its exit function stays on the stack, below what entering gave."""
     exit_function, entered = enter_context(ctx, frame.pop())
     frame.push(exit_function)
@@ -23,7 +23,7 @@ def before_with(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
 
 
 @handles("WITH_EXCEPT_START")
-def with_except_start(frame: SymbolicFrame, step: Step, ctx: Translator) -> None:
+def with_except_start(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Leave by an exception: call the exit function with it."""
     exception = frame.stack[-1]
     exit_function = frame.stack[-4]
