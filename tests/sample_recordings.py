@@ -11,6 +11,7 @@ from dataclasses import replace
 from dynexplore.engine import events as ev
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.recording import Recording
+from dynexplore.views import links
 
 SOURCE = "def toy(a, b):\n    x = a / (torch.abs(a) + 1)\n    if b.sum() < 0:\n        b = b * -1\n    return x * b\n"
 RESUME_SOURCE = SOURCE
@@ -464,6 +465,27 @@ def inlined() -> Recording:
     r.record(ev.CacheEntryAdded(**at, entry=0, code=6, guard_count=2))
     r.record(ev.FrameFinished(**at, outcome="compiled"))
     return r
+
+
+def items_of(recording: Recording) -> list[str]:
+    """Every item that a pane shows: nodes, guards, breaks, resume functions, modified instructions, steps, slots."""
+    items = [links.node_key(graph.frame, node.name) for graph in recording.graphs for node in graph.nodes]
+    items += [links.guard_key(guard.frame, guard.index) for guard in recording.guards]
+    for position, event in enumerate(recording):
+        if isinstance(event, ev.GraphBroke):
+            items.append(links.break_key(position))
+        elif isinstance(event, ev.InstructionStepped):
+            items.append(links.step_key(position))
+            items += [
+                links.value_key(event.frame, event.attempt, view.id) for view in event.stack if view.kind != "NULL"
+            ]
+        elif isinstance(event, ev.ResumeFunctionMade):
+            items.append(links.resume_key(event.frame, event.name))
+    for entered in recording.frames:
+        code = recording.modified_code(entered.frame)
+        if code is not None:
+            items += [links.modified_key(entered.frame, row.offset) for row in code.rows]
+    return items
 
 
 SAMPLES = {"toy": toy, "inlined": inlined}

@@ -40,6 +40,12 @@ SCHEMA = 1
 DEFAULT_STEPS = 200_000
 DEFAULT_BYTES = 200_000_000
 
+LONGEST_TEXT = 20_000
+"""A longer text of an event (a guard on a huge string, say) is cut in the middle; code is kept whole."""
+
+
+_CODE_BEARERS = (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled)
+
 
 class Recorder(Protocol):
     """What the engine needs to know of whoever watches it."""
@@ -126,7 +132,11 @@ class Recording:
             self._append(event)
 
     def _append(self, event: ev.Event) -> None:
-        self._bytes += self._size(event)
+        size = self._size(event)
+        if size > LONGEST_TEXT and not isinstance(event, _CODE_BEARERS):
+            event = _shortened(event)
+            size = min(size, 2 * LONGEST_TEXT)
+        self._bytes += size
         self._step_count += isinstance(event, ev.InstructionStepped)
         self._events.append(event)
         self._index.setdefault(type(event), []).append(event)
@@ -349,6 +359,17 @@ class Recording:
                 f"newer dynexplore"
             )
         return _read(cls, data)
+
+
+def _shortened(value: Any) -> Any:
+    """An event with its long texts cut."""
+    if isinstance(value, str):
+        return ev.clip(value, LONGEST_TEXT)
+    if isinstance(value, tuple):
+        return tuple([_shortened(item) for item in value])
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    return type(value)(**{name: _shortened(getattr(value, name)) for name in _names(value)})
 
 
 def continued(code: ev.CodeView, known: Mapping[int, ev.CodeView]) -> ev.CodeView:

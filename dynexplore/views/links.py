@@ -7,9 +7,9 @@ a common place, its instructions and their spans; choosing an instruction or a s
 every frame. No item is a dead end: what has no instruction of its own (the output node, a guard on global state, an
 instruction that loads an input) is placed where it comes from.
 
-A place is (frame, the offsets of the inlined calls that lead to the function, offset): attempts are left out, so that
-the break of attempt 1 and the modified code of attempt 2 meet. A resume function's instructions count as the original
-instructions they continue.
+A place is (frame, the offsets of the inlined calls that lead to the function, its code, offset): attempts are left out,
+so that the break of attempt 1 and the modified code of attempt 2 meet. A resume function's instructions count as the
+original instructions they continue.
 
 In:  a Recording.
 Out: `Links`: `related(item)`, and `as_plain()` for the widget. An item is named by a short string, made by the
@@ -26,8 +26,8 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 
-Place = tuple[int, tuple[int, ...], int]
-"""(frame, offsets of the inlined calls on the way, offset)."""
+Place = tuple[int, tuple[int, ...], int, int]
+"""(frame, offsets of the inlined calls on the way, id of the code, offset). One call may inline several functions."""
 
 
 def instruction_key(code: int, offset: int) -> str:
@@ -87,7 +87,7 @@ class Links:
         self._recording = recording
         self._rows = {code.id: {row.offset: row for row in code.rows} for code in recording.codes.values()}
         self._paths: dict[tuple[int, int, int], tuple[tuple[int, ...], int]] = {}
-        self._code_at: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._code_of: dict[int, int] = {}
         # every item and where it comes from; instructions and spans are not among them
         self.places: dict[str, tuple[Place, ...]] = {}
         self._find_functions()
@@ -132,26 +132,32 @@ class Links:
     # -- places ------------------------------------------------------------------------------------------------------
 
     def _find_functions(self) -> None:
-        """Learn which code stands at each (frame, path of calls): frames, then inlined callees."""
+        """Learn which code each frame and each inlined callee has, and the path of calls to the callee."""
         for entered in self._recording.frames:
-            self._code_at[entered.frame, ()] = self._recording.original_code(entered.frame).id
+            self._code_of[entered.frame] = self._recording.original_code(entered.frame).id
         for call in self._recording.of(ev.InlineEntered):
-            path, _ = self._paths.get((call.frame, call.attempt, call.inline), ((), 0))
-            inner = (*path, call.offset)
-            self._paths[call.frame, call.attempt, call.callee] = (inner, call.code.id)
-            self._code_at[call.frame, inner] = call.code.id
+            path, _ = self._function(call)
+            self._paths[call.frame, call.attempt, call.callee] = ((*path, call.offset), call.code.id)
+
+    def _function(self, event: ev.PlacedEvent) -> tuple[tuple[int, ...], int]:
+        """The path of calls to the function in which something happened, and the id of its code."""
+        if event.inline:
+            return self._paths.get((event.frame, event.attempt, event.inline), ((), -1))
+        return (), self._code_of.get(event.frame, -1)
 
     def _place(self, event: ev.PlacedEvent) -> Place:
         """Where an event comes from; the first instruction of the frame when it names none."""
         if event.offset < 0:
             return self._entry(event.frame)
-        path, _ = self._paths.get((event.frame, event.attempt, event.inline), ((), 0))
-        return event.frame, path, event.offset
+        path, code = self._function(event)
+        return event.frame, path, code, event.offset
+
+    def _in_frame(self, frame: int, offset: int) -> Place:
+        return frame, (), self._code_of.get(frame, -1), offset
 
     def _entry(self, frame: int) -> Place:
-        rows = self._rows.get(self._code_at.get((frame, ()), -1), {})
-        first = next((row.offset for row in rows.values() if row.line > 0), 0)
-        return frame, (), first
+        rows = self._rows.get(self._code_of.get(frame, -1), {})
+        return self._in_frame(frame, next((row.offset for row in rows.values() if row.line > 0), 0))
 
     def _last(self, frame: int) -> Place:
         """Where the graph of a frame ends: at its break, or at the last instruction that was stepped."""
@@ -163,8 +169,7 @@ class Links:
 
     def _keys(self, place: Place) -> tuple[str, ...]:
         """The instruction at a place, and its span; none for a place that is no instruction."""
-        frame, path, offset = place
-        code = self._code_at.get((frame, path), -1)
+        _, _, code, offset = place
         rows = self._rows.get(code, {})
         row = rows.get(offset)
         if row is None:
@@ -228,7 +233,7 @@ class Links:
         for row in rows:
             places = before
             if row.origin >= 0:
-                places = ((frame, (), row.origin),)
+                places = (self._in_frame(frame, row.origin),)
             elif resumed := self.places.get(resume_key(frame, row.arg)):
                 places = resumed
             elif row.arg in inputs and "load" in row.role:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
-from dynexplore.engine.recording import SCHEMA, Recorder, Recording, load, resumed_at, save
+from dynexplore.engine.recording import LONGEST_TEXT, SCHEMA, Recorder, Recording, load, resumed_at, save
 from sample_recordings import SAMPLES, toy
 
 
@@ -128,6 +128,16 @@ def test_past_the_cap_on_bytes_everything_is_left_out() -> None:
         if number > 200:
             break
     assert len(r) < 110 and r.cut is not None and r.cut.reason == "100000 bytes are reached"
+
+
+def test_a_huge_text_is_cut() -> None:
+    """A text of an event that is far too long is kept by its ends; other texts and code stay whole."""
+    r = Recording()
+    r.record(ev.GuardInstalled(frame=1, index=0, scope="local", source="s", kind="EQUALS", expected="x" * 10**7))
+    source = "y = 1\n" * 50_000
+    r.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "f.py", 1, source, ())))
+    assert len(r.guards[0].expected) == LONGEST_TEXT and r.guards[0].source == "s"
+    assert r.frames[0].code.source == source and r.cut is None
 
 
 def test_a_cut_survives_json() -> None:

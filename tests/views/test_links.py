@@ -8,28 +8,8 @@ import pytest
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
-from dynexplore.views import links as links_module
 from dynexplore.views.links import Links
-from sample_recordings import SAMPLES, inlined, toy
-
-
-def items_of(recording: Recording) -> list[str]:
-    """Every item that a pane shows: nodes, guards, breaks, resume functions, modified instructions, steps, slots."""
-    items = [links_module.node_key(graph.frame, node.name) for graph in recording.graphs for node in graph.nodes]
-    items += [links_module.guard_key(guard.frame, guard.index) for guard in recording.guards]
-    for position, event in enumerate(recording):
-        if isinstance(event, ev.GraphBroke):
-            items.append(links_module.break_key(position))
-        elif isinstance(event, ev.InstructionStepped):
-            items.append(links_module.step_key(position))
-            items += [links_module.value_key(event.frame, event.attempt, view.id) for view in event.stack]
-        elif isinstance(event, ev.ResumeFunctionMade):
-            items.append(links_module.resume_key(event.frame, event.name))
-    for entered in recording.frames:
-        code = recording.modified_code(entered.frame)
-        if code is not None:
-            items += [links_module.modified_key(entered.frame, row.offset) for row in code.rows]
-    return items
+from sample_recordings import SAMPLES, inlined, items_of, toy
 
 
 @pytest.mark.parametrize("name", SAMPLES)
