@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from engine_checks import assert_same_as_eager
 
 
@@ -19,7 +20,7 @@ class Programs:
         self._rows: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
 
     def add(self, *args: Any, **expected: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Declare a program: called with `args`; `expected` as for assert_same_as_eager, without a break if nothing is said."""
+        """Declare a program, called with `args`; `expected` as for assert_same_as_eager; no breaks is the rule."""
 
         def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
             self._rows.append((fn, args, {"breaks": 0, **expected}))
@@ -29,9 +30,7 @@ class Programs:
 
     def parameters(self) -> Any:
         """A decorator for the test function, whose parameter `run` runs one program."""
-        return pytest.mark.parametrize(
-            "run", [pytest.param(_runner(*row), id=row[0].__name__) for row in self._rows]
-        )
+        return pytest.mark.parametrize("run", [pytest.param(_runner(*row), id=row[0].__name__) for row in self._rows])
 
 
 def _runner(fn: Callable[..., Any], args: tuple[Any, ...], expected: dict[str, Any]) -> Callable[[], Any]:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from engine_checks import assert_same_as_eager
 from programs.program_table import Programs
+
+from engine_checks import assert_same_as_eager
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -93,16 +94,35 @@ def repeats_and_concatenates(x):
 def finds(x):
     items = [1, 2.0, "three", None, (1, 2), 2]
     return (
-        x + items.index(2), items.count(2), "three" in items, None in items, (1, 2) in items, 5 not in items,
-        items.index(2, 2), (1, 2).index(2), (1, 1).count(1), 2 in (1, 2),
+        x + items.index(2),
+        items.count(2),
+        "three" in items,
+        None in items,
+        (1, 2) in items,
+        5 not in items,
+        items.index(2, 2),
+        (1, 2).index(2),
+        (1, 1).count(1),
+        2 in (1, 2),
     )
 
 
 @program(X)
 def compares(x):
     return (
-        x, [1, 2] == [1, 2.0], [1, 2] != [1], [1, 2] < [1, 3], (1, 2) <= (1, 2), (1,) > (1, 0), [1] == (1,), [] == 0,
-        [x] == [x], (1, "a") >= (0, 5), [1, [2, (3,)]] == [1, [2, (3,)]], None == [], {} != [],
+        x,
+        [1, 2] == [1, 2.0],
+        [1, 2] != [1],
+        [1, 2] < [1, 3],
+        (1, 2) <= (1, 2),
+        (1,) > (1, 0),
+        [1] == (1,),
+        [] == 0,
+        [x] == [x],
+        (1, "a") >= (0, 5),
+        [1, [2, (3,)]] == [1, [2, (3,)]],
+        None == [],
+        {} != [],
     )
 
 
@@ -111,11 +131,22 @@ def list_errors(x):
     items = [1, 2]
     return (
         x + 1,
-        caught(lambda: items[5]), caught(lambda: items.pop(7)), caught(lambda: [].pop()), caught(lambda: items["a"]),
-        caught(lambda: items.index(9)), caught(lambda: items.remove(9)), caught(lambda: (1,)[3]),
-        caught(lambda: items + (1,)), caught(lambda: items < 3), caught(lambda: items * "a"), caught(lambda: -items),
-        caught(lambda: items.foo), caught(lambda: hash(items)), caught(lambda: items.extend(3)),
-        caught(lambda: (1,).index(4)), caught(lambda: items.__setitem__(slice(0, 2, 2), [1, 2])),
+        caught(lambda: items[5]),
+        caught(lambda: items.pop(7)),
+        caught(lambda: [].pop()),
+        caught(lambda: items["a"]),
+        caught(lambda: items.index(9)),
+        caught(lambda: items.remove(9)),
+        caught(lambda: (1,)[3]),
+        caught(lambda: items + (1,)),
+        caught(lambda: items < 3),
+        caught(lambda: items * "a"),
+        caught(lambda: -items),
+        caught(lambda: items.foo),
+        caught(lambda: hash(items)),
+        caught(lambda: items.extend(3)),
+        caught(lambda: (1,).index(4)),
+        caught(lambda: items.__setitem__(slice(0, 2, 2), [1, 2])),
     )
 
 
@@ -198,9 +229,24 @@ def lists_into_torch(x):
 def sizes(x):
     shape = x.shape
     return (
-        shape, shape[0], shape[-1:], len(shape), shape.numel(), shape == (2, 3), shape + (1,), (*shape, 4), list(shape),
-        x.new_zeros(shape), torch.zeros(shape[:1] + (2,)), isinstance(shape, tuple), shape == torch.Size([2, 3]),
-        x.view(*shape[::-1]), x.size() == shape, hash(shape) == hash((2, 3)), str(shape), shape * 2,
+        shape,
+        shape[0],
+        shape[-1:],
+        len(shape),
+        shape.numel(),
+        shape == (2, 3),
+        shape + (1,),
+        (*shape, 4),
+        list(shape),
+        x.new_zeros(shape),
+        torch.zeros(shape[:1] + (2,)),
+        isinstance(shape, tuple),
+        shape == torch.Size([2, 3]),
+        x.view(*shape[::-1]),
+        x.size() == shape,
+        hash(shape) == hash((2, 3)),
+        str(shape),
+        shape * 2,
     )
 
 
@@ -214,9 +260,26 @@ def tuple_argument(x, pair):
 def named_tuples(x, point, pair):
     made = Point(x, y=2)
     return (
-        point.x + x, made, made._replace(x=1), pair.total(), pair.swapped, pair, Pair(x).second, made[0] is made.x,
-        point == (1, 2), made._fields, tuple(point), Point._make([1, x]), made._asdict(), len(made), isinstance(made, Point),
-        Point(1, 2) == Point(1, 2), point + (3,), point[1:], str(point), repr(Pair(1)),
+        point.x + x,
+        made,
+        made._replace(x=1),
+        pair.total(),
+        pair.swapped,
+        pair,
+        Pair(x).second,
+        made[0] is made.x,
+        point == (1, 2),
+        made._fields,
+        tuple(point),
+        Point._make([1, x]),
+        made._asdict(),
+        len(made),
+        isinstance(made, Point),
+        Point(1, 2) == Point(1, 2),
+        point + (3,),
+        point[1:],
+        str(point),
+        repr(Pair(1)),
     )
 
 
@@ -245,9 +308,22 @@ def dict_views(x):
     keys, values, items = d.keys(), d.values(), d.items()
     d["late"] = 4
     return (
-        list(keys), list(values), list(items), len(keys), "late" in keys, 2 in values, ("b", 2) in items, ("b", 3) in items,
-        keys & {"a", "zz"}, keys - {"a"}, {"a": 1}.items() == {"a": 1}.items(), {"a"} == {"a": 1}.keys(),
-        [k for k in d], [f"{k}:{type(v).__name__}" for k, v in d.items()], list(reversed(d)), sorted(map(str, keys)),
+        list(keys),
+        list(values),
+        list(items),
+        len(keys),
+        "late" in keys,
+        2 in values,
+        ("b", 2) in items,
+        ("b", 3) in items,
+        keys & {"a", "zz"},
+        keys - {"a"},
+        {"a": 1}.items() == {"a": 1}.items(),
+        {"a"} == {"a": 1}.keys(),
+        [k for k in d],
+        [f"{k}:{type(v).__name__}" for k, v in d.items()],
+        list(reversed(d)),
+        sorted(map(str, keys)),
     )
 
 
@@ -257,17 +333,35 @@ def makes_dicts(x):
     merged = {**dict(pairs), "c": 3} | {"a": 0}
     merged |= {"d": 4}
     return (
-        dict(pairs, z=1), dict(a=1), merged, dict.fromkeys("ab", 0), dict(zip("xy", (x, x))), {1: "int", 1.0: "float", True: "b"},
-        {(1, 2): x}[1, 2], {None: 1, "n": {"m": [x]}}["n"]["m"][0], {**{}, "only": x}, len({}), bool({}), dict({"q": 1}.items()),
+        dict(pairs, z=1),
+        dict(a=1),
+        merged,
+        dict.fromkeys("ab", 0),
+        dict(zip("xy", (x, x))),
+        {1: "int", 1.0: "float", True: "b"},
+        {(1, 2): x}[1, 2],
+        {None: 1, "n": {"m": [x]}}["n"]["m"][0],
+        {**{}, "only": x},
+        len({}),
+        bool({}),
+        dict({"q": 1}.items()),
     )
 
 
 @program(X, {"a": 1})
 def dict_errors(x, d):
     return (
-        x, caught(lambda: d["q"]), caught(lambda: d.pop("q")), caught(lambda: {}.popitem()), caught(lambda: d[[]]),
-        caught(lambda: {}.foo), caught(lambda: dict([1])), caught(lambda: dict([(1, 2, 3)])), caught(lambda: d + d),
-        caught(lambda: d < d), caught(lambda: d.__delitem__("q")),
+        x,
+        caught(lambda: d["q"]),
+        caught(lambda: d.pop("q")),
+        caught(lambda: {}.popitem()),
+        caught(lambda: d[[]]),
+        caught(lambda: {}.foo),
+        caught(lambda: dict([1])),
+        caught(lambda: dict([(1, 2, 3)])),
+        caught(lambda: d + d),
+        caught(lambda: d < d),
+        caught(lambda: d.__delitem__("q")),
     )
 
 
@@ -288,8 +382,16 @@ def ordered_dicts(x, d):
     d.move_to_end("c", last=False)
     made = OrderedDict([("x", x), ("y", 1)])
     return (
-        d, made, list(d), made.popitem(), made.popitem(last=False), OrderedDict(a=1, b=2) == OrderedDict(b=2, a=1),
-        OrderedDict(a=1, b=2) == {"b": 2, "a": 1}, list(reversed(d)), d.copy(), str(OrderedDict(a=1)),
+        d,
+        made,
+        list(d),
+        made.popitem(),
+        made.popitem(last=False),
+        OrderedDict(a=1, b=2) == OrderedDict(b=2, a=1),
+        OrderedDict(a=1, b=2) == {"b": 2, "a": 1},
+        list(reversed(d)),
+        d.copy(),
+        str(OrderedDict(a=1)),
     )
 
 
@@ -301,8 +403,15 @@ def default_dicts(x, d):
     for letter in "abca":
         counts[letter] += 1
     lazy = defaultdict(lambda: x + 1)
-    return d, counts, lazy["q"], dict(counts), d.get("absent"), "absent" in d, counts.default_factory, caught(
-        lambda: defaultdict(None)["q"]
+    return (
+        d,
+        counts,
+        lazy["q"],
+        dict(counts),
+        d.get("absent"),
+        "absent" in d,
+        counts.default_factory,
+        caught(lambda: defaultdict(None)["q"]),
     )
 
 
@@ -325,8 +434,13 @@ def mapping_proxies(x):
     inner = {"a": x}
     proxy = types.MappingProxyType(inner)
     inner["b"] = 2
-    return proxy["a"] + 1, len(proxy), "b" in proxy, list(proxy.items()), proxy.get("q"), caught(
-        lambda: proxy.__setitem__("a", 1)
+    return (
+        proxy["a"] + 1,
+        len(proxy),
+        "b" in proxy,
+        list(proxy.items()),
+        proxy.get("q"),
+        caught(lambda: proxy.__setitem__("a", 1)),
     )
 
 
@@ -354,9 +468,24 @@ def sets(x, s):
     s |= {9}
     other = {3, 4}
     return (
-        x * len(s), s, s | other, s & other, s - other, s ^ other, 3 in s, other <= s, {3} < s, s == {3, 7, 9},
-        s.union([1], (2,)), s.isdisjoint([5]), sorted(s), set("hello") == set("olleh"), frozenset([1, 1]), {*"ab"} >= {"a"},
-        {(1, 2), (1, 2.0)}, len({1, 1.0, True}),
+        x * len(s),
+        s,
+        s | other,
+        s & other,
+        s - other,
+        s ^ other,
+        3 in s,
+        other <= s,
+        {3} < s,
+        s == {3, 7, 9},
+        s.union([1], (2,)),
+        s.isdisjoint([5]),
+        sorted(s),
+        set("hello") == set("olleh"),
+        frozenset([1, 1]),
+        {*"ab"} >= {"a"},
+        {(1, 2), (1, 2.0)},
+        len({1, 1.0, True}),
     )
 
 
@@ -373,8 +502,13 @@ def walks_a_set_of_strings(x, names):
 @program(X)
 def set_errors(x):
     return (
-        x, caught(lambda: {1}.remove(2)), caught(lambda: set().pop()), caught(lambda: {[]}), caught(lambda: {1} + {2}),
-        caught(lambda: {1} < 2), caught(lambda: set(3)),
+        x,
+        caught(lambda: {1}.remove(2)),
+        caught(lambda: set().pop()),
+        caught(lambda: {[]}),
+        caught(lambda: {1} + {2}),
+        caught(lambda: {1} < 2),
+        caught(lambda: set(3)),
     )
 
 
@@ -397,24 +531,58 @@ def deques(x, d):
     d.rotate(1)
     made = deque([x])
     made.extendleft([1, 2])
-    return d, d[0], d.popleft(), d.pop(), len(d), made, d.maxlen, list(reversed(made)), caught(lambda: deque().pop()), 2 in made
+    return (
+        d,
+        d[0],
+        d.popleft(),
+        d.pop(),
+        len(d),
+        made,
+        d.maxlen,
+        list(reversed(made)),
+        caught(lambda: deque().pop()),
+        2 in made,
+    )
 
 
 @program(X)
 def ranges(x):
     r = range(1, 10, 3)
     return (
-        x[range(2)[1]], len(r), r[1], r[-1], list(r[1:]), 4 in r, r == range(1, 11, 3), r.start, r.stop, r.step,
-        list(reversed(r)), bool(range(0)), sum(range(5)), str(r), list(range(3, 0, -1)), caught(lambda: range(1)[5]),
-        caught(lambda: range("a")), caught(lambda: range(1, 2, 0)),
+        x[range(2)[1]],
+        len(r),
+        r[1],
+        r[-1],
+        list(r[1:]),
+        4 in r,
+        r == range(1, 11, 3),
+        r.start,
+        r.stop,
+        r.step,
+        list(reversed(r)),
+        bool(range(0)),
+        sum(range(5)),
+        str(r),
+        list(range(3, 0, -1)),
+        caught(lambda: range(1)[5]),
+        caught(lambda: range("a")),
+        caught(lambda: range(1, 2, 0)),
     )
 
 
 @program(X, slice(0, 1), 1)
 def slice_objects(x, s, stop):
     made = slice(None, stop)
-    return x[s], x[made], [1, 2, 3][made], x[..., made], x[(made, None)], s.start, made.stop, slice(1, 2) == slice(1, 2), (
-        slice(-3, None).indices(5)
+    return (
+        x[s],
+        x[made],
+        [1, 2, 3][made],
+        x[..., made],
+        x[(made, None)],
+        s.start,
+        made.stop,
+        slice(1, 2) == slice(1, 2),
+        (slice(-3, None).indices(5)),
     )
 
 
@@ -431,6 +599,7 @@ def test_containers(run: Any) -> None:
 
 def test_a_changed_key_is_a_new_entry() -> None:
     """A dict with other keys, or the same keys in another order, is translated again."""
+
     def total(d):
         return sum(d.values()), list(d)
 
@@ -440,6 +609,7 @@ def test_a_changed_key_is_a_new_entry() -> None:
 
 def test_a_longer_list_is_a_new_entry() -> None:
     """A list of another length is translated again, one of the same length is not."""
+
     def total(items):
         return sum(items)
 
@@ -450,6 +620,7 @@ def test_a_longer_list_is_a_new_entry() -> None:
 @pytest.mark.parametrize("other", [[1, 2], (1,), {}, None], ids=str)
 def test_another_type_is_a_new_entry(other: Any) -> None:
     """A value of another type in place of a tuple is translated again."""
+
     def show(x, items):
         return x + 1, repr(items)
 

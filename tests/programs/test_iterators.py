@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from engine_checks import assert_same_as_eager
 from programs.program_table import Programs
+
+from engine_checks import assert_same_as_eager
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -35,17 +36,25 @@ def enumerates_and_zips(x):
 @program(X)
 def strict_zip(x):
     return (
-        x, caught(lambda: list(zip([1, 2], [3], strict=True))), caught(lambda: list(zip([1], [3, 4], strict=True))),
-        caught(lambda: list(zip([1], [2], [3, 4], strict=True))), list(zip([1], [2], strict=True)),
+        x,
+        caught(lambda: list(zip([1, 2], [3], strict=True))),
+        caught(lambda: list(zip([1], [3, 4], strict=True))),
+        caught(lambda: list(zip([1], [2], [3, 4], strict=True))),
+        list(zip([1], [2], strict=True)),
     )
 
 
 @program(X)
 def maps_and_filters(x):
     return (
-        list(map(lambda a, b: a * b, [x, x], [1, 2, 3])), list(filter(None, [0, 1, "", "a", None])),
-        list(filter(lambda v: v > 1, range(4))), sum(map(torch.sum, x)), list(map(str, (1, 2))), max(map(len, ["a", "bb"])),
-        tuple(map(operator.neg, [x])), [*map(int, "12")],
+        list(map(lambda a, b: a * b, [x, x], [1, 2, 3])),
+        list(filter(None, [0, 1, "", "a", None])),
+        list(filter(lambda v: v > 1, range(4))),
+        sum(map(torch.sum, x)),
+        list(map(str, (1, 2))),
+        max(map(len, ["a", "bb"])),
+        tuple(map(operator.neg, [x])),
+        [*map(int, "12")],
     )
 
 
@@ -69,18 +78,29 @@ def shares_an_iterator(x):
 
 @program(X)
 def reverses(x):
-    return list(reversed([1, x])), list(reversed((1, 2))), list(reversed("abc")), list(reversed({"a": 1})), list(
-        reversed(range(3))
-    ), caught(lambda: reversed({1})), [i for i in reversed(list(enumerate("ab")))]
+    return (
+        list(reversed([1, x])),
+        list(reversed((1, 2))),
+        list(reversed("abc")),
+        list(reversed({"a": 1})),
+        list(reversed(range(3))),
+        caught(lambda: reversed({1})),
+        [i for i in reversed(list(enumerate("ab")))],
+    )
 
 
 @program(X)
 def chains_and_slices(x):
     return (
-        list(itertools.chain([1], (x,), "ab")), list(itertools.chain.from_iterable([[1], [2, 3]])),
-        list(itertools.islice(range(10), 2, 8, 3)), list(itertools.islice("abcdef", 3)), list(itertools.islice("ab", 1, None)),
-        list(itertools.repeat(1, 2)), list(itertools.islice(itertools.count(3, 2), 3)),
-        list(itertools.islice(itertools.cycle([1, 2]), 5)), list(itertools.islice(itertools.repeat(x), 2)),
+        list(itertools.chain([1], (x,), "ab")),
+        list(itertools.chain.from_iterable([[1], [2, 3]])),
+        list(itertools.islice(range(10), 2, 8, 3)),
+        list(itertools.islice("abcdef", 3)),
+        list(itertools.islice("ab", 1, None)),
+        list(itertools.repeat(1, 2)),
+        list(itertools.islice(itertools.count(3, 2), 3)),
+        list(itertools.islice(itertools.cycle([1, 2]), 5)),
+        list(itertools.islice(itertools.repeat(x), 2)),
         caught(lambda: itertools.islice([1], -1)),
     )
 
@@ -88,21 +108,30 @@ def chains_and_slices(x):
 @program(X)
 def accumulates(x):
     return (
-        list(itertools.accumulate([1, 2, 3])), list(itertools.accumulate([x, x], operator.mul)),
-        list(itertools.accumulate([1, 2], initial=10)), list(itertools.starmap(pow, [(2, 3), (3, 2)])),
-        list(itertools.takewhile(lambda v: v < 3, [1, 2, 3, 1])), list(itertools.dropwhile(lambda v: v < 3, [1, 2, 3, 1])),
-        list(itertools.filterfalse(lambda v: v % 2, range(5))), list(itertools.compress("abc", [1, 0, 1])),
-        list(itertools.pairwise([1, 2, 3])), list(itertools.zip_longest([1], [x, 2], fillvalue="-")),
+        list(itertools.accumulate([1, 2, 3])),
+        list(itertools.accumulate([x, x], operator.mul)),
+        list(itertools.accumulate([1, 2], initial=10)),
+        list(itertools.starmap(pow, [(2, 3), (3, 2)])),
+        list(itertools.takewhile(lambda v: v < 3, [1, 2, 3, 1])),
+        list(itertools.dropwhile(lambda v: v < 3, [1, 2, 3, 1])),
+        list(itertools.filterfalse(lambda v: v % 2, range(5))),
+        list(itertools.compress("abc", [1, 0, 1])),
+        list(itertools.pairwise([1, 2, 3])),
+        list(itertools.zip_longest([1], [x, 2], fillvalue="-")),
     )
 
 
 @program(X)
 def combines(x):
     return (
-        list(itertools.product([1, 2], "ab")), list(itertools.product([0, 1], repeat=2)),
-        list(itertools.permutations([1, x, 3], 2)), list(itertools.combinations("abc", 2)),
-        list(itertools.combinations_with_replacement("ab", 2)), [x * i + j for i, j in itertools.product(range(2), range(2))],
-        [(k, list(g)) for k, g in itertools.groupby([1, 1, 2, 1])], [list(i) for i in itertools.tee("ab")],
+        list(itertools.product([1, 2], "ab")),
+        list(itertools.product([0, 1], repeat=2)),
+        list(itertools.permutations([1, x, 3], 2)),
+        list(itertools.combinations("abc", 2)),
+        list(itertools.combinations_with_replacement("ab", 2)),
+        [x * i + j for i, j in itertools.product(range(2), range(2))],
+        [(k, list(g)) for k, g in itertools.groupby([1, 1, 2, 1])],
+        [list(i) for i in itertools.tee("ab")],
     )
 
 
@@ -133,9 +162,17 @@ def walks_a_tensor(x):
 @program(X)
 def folds(x):
     return (
-        functools.reduce(operator.add, [x, x, x]), functools.reduce(lambda a, b: a + b, "abc", ""), sum([[1], [2]], []),
-        caught(lambda: functools.reduce(operator.add, [])), caught(lambda: sum(["a"])), caught(lambda: sum(["a"], "")),
-        sum(i * x for i in range(3)), sum([0.1] * 10), sum([1, 2.5, True]), sum(()), sum([x], start=1),
+        functools.reduce(operator.add, [x, x, x]),
+        functools.reduce(lambda a, b: a + b, "abc", ""),
+        sum([[1], [2]], []),
+        caught(lambda: functools.reduce(operator.add, [])),
+        caught(lambda: sum(["a"])),
+        caught(lambda: sum(["a"], "")),
+        sum(i * x for i in range(3)),
+        sum([0.1] * 10),
+        sum([1, 2.5, True]),
+        sum(()),
+        sum([x], start=1),
     )
 
 
@@ -164,7 +201,15 @@ def star_calls(x):
     def join(*args, sep="-", **kwargs):
         return sep.join(map(str, args)), kwargs
 
-    return x, join(*range(3)), join(*"ab", *[1], sep="+"), join(**{"sep": "", "k": 1}), join(*enumerate("a")), [*{1: 2}], {**{}}
+    return (
+        x,
+        join(*range(3)),
+        join(*"ab", *[1], sep="+"),
+        join(**{"sep": "", "k": 1}),
+        join(*enumerate("a")),
+        [*{1: 2}],
+        {**{}},
+    )
 
 
 # -- iterators that live across a graph break ---------------------------------------------------------------------
@@ -174,19 +219,64 @@ def _make_iterators(x: Any) -> list[Any]:
     d = {"a": 1, "b": x, "c": 3}
     items = [x, 2, 3]
     return [
-        iter(items), iter((1, x)), iter(range(5)), iter("abc"), iter(d), iter(d.items()), iter(d.values()), reversed(items),
-        enumerate(items, 3), zip(items, "abc"), zip(items, range(3), strict=True), map(str, range(4)), filter(None, [0, 1, 2]),
-        itertools.chain([1, 2], items), itertools.islice(range(20), 1, 12, 3), itertools.repeat(x, 3), itertools.count(4),
-        itertools.cycle([1, 2, 3]), itertools.accumulate([1, 2, 3, 4]), itertools.pairwise([1, 2, 3, 4]),
-        itertools.zip_longest([1], [2, 3, 4]), itertools.product([1, 2], [3, 4]), itertools.permutations([1, 2, 3]),
-        itertools.takewhile(lambda v: v < 4, range(9)), itertools.starmap(max, [(1, 2), (4, 3), (5, 5)]), reversed(d), iter({7}),
+        iter(items),
+        iter((1, x)),
+        iter(range(5)),
+        iter("abc"),
+        iter(d),
+        iter(d.items()),
+        iter(d.values()),
+        reversed(items),
+        enumerate(items, 3),
+        zip(items, "abc"),
+        zip(items, range(3), strict=True),
+        map(str, range(4)),
+        filter(None, [0, 1, 2]),
+        itertools.chain([1, 2], items),
+        itertools.islice(range(20), 1, 12, 3),
+        itertools.repeat(x, 3),
+        itertools.count(4),
+        itertools.cycle([1, 2, 3]),
+        itertools.accumulate([1, 2, 3, 4]),
+        itertools.pairwise([1, 2, 3, 4]),
+        itertools.zip_longest([1], [2, 3, 4]),
+        itertools.product([1, 2], [3, 4]),
+        itertools.permutations([1, 2, 3]),
+        itertools.takewhile(lambda v: v < 4, range(9)),
+        itertools.starmap(max, [(1, 2), (4, 3), (5, 5)]),
+        reversed(d),
+        iter({7}),
     ]
 
 
 NAMES = [
-    "list", "tuple", "range", "str", "dict", "items", "values", "reversed", "enumerate", "zip", "strict_zip", "map", "filter",
-    "chain", "islice", "repeat", "count", "cycle", "accumulate", "pairwise", "zip_longest", "product", "permutations",
-    "takewhile", "starmap", "reversed_dict", "set",
+    "list",
+    "tuple",
+    "range",
+    "str",
+    "dict",
+    "items",
+    "values",
+    "reversed",
+    "enumerate",
+    "zip",
+    "strict_zip",
+    "map",
+    "filter",
+    "chain",
+    "islice",
+    "repeat",
+    "count",
+    "cycle",
+    "accumulate",
+    "pairwise",
+    "zip_longest",
+    "product",
+    "permutations",
+    "takewhile",
+    "starmap",
+    "reversed_dict",
+    "set",
 ]
 
 

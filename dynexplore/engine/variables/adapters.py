@@ -1,7 +1,8 @@
 """Iterators made of iterators: enumerate, zip, map, filter, reversed.
 
-The idea: each step asks the inner iterators for one item and makes one of its own, exactly when the program asks for it. So an
-infinite or expensive inner iterator costs what it costs in Python, and can be made again half-way from its inner iterators.
+The idea: each step asks the inner iterators for one item and makes one of its own, exactly when the program asks
+for it. So an infinite or expensive inner iterator costs what it costs in Python, and can be made again half-way
+from its inner iterators.
 
 In: calls of these builtins. Out: iterator trackers. torch/_dynamo/variables/iter.py does the same job.
 """

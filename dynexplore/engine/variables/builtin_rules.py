@@ -1,10 +1,12 @@
 """Python's builtins: what walks, measures, gathers and makes containers.
 
-The idea: each builtin is one row, written with the builtin's own signature. A row asks its arguments the questions that CPython's
-function would ask, in the same order, so that a mistake of the program raises what it would raise there.
+The idea: each builtin is one row, written with the builtin's own signature. A row asks its arguments the questions
+that CPython's function would ask, in the same order, so that a mistake of the program raises what it would raise
+there.
 
-In: calls of builtins. Out: trackers. torch/_dynamo/variables/builtin.py does the same job; number_rules.py, text_rules.py,
-object_rules.py and functional_rules.py hold the other builtins, adapters.py those that are iterators.
+In: calls of builtins. Out: trackers. torch/_dynamo/variables/builtin.py does the same job; number_rules.py,
+text_rules.py, object_rules.py and functional_rules.py hold the other builtins, adapters.py those that are
+iterators.
 """
 
 from __future__ import annotations
@@ -55,18 +57,14 @@ def _len(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 
 
 @builtin(iter)
-def _iter(
-    ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker | None = None, /
-) -> VariableTracker:
+def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker | None = None, /) -> VariableTracker:
     if sentinel is not None:
         ctx.break_graph("DX205", function="iter", arguments="a callable and a sentinel")
     return value.iterate(ctx)
 
 
 @builtin(next)
-def _next(
-    ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /
-) -> VariableTracker:
+def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /) -> VariableTracker:
     if isinstance(iterator, BuiltinValueVariable) and not hasattr(iterator.python_type(), "__next__"):
         ctx.raise_exception(TypeError, f"{iterator.python_type().__name__!r} object is not an iterator")
     item = iterator.next_item(ctx)
@@ -123,7 +121,9 @@ def _extreme(function: Any, symbol: str) -> None:
     """`max` and `min`."""
 
     @rule(function)
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def row(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
         if not args or not set(kwargs) <= {"key", "default"} or (len(args) > 1 and "default" in kwargs):
             ctx.break_graph("DX218", callee=function.__name__)
         items = args[0].unpack(ctx) if len(args) == 1 else list(args)
@@ -140,7 +140,8 @@ def _best(
     keys = [keyed(ctx, key, item) for item in items]
     if all(map(is_settled, keys)) and all(type(found) is ConstantVariable for found in keys):
         constants = [settled(found) for found in keys]
-        return items[run_now(ctx, function, range(len(items)), key=constants.__getitem__)]
+        best: int = run_now(ctx, function, range(len(items)), key=constants.__getitem__)
+        return items[best]
     place = 0
     for other in range(1, len(items)):
         answer = compare(ctx, symbol, keys[other], keys[place])
@@ -155,7 +156,11 @@ _extreme(min, "<")
 
 @builtin(sorted)
 def _sorted(
-    ctx: TraceContext, iterable: VariableTracker, /, *, key: VariableTracker | None = None,
+    ctx: TraceContext,
+    iterable: VariableTracker,
+    /,
+    *,
+    key: VariableTracker | None = None,
     reverse: VariableTracker | None = None,
 ) -> VariableTracker:
     return ListVariable(sorted_items(ctx, iterable.unpack(ctx), key, reverse))
@@ -210,7 +215,11 @@ def _ordered(ctx: TraceContext, other: VariableTracker | None = None, /, **named
 
 @builtin(defaultdict)
 def _defaultdict(
-    ctx: TraceContext, factory: VariableTracker = NONE, other: VariableTracker | None = None, /, **named: VariableTracker
+    ctx: TraceContext,
+    factory: VariableTracker = NONE,
+    other: VariableTracker | None = None,
+    /,
+    **named: VariableTracker,
 ) -> VariableTracker:
     missing = factory.is_constant() and factory.as_constant() is None
     if not missing and raw_lookup(factory.python_type(), "__call__") is None:

@@ -1,7 +1,7 @@
 """Values of Python's own types: lists, dicts, sets, iterators. What their trackers have in common.
 
-The idea: the attributes of such a value are C methods, found by name in the table of rows (`@builtin_method(list, "append")`);
-its special methods are the questions that every tracker answers; what it lacks, Python says.
+The idea: the attributes of such a value are C methods, found by name in the table of rows (`@builtin_method(list,
+"append")`); its special methods are the questions that every tracker answers; what it lacks, Python says.
 
 In: a receiver and a method's name. Out: the row that answers. PyTorch's counterpart: the method tables in
 torch/_dynamo/variables/base.py and builtin.py.
@@ -9,6 +9,7 @@ torch/_dynamo/variables/base.py and builtin.py.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,10 +55,8 @@ class BuiltinValueVariable(VariableTracker):
         return ConstantMethodVariable(self, name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        try:
+        with contextlib.suppress(NoStandIn):
             run_now(ctx, setattr, stand_in(self), name, None)
-        except NoStandIn:
-            pass
         super().set_attribute(ctx, name, value)
 
     def call_method(
@@ -72,7 +71,8 @@ class BuiltinValueVariable(VariableTracker):
             ctx.break_graph("DX213", method=f"{self.type_name()}.{name}")
         if kwargs or len(args) != special.__code__.co_argcount - 2:
             ctx.break_graph("DX218", callee=f"{self.type_name()}.{name}")
-        return special(ctx, self, *args)
+        answered: VariableTracker = special(ctx, self, *args)
+        return answered
 
 
 def changing_method(python_type: type[Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -55,7 +55,9 @@ class DequeVariable(SequenceVariable):
     value_type = deque
     mutable = True
 
-    def __init__(self, items: Iterable[VariableTracker], maxlen: int | None = None, source: Source | None = None) -> None:
+    def __init__(
+        self, items: Iterable[VariableTracker], maxlen: int | None = None, source: Source | None = None
+    ) -> None:
         super().__init__(items, source)
         self.maxlen = maxlen
         self.state = 0

@@ -1,9 +1,11 @@
 """What is seen of a dict: keys(), values(), items(), and the iterators over them.
 
-The idea: a view holds the dict's tracker and nothing else, so it shows the dict as it is at each moment. The views of keys and
-items are also sets: their algebra makes real sets. A dict that grows or shrinks while it is walked raises, as in CPython.
+The idea: a view holds the dict's tracker and nothing else, so it shows the dict as it is at each moment. The views
+of keys and items are also sets: their algebra makes real sets. A dict that grows or shrinks while it is walked
+raises, as in CPython.
 
-In: a dict's tracker. Out: items, sets, iterators. torch/_dynamo/variables/dicts.py (DictViewVariable) does the same job.
+In: a dict's tracker. Out: items, sets, iterators. torch/_dynamo/variables/dicts.py (DictViewVariable) does the
+same job.
 """
 
 from __future__ import annotations

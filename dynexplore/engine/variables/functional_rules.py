@@ -1,10 +1,10 @@
 """`operator` and `functools`: operators as functions, functions with arguments filled in, folds.
 
-The idea: `operator.add(a, b)` is `a + b`; its row asks the same tables. `partial` is a tracker that calls its function with more
-arguments, and `reduce` is a loop.
+The idea: `operator.add(a, b)` is `a + b`; its row asks the same tables. `partial` is a tracker that calls its
+function with more arguments, and `reduce` is a loop.
 
-In: calls of these functions, live partial objects. Out: trackers. torch/_dynamo/variables/functions.py (FunctoolsPartialVariable)
-does the same job.
+In: calls of these functions, live partial objects. Out: trackers. torch/_dynamo/variables/functions.py
+(FunctoolsPartialVariable) does the same job.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _declare_unary(symbol: str, function: Any) -> None:
         return unary(ctx, symbol, value)
 
 
-for _symbol, _function in (("neg", operator.neg), ("pos", operator.pos), ("invert", operator.invert)):
-    _declare_unary(_symbol, _function)
+for _symbol, _unary in (("neg", operator.neg), ("pos", operator.pos), ("invert", operator.invert)):
+    _declare_unary(_symbol, _unary)
 
 
 @builtin(operator.not_)
@@ -170,7 +170,9 @@ _GETTERS: dict[Any, Callable[..., VariableTracker]] = {
 
 def _declare_getter(maker: Any) -> None:
     @rule(maker)
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def row(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
         names = args[:1] if maker is operator.methodcaller else args if maker is operator.attrgetter else []
         if not args or not all(name.is_constant() and isinstance(name.as_constant(), str) for name in names):
             ctx.break_graph("DX218", callee=maker.__name__)

@@ -1,10 +1,11 @@
 """Iterators: a place in something that is walked. The plain ones, over sequences and over items that are known.
 
-The idea: an iterator is lazy in the program, so its tracker is lazy too: `next_item` asks for one more item, None means
-exhausted. A list may change while it is walked, so its iterator holds the list's tracker and an index, as CPython's does.
+The idea: an iterator is lazy in the program, so its tracker is lazy too: `next_item` asks for one more item, None
+means exhausted. A list may change while it is walked, so its iterator holds the list's tracker and an index, as
+CPython's does.
 
-An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it is.
-One that existed before the frame is opaque: only Python knows where it stands, so asking it breaks the graph.
+An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it
+is. One that existed before the frame is opaque: only Python knows where it stands, so asking it breaks the graph.
 
 In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; adapters.py and
 itertools_rules.py hold the iterators that are made of others.
@@ -124,17 +125,17 @@ class SequenceIteratorVariable(IteratorVariable):
 
 def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
     """An iterator that has given `index` items already."""
-    iterator = iter(iterable)
+    iterator: Any = iter(iterable)
     if type(iterator) in PLAIN_ITERATORS:
         iterator.__setstate__(index)
     else:
         next(islice(iterator, index, index), None)
-    return iterator
+    return iterator  # type: ignore[no-any-return]
 
 
 def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
     """A reversed iterator whose next item is the one at `index`."""
-    iterator = reversed(sequence)
+    iterator: Iterator[Any] = reversed(sequence)
     skip = len(sequence) - 1 - index
     next(islice(iterator, skip, skip), None)
     return iterator

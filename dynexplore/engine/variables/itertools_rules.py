@@ -1,7 +1,7 @@
 """The iterators of `itertools`.
 
-The idea: as in adapters.py, each is lazy and made of inner iterators. Those that must read their input first (product,
-permutations, combinations) hand trackers to the real function and walk what it gives.
+The idea: as in adapters.py, each is lazy and made of inner iterators. Those that must read their input first
+(product, permutations, combinations) hand trackers to the real function and walk what it gives.
 
 In: calls of itertools. Out: iterator trackers. torch/_dynamo/polyfills/itertools.py does the same job.
 """
@@ -66,9 +66,11 @@ class IsliceVariable(IteratorVariable):
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         for _ in range(self.skip):
             if self.inner.next_item(ctx) is None:
-                return self._end()
+                self._end()
+                return None
         if self.left is not None and self.left <= self.skip:
-            return self._end()
+            self._end()
+            return None
         if self.left is not None:
             self.left -= self.skip + 1
         self.skip = self.step - 1 if self.left is None else min(self.step - 1, self.left)
@@ -344,8 +346,11 @@ class PoolsIteratorVariable(IteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(
-            pools_at, ConstantFunction(self.function), TupleVariable(list(map(ConstantVariable, self.options))),
-            ConstantVariable(self.given), *self.pools,
+            pools_at,
+            ConstantFunction(self.function),
+            TupleVariable(list(map(ConstantVariable, self.options))),
+            ConstantVariable(self.given),
+            *self.pools,
         )
 
 
@@ -410,9 +415,7 @@ def _repeat(ctx: TraceContext, object: VariableTracker, times: VariableTracker |
 def _count(
     ctx: TraceContext, start: VariableTracker | None = None, step: VariableTracker | None = None
 ) -> VariableTracker:
-    return CountVariable(
-        ConstantVariable(0) if start is None else start, ConstantVariable(1) if step is None else step
-    )
+    return CountVariable(ConstantVariable(0) if start is None else start, ConstantVariable(1) if step is None else step)
 
 
 @builtin(itertools.cycle)
@@ -450,9 +453,7 @@ def _filterfalse(ctx: TraceContext, predicate: VariableTracker, iterable: Variab
 
 
 @builtin(itertools.zip_longest)
-def _zip_longest(
-    ctx: TraceContext, *iterables: VariableTracker, fillvalue: VariableTracker = NONE
-) -> VariableTracker:
+def _zip_longest(ctx: TraceContext, *iterables: VariableTracker, fillvalue: VariableTracker = NONE) -> VariableTracker:
     return ZipLongestVariable([item.iterate(ctx) for item in iterables], fillvalue)
 
 
@@ -467,17 +468,13 @@ def _compress(ctx: TraceContext, data: VariableTracker, selectors: VariableTrack
 
 
 @builtin(itertools.product)
-def _product(
-    ctx: TraceContext, *iterables: VariableTracker, repeat: VariableTracker | None = None
-) -> VariableTracker:
+def _product(ctx: TraceContext, *iterables: VariableTracker, repeat: VariableTracker | None = None) -> VariableTracker:
     times = 1 if repeat is None else known_index(ctx, repeat, "product()")
     return PoolsIteratorVariable(itertools.product, [TupleVariable(item.unpack(ctx)) for item in iterables], [times])
 
 
 @builtin(itertools.permutations)
-def _permutations(
-    ctx: TraceContext, iterable: VariableTracker, r: VariableTracker | None = None
-) -> VariableTracker:
+def _permutations(ctx: TraceContext, iterable: VariableTracker, r: VariableTracker | None = None) -> VariableTracker:
     size = None if r is None else _end(ctx, r)
     return PoolsIteratorVariable(itertools.permutations, [TupleVariable(iterable.unpack(ctx))], [size])
 

@@ -1,7 +1,8 @@
 """Asking a tracker for a plain Python answer: a number, a truth, an equality; or a graph break that says why not.
 
-The idea: containers and builtins need real answers to go on: which index, is it true, are these two equal. A constant has
-one; a symbolic number has the one of this call, at the price of a guard; a tensor has none before the graph runs.
+The idea: containers and builtins need real answers to go on: which index, is it true, are these two equal. A
+constant has one; a symbolic number has the one of this call, at the price of a guard; a tensor has none before the
+graph runs.
 
 In: trackers. Out: int, bool, or a constant of Python.
 """

@@ -1,10 +1,11 @@
 """Dicts: dict, OrderedDict, defaultdict, and the read-only view mappingproxy.
 
-The idea: a dict's tracker is a real dict from *hash keys* (what stands for a key: the constant itself, a tuple of such, the
-tracker of an object that hashes by identity) to pairs of trackers. So order, replacement and `1 == 1.0 == True` are Python's own.
+The idea: a dict's tracker is a real dict from *hash keys* (what stands for a key: the constant itself, a tuple of
+such, the tracker of an object that hashes by identity) to pairs of trackers. So order, replacement and `1 == 1.0
+== True` are Python's own.
 
-A dict that existed before the frame guards its type and its keys in their order; its values stay unread until the program
-looks at them. Changes are noted in the journal and replayed as clear and update.
+A dict that existed before the frame guards its type and its keys in their order; its values stay unread until the
+program looks at them. Changes are noted in the journal and replayed as clear and update.
 
 In: live dicts, BUILD_MAP and its kin. Out: values, new dicts, nests of FX arguments.
 torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), values() and items().
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
@@ -39,7 +40,7 @@ class DictVariable(BuiltinValueVariable):
 
     kind = "dict"
     mutable = True
-    value_type = dict
+    value_type: ClassVar[type[Any]] = dict
 
     def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
         self.entries: Entries = {} if entries is None else entries
@@ -57,7 +58,7 @@ class DictVariable(BuiltinValueVariable):
         return pair[1].read(ctx) if pair is not None else None
 
     def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        """Put a value under a key, which keeps the place and the key object that it had; the journal is the caller's."""
+        """Put a value under a key, which keeps its place and key object; the journal is the caller's."""
         place = key.hash_key(ctx)
         known = self.entries.get(place)
         self.entries[place] = (known[0] if known is not None else key, value)
@@ -147,7 +148,10 @@ class DictVariable(BuiltinValueVariable):
 
 
 def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
-    """Give a dict these entries in this order; one that only gained or changed entries is not emptied (it may be walked)."""
+    """Give a dict these entries in this order.
+
+    One that only gained or changed entries is not emptied: it may be walked just now.
+    """
     old, new = list(dict.keys(target)), list(entries)
     if len(old) > len(new) or any(before is not after for before, after in zip(old, new, strict=False)):
         kind.clear(target)
@@ -209,8 +213,9 @@ class MappingProxyVariable(DictVariable):
     mutable = True
     value_type = MappingProxyType
 
-    def __init__(self, entries: Entries | None = None, source: Source | None = None,
-                 behind: VariableTracker | None = None) -> None:
+    def __init__(
+        self, entries: Entries | None = None, source: Source | None = None, behind: VariableTracker | None = None
+    ) -> None:
         super().__init__(entries, source)
         self.behind = behind
 
@@ -394,9 +399,7 @@ def _popitem(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
 
 
 @changing_method(OrderedDict, "popitem")
-def _popitem_ordered(
-    ctx: TraceContext, self: DictVariable, last: VariableTracker | None = None
-) -> VariableTracker:
+def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracker | None = None) -> VariableTracker:
     if not self.entries:
         ctx.raise_exception(KeyError, "dictionary is empty")
     place = next(reversed(self.entries) if last is None or known_truth(ctx, last) else iter(self.entries))

@@ -1,9 +1,10 @@
 """Tuples whose items have names: namedtuples of the program, and what torch functions such as `torch.max` return.
 
-The idea: a tuple with a class. Names of items are read off the class (`_fields`, or `__match_args__` of the C ones); all else
-that the class gives (methods, properties, `_replace`) is looked up as in any class.
+The idea: a tuple with a class. Names of items are read off the class (`_fields`, or `__match_args__` of the C
+ones); all else that the class gives (methods, properties, `_replace`) is looked up as in any class.
 
-In: live named tuples, calls of their classes. Out: items. torch/_dynamo/variables/lists.py (NamedTupleVariable) does the same job.
+In: live named tuples, calls of their classes. Out: items. torch/_dynamo/variables/lists.py (NamedTupleVariable)
+does the same job.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def is_structure(cls: type[Any]) -> bool:
 
 def field_names(cls: type[Any]) -> tuple[str, ...]:
     """The names of the items, in order."""
-    return cls.__match_args__ if is_structure(cls) else cls._fields  # type: ignore[attr-defined,no-any-return]
+    names: tuple[str, ...] = getattr(cls, "__match_args__" if is_structure(cls) else "_fields")
+    return names
 
 
 class NamedTupleVariable(TupleVariable):
@@ -93,7 +95,7 @@ class NamedTupleVariable(TupleVariable):
         if is_structure(self.cls):
             build.call_object(self.cls, TupleVariable(self.items))
         else:
-            build.call_object(self.cls._make, TupleVariable(self.items))  # type: ignore[attr-defined]
+            build.call_object(self.cls._make, TupleVariable(self.items))
 
     def text(self) -> str:
         pairs = zip(field_names(self.cls), self.items, strict=False)
@@ -122,7 +124,7 @@ def construct(
     if len(args) > len(names) or not set(kwargs) <= set(names) - set(given):
         ctx.break_graph("DX218", callee=cls.__qualname__)
     given.update(kwargs)
-    defaults = cls._field_defaults  # type: ignore[attr-defined]
+    defaults = cls._field_defaults
     if not set(names) <= set(given) | set(defaults):
         ctx.break_graph("DX218", callee=cls.__qualname__)
     return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(defaults[n], None) for n in names])

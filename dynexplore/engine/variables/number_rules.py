@@ -1,10 +1,12 @@
 """Builtins and `math` functions of numbers.
 
-The idea: on constants these C functions are run at once; they act on nothing but their arguments. On other values they call the
-special method that CPython would call (`abs` calls `__abs__`); a tensor that must become a Python number asks for `item()`, which
-breaks the graph unless the configuration says otherwise; a symbolic number is specialized where torch has no symbolic form.
+The idea: on constants these C functions are run at once; they act on nothing but their arguments. On other values
+they call the special method that CPython would call (`abs` calls `__abs__`); a tensor that must become a Python
+number asks for `item()`, which breaks the graph unless the configuration says otherwise; a symbolic number is
+specialized where torch has no symbolic form.
 
-In: calls of these functions. Out: constants, symbolic numbers, tensors. torch/_dynamo/variables/builtin.py does the same job.
+In: calls of these functions. Out: constants, symbolic numbers, tensors. torch/_dynamo/variables/builtin.py does
+the same job.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
 
 # Functions of math that torch knows in a symbolic form.
-_SYMBOLIC: dict[Any, Any] = {math.sqrt: torch.sym_sqrt} if hasattr(torch, "sym_sqrt") else {}  # type: ignore[attr-defined]
+_SYMBOLIC: dict[Any, Any] = {math.sqrt: torch.sym_sqrt} if hasattr(torch, "sym_sqrt") else {}
 
 
 def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
@@ -50,7 +52,9 @@ def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
 def runs_on_constants(function: Any) -> None:
     """Declare that a C function acts on nothing but its arguments and is run at once on constants."""
 
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def row(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
         symbolic = _SYMBOLIC.get(function)
         if symbolic is not None and isinstance(args[0], SymbolicNumberVariable):
             return ctx.operation("call_function", symbolic, args, kwargs)
@@ -96,7 +100,9 @@ _special(math.trunc, "__trunc__")
 def _conversion(python_type: type[Any], name: str, symbolic: Callable[[Any], Any]) -> None:
     """`int(value)` and `float(value)`."""
 
-    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    def row(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
         if len(args) == 1 and not kwargs:
             value = args[0]
             if is_tensor(value):

@@ -1,7 +1,8 @@
 """Builtins that ask what an object is: isinstance, type, getattr and their kin.
 
-The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are asked of the tracker; an
-AttributeError of the program that `hasattr` or a default of `getattr` swallows arrives here as UserRaised.
+The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are asked of
+the tracker; an AttributeError of the program that `hasattr` or a default of `getattr` swallows arrives here as
+UserRaised.
 
 In: calls of these builtins. Out: constants, attributes. torch/_dynamo/variables/builtin.py does the same job.
 """
@@ -62,7 +63,9 @@ def _classes(ctx: TraceContext, wanted: VariableTracker, function: str) -> Itera
 @builtin(isinstance)
 def _isinstance(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
     python_type = _known_type(ctx, value, "isinstance")
-    return ConstantVariable(any(_is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance")))
+    return ConstantVariable(
+        any(_is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance"))
+    )
 
 
 def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
@@ -74,7 +77,11 @@ def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[An
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
         return _is_marked(value, python_type, cls)
     check = getattr(type(cls), "__instancecheck__", None)
-    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith(("typing", "torch")):
+    if (
+        isinstance(cls, type)
+        and check not in _KNOWN_METACLASSES
+        and not type(cls).__module__.startswith(("typing", "torch"))
+    ):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
     return bool(run_now(ctx, _check_class, python_type, cls))
 
@@ -160,7 +167,9 @@ def _hasattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, /
 
 
 @builtin(setattr)
-def _setattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, item: VariableTracker, /) -> VariableTracker:
+def _setattr(
+    ctx: TraceContext, value: VariableTracker, name: VariableTracker, item: VariableTracker, /
+) -> VariableTracker:
     value.set_attribute(ctx, _name(ctx, name, "setattr"), item)
     return NONE
 

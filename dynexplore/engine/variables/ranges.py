@@ -1,7 +1,7 @@
 """Ranges and slices: three numbers each, known or symbolic.
 
-The idea: `range` and `slice` only hold start, stop and step. When a range is walked, or a slice is applied to a Python
-sequence, the numbers must be known; a slice of a tensor goes into the graph as it is.
+The idea: `range` and `slice` only hold start, stop and step. When a range is walked, or a slice is applied to a
+Python sequence, the numbers must be known; a slice of a tensor goes into the graph as it is.
 
 In: the numbers. Out: a real `range` or `slice`, or an argument of an FX node.
 torch/_dynamo/variables/lists.py (RangeVariable, SliceVariable) does the same job.
@@ -150,7 +150,8 @@ class RangeIteratorVariable(BuiltinValueVariable):
 
 def range_of(numbers: range) -> RangeVariable:
     """The tracker of a known range."""
-    return RangeVariable(*(ConstantVariable(part) for part in (numbers.start, numbers.stop, numbers.step)))
+    start, stop, step = map(ConstantVariable, (numbers.start, numbers.stop, numbers.step))
+    return RangeVariable(start, stop, step)
 
 
 def _three(ctx: TraceContext, value: Any, source: Source | None) -> list[VariableTracker]:
@@ -164,7 +165,8 @@ def build_range(ctx: TraceContext, value: range, source: Source | None) -> Varia
     """A range: its type and its three numbers are guarded."""
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", range)
-    return RangeVariable(*_three(ctx, value, source), source)
+    start, stop, step = _three(ctx, value, source)
+    return RangeVariable(start, stop, step, source)
 
 
 @builds(slice)
@@ -172,7 +174,8 @@ def build_slice(ctx: TraceContext, value: slice, source: Source | None) -> Varia
     """A slice: its type and its three parts are guarded."""
     if source is not None:
         ctx.guard(source, "TYPE_MATCH", slice)
-    return SliceVariable(*_three(ctx, value, source), source)
+    start, stop, step = _three(ctx, value, source)
+    return SliceVariable(start, stop, step, source)
 
 
 @binary_rule(RangeVariable, RangeVariable, *COMPARE)

@@ -1,10 +1,11 @@
 """Lists and tuples (and torch.Size): their items are trackers in a real Python list.
 
-The idea: what Python does with positions (indices, slices, inserts, pops, their errors and messages) is done by running the
-real operation on the real list of trackers. What it does with values (`==`, `in`, sorting) asks the trackers one by one.
+The idea: what Python does with positions (indices, slices, inserts, pops, their errors and messages) is done by
+running the real operation on the real list of trackers. What it does with values (`==`, `in`, sorting) asks the
+trackers one by one.
 
-A list that existed before the frame guards type and length, and its items stay unread until the program looks at them. A
-change is noted in the journal, made to the tracker in place, and replayed at the end as `real[:] = items`.
+A list that existed before the frame guards type and length, and its items stay unread until the program looks at
+them. A change is noted in the journal, made to the tracker in place, and replayed at the end as `real[:] = items`.
 
 In: live lists and tuples, BUILD_LIST and its kin. Out: items, new sequences, nests of FX arguments.
 torch/_dynamo/variables/lists.py does the same job.
@@ -386,17 +387,17 @@ def index(
 ) -> VariableTracker:
     """`sequence.index(item[, start[, stop]])`."""
     ends = [known_index(ctx, end, "index()") for end in (start, stop) if end is not None]
-    for position in range(len(self.items))[slice(*ends) if len(ends) == 2 else slice(*ends, None)]:
+    for position in range(len(self.items))[slice(*[*ends, None][:2]) if ends else slice(None)]:
         if equal(ctx, self.items[position].read(ctx), item):
             return ConstantVariable(position)
-    _raise_not_in(ctx, self, item)
+    return _raise_not_in(ctx, self, item)
 
 
-def _raise_not_in(ctx: TraceContext, self: SequenceVariable, item: VariableTracker) -> Any:
+def _raise_not_in(ctx: TraceContext, self: SequenceVariable, item: VariableTracker) -> VariableTracker:
     """The ValueError of an empty sequence of this type, which names the item where Python does."""
     if not item.is_constant() and isinstance(self, ListVariable):
         ctx.break_graph("DX213", method="list.index of a value that is not there")
-    run_now(ctx, self.value_type().index, item.as_constant() if item.is_constant() else None)
+    return run_now(ctx, self.value_type().index, item.as_constant() if item.is_constant() else None)  # type: ignore[no-any-return]
 
 
 @builtin_method(torch.Size, "numel")

@@ -1,8 +1,9 @@
 """Sets: set and frozenset.
 
-The idea: a set's tracker keeps a real set of hash keys (what stands for a member: the constant itself, a tuple of such, the
-tracker of an object that hashes by identity) and does to it what the program does. So equality and, for constants, the order
-of iteration are Python's own. Members that hash by identity come in the order in which they were put in.
+The idea: a set's tracker keeps a real set of hash keys (what stands for a member: the constant itself, a tuple of
+such, the tracker of an object that hashes by identity) and does to it what the program does. So equality and, for
+constants, the order of iteration are Python's own. Members that hash by identity come in the order in which they
+were put in.
 
 A set that existed before the frame guards its type and content, and the order only when it is walked.
 
@@ -12,7 +13,7 @@ In: live sets, BUILD_SET and its kin. Out: members, new sets. torch/_dynamo/vari
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
@@ -38,7 +39,7 @@ class SetVariable(BuiltinValueVariable):
 
     kind = "set"
     mutable = True
-    value_type = set
+    value_type: ClassVar[type[Any]] = set
 
     def __init__(
         self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None
@@ -156,7 +157,7 @@ class FrozenSetVariable(SetVariable):
 class SetIteratorVariable(IteratorVariable):
     """An iterator over a set; a set that grows or shrinks meanwhile raises, as in CPython."""
 
-    value_type = type(iter(set()))
+    value_type: ClassVar[type[Any]] = type(iter(set()))
 
     def __init__(self, walked: SetVariable, order: list[VariableTracker]) -> None:
         self.walked, self.order, self.index = walked, order, 0

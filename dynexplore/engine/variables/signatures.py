@@ -1,7 +1,9 @@
-"""Rows written as plain Python functions: `def _pop(ctx, self, index=None, /)`, no argument lists taken apart by hand.
+"""Rows written as plain Python functions: `def _pop(ctx, self, index=None, /)`, no argument lists taken apart by
+hand.
 
-The idea: rules.py hands a row `args` and `kwargs`. Most builtins and methods have a signature; these decorators read it
-off the row's own Python signature and check the call against it. A call that does not fit is left to Python, which raises.
+The idea: rules.py hands a row `args` and `kwargs`. Most builtins and methods have a signature; these decorators
+read it off the row's own Python signature and check the call against it. A call that does not fit is left to
+Python, which raises.
 
     @builtin(len)
     def _len(ctx, value, /): ...

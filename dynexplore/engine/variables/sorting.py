@@ -1,7 +1,7 @@
 """Sorting: `sorted` and `list.sort` on trackers.
 
-The idea: keys that are constants are sorted by Python itself. Other keys are compared with `<`, one pair at a time, as
-listobject.c does; a comparison that only the graph's data can answer breaks the graph.
+The idea: keys that are constants are sorted by Python itself. Other keys are compared with `<`, one pair at a
+time, as listobject.c does; a comparison that only the graph's data can answer breaks the graph.
 
 In: the items, a key function, reverse. Out: the items in order.
 """

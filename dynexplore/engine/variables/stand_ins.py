@@ -24,15 +24,35 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
 
 STAND_INS: dict[type[Any], Callable[[], Any]] = {
-    list: list, tuple: tuple, dict: dict, set: set, frozenset: frozenset, deque: deque, OrderedDict: OrderedDict,
-    defaultdict: defaultdict, MappingProxyType: lambda: MappingProxyType({}), range: lambda: range(0),
-    slice: lambda: slice(None), type({}.keys()): lambda: {}.keys(), type({}.values()): lambda: {}.values(),
-    type({}.items()): lambda: {}.items(), zip: zip, int: int, float: float, str: str, bool: bool, bytes: bytes,
-    type(iter([])): lambda: iter([]), type(None): lambda: None, torch.Size: torch.Size,
+    list: list,
+    tuple: tuple,
+    dict: dict,
+    set: set,
+    frozenset: frozenset,
+    deque: deque,
+    OrderedDict: OrderedDict,
+    defaultdict: defaultdict,
+    MappingProxyType: lambda: MappingProxyType({}),
+    range: lambda: range(0),
+    slice: lambda: slice(None),
+    type({}.keys()): lambda: {}.keys(),
+    type({}.values()): lambda: {}.values(),
+    type({}.items()): lambda: {}.items(),
+    zip: zip,
+    int: int,
+    float: float,
+    str: str,
+    bool: bool,
+    bytes: bytes,
+    type(iter([])): lambda: iter([]),
+    type(None): lambda: None,
+    torch.Size: torch.Size,
 }
 _ORDERINGS: dict[Callable[[Any, Any], Any], tuple[str, str]] = {
-    operator.lt: ("__lt__", "__gt__"), operator.le: ("__le__", "__ge__"),
-    operator.gt: ("__gt__", "__lt__"), operator.ge: ("__ge__", "__le__"),
+    operator.lt: ("__lt__", "__gt__"),
+    operator.le: ("__le__", "__ge__"),
+    operator.gt: ("__gt__", "__lt__"),
+    operator.ge: ("__ge__", "__le__"),
 }
 
 

@@ -1,8 +1,8 @@
 """Text: str, repr, format, `%` and str.format, of values that are known while tracing.
 
-The idea: a value is turned into a real Python object of the same look: constants are themselves, containers are rebuilt, and
-anything else stands in as a `Shown`, which asks the tracker for its text when Python's own formatting gets there. So every
-format string means what it means in Python.
+The idea: a value is turned into a real Python object of the same look: constants are themselves, containers are
+rebuilt, and anything else stands in as a `Shown`, which asks the tracker for its text when Python's own formatting
+gets there. So every format string means what it means in Python.
 
 A tensor has no text before the graph runs. In: calls that make text. Out: string constants.
 torch/_dynamo/variables/builtin.py and constant.py do the same job.
@@ -66,7 +66,7 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     """What a value's own special method gives."""
     if is_tensor(value):
         ctx.break_graph("DX103", operation=name)
-    found = type_of(value)
+    found: Any = type_of(value)
     if found is None:
         ctx.break_graph("DX205", function=name, arguments=value.kind)
     if issubclass(found, type):
@@ -89,7 +89,8 @@ def _is_python(found: type[Any], name: str) -> bool:
 
 def _class_text(ctx: TraceContext, value: VariableTracker) -> str:
     cls = value.live_value()
-    if type(cls).__repr__ is not type.__repr__:
+    metaclass: Any = type(cls)
+    if metaclass.__repr__ is not type.__repr__:
         ctx.break_graph("DX205", function="repr", arguments=value.type_name())
     return repr(cls)
 
@@ -144,11 +145,11 @@ def _sequence(ctx: TraceContext, value: SequenceVariable) -> Any:
     items = [shape_of(ctx, item) for item in value.items]
     if value.value_type is torch.Size:
         return torch.Size(items)
-    return value.value_type(items)  # type: ignore[call-arg]
+    return value.value_type(items)
 
 
 def _set(ctx: TraceContext, value: SetVariable) -> Any:
-    return value.value_type([shape_of(ctx, item) for item in value.ordered(ctx)])  # type: ignore[call-arg]
+    return value.value_type([shape_of(ctx, item) for item in value.ordered(ctx)])
 
 
 _REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any], Any]], ...] = (
@@ -176,9 +177,7 @@ def run_on_shapes(ctx: TraceContext, function: Callable[..., Any], *args: Any, *
 
 
 @rule(str)
-def _str(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _str(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     if len(args) == 1 and isinstance(args[0], ConstantVariable) and type(args[0].value) is str and not kwargs:
         return args[0]
     shapes = [shape_of(ctx, arg) for arg in args]
@@ -223,9 +222,7 @@ def _join(ctx: TraceContext, self: ConstantVariable, iterable: VariableTracker, 
 
 
 @binary_rule(ConstantVariable, TensorVariable, "%", rank=19)
-def _percent_tensor(
-    ctx: TraceContext, symbol: str, left: ConstantVariable, right: TensorVariable
-) -> VariableTracker:
+def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, right: TensorVariable) -> VariableTracker:
     if isinstance(left.value, (str, bytes)):
         ctx.break_graph("DX103", operation="%")
     return ctx.operation("call_function", operator.mod, [left, right], {})
