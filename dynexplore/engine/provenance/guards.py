@@ -46,8 +46,18 @@ class GuardKind:
 
 
 def _short(value: object) -> str:
+    """A value as text, without running a user's `__repr__`."""
+    if not _is_plain(value):
+        return _qualified(value)
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _is_plain(value: object, depth: int = 0) -> bool:
+    if type(value) in (tuple, list, set, frozenset) and depth < 3:
+        return all(_is_plain(item, depth + 1) for item in value)  # type: ignore[attr-defined]
+    module = type(value).__module__
+    return type(value) in (int, float, complex, bool, str, bytes, type(None), slice, range) or module == "torch"
 
 
 def _qualified(value: Any) -> str:

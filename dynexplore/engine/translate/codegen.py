@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch.fx
 
@@ -233,7 +233,7 @@ class CodeGenerator:
         if ctx.narrator is not None:
             ctx.narrator.code_emitted(code, [graph.name for graph in graphs], self.resume_codes)
         check = ctx.finish_check()
-        walk = ctx.module_guards.walk(GuardWalk)
+        walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
         return Translation(
             code, tuple(self.injected.values), len(ctx.request.slot_names), check, walk, graphs, breaks,
             not graphs and not breaks, ctx.module_guards.owners(), self.resume_codes,
@@ -339,11 +339,11 @@ def finish_with_break(ctx: Interpreter, graph_break: GraphBreak) -> Translation:
 
 def _may_hold_tensor(value: VariableTracker) -> bool:
     """Whether a value is a tensor, or may hold one: everything but plain constants and iterators over such."""
-    return not (value.is_constant() or isinstance(value, UnreadVariable) and is_constant_value(value.value)
+    return not (value.is_constant() or (isinstance(value, UnreadVariable) and is_constant_value(value.value))
                 or value.kind in ("iterator", "range") or value.python_type() in _PLAIN)
 
 
-_PLAIN = (type(iter(range(0))), type(iter(())), type(iter([])), type(iter("")), range, str)
+_PLAIN: tuple[type[Any], ...] = (type(iter(range(0))), type(iter(())), type(iter([])), type(iter("")), range, str)
 
 Slot = str | None  # the temporary that holds a stack value; None for NULL
 

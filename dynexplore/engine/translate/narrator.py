@@ -20,7 +20,15 @@ from dynexplore.engine.bytecode import Instruction, Step
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
-from dynexplore.engine.provenance.sources import ClosureSource, GlobalSource, GlobalsSource, LocalSource, Namer, PinnedSource, Source
+from dynexplore.engine.provenance.sources import (
+    ClosureSource,
+    GlobalSource,
+    GlobalsSource,
+    LocalSource,
+    Namer,
+    PinnedSource,
+    Source,
+)
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.translate.code_views import code_view, step_text
 from dynexplore.engine.translate.resume import resume_point
@@ -28,8 +36,8 @@ from dynexplore.engine.translate.symbolic_frame import NULL, NullVariable
 from dynexplore.engine.variables.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
 
@@ -151,7 +159,9 @@ class Narrator:
     def changed(self, tracker: VariableTracker, what: str) -> None:
         """A tracker changes; noted in the journal."""
         self._changes += 1
-        self.recorder.record(ev.MutationNoted(**self._place(), order=self._changes - 1, target=self.view(tracker), what=what))
+        place = self._place()
+        self.recorder.record(ev.MutationNoted(
+            frame=place["frame"], attempt=place["attempt"], offset=place["offset"], inline=place["inline"], order=self._changes - 1, target=self.view(tracker), what=what))
 
     def broke(self, graph_break: GraphBreak, frame: SymbolicFrame) -> None:
         """The graph ends before the current instruction of the root frame."""

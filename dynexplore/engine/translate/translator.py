@@ -13,9 +13,7 @@ torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -24,14 +22,20 @@ import torch.fx
 from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.config import config
 from dynexplore.engine.events import UserFrame
-from dynexplore.engine.graph.builder import FinishedGraph, GraphBuilder, OperatorFailed
+from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
 from dynexplore.engine.graph.shapes import dynamic_context, make_shape_env, shape_guards
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards
-from dynexplore.engine.provenance.sources import ClosureSource, GlobalsSource, LocalSource, ObjectSource, PinnedSource, Source
-from dynexplore.engine.recording import Recorder
+from dynexplore.engine.provenance.sources import (
+    ClosureSource,
+    GlobalsSource,
+    LocalSource,
+    ObjectSource,
+    PinnedSource,
+    Source,
+)
 from dynexplore.engine.translate import codegen, handlers, inlining, operations
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.narrator import Narrator

@@ -10,6 +10,7 @@ torch/_dynamo/variables/constant.py does the same job.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import torch
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
-from dynexplore.engine.variables.build import builds
+from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import METHODS
 
@@ -160,7 +161,21 @@ def is_literal(value: object) -> bool:
 
 def is_constant_value(value: object) -> bool:
     """Whether a live value becomes a ConstantVariable."""
-    return type(value) in LITERALS or isinstance(value, TORCH_CONSTANTS)
+    return type(value) in LITERALS or isinstance(value, TORCH_CONSTANTS) or is_numpy_number(value)
+
+
+def is_numpy_number(value: object) -> bool:
+    """Whether a value is a scalar of numpy (which may not even be loaded)."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic)
+
+
+@builds_when(is_numpy_number, rank=5)
+def build_numpy_number(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A scalar of numpy is a constant."""
+    if source is not None:
+        ctx.guard(source, "EQUALS", value)
+    return ConstantVariable(value, source)
 
 
 def is_plain_value(value: object) -> bool:

@@ -16,19 +16,23 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.policy import skip
+import torch
+
+from dynexplore.engine.policy import constants, skip
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.build import builds
+from dynexplore.engine.variables.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.constant import ConstantVariable, is_constant_value, run_now
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule_for
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
+# What stands behind a function of a C++ extension (pybind11): no receiver.
+_RECORDS = ("pybind11_detail_function_record", "PyCapsule")
 _CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 
 
@@ -224,9 +228,25 @@ def call_python_function(
         return ctx.inline(tracker, args, kwargs)
     if how == "graph":
         return ctx.operation("call_function", function, list(args), kwargs)
+    if how == "constant":
+        return ctx.build(constants.constant_result(function), None)
+    if how == "once":
+        return _call_once(ctx, function, args, kwargs)
+    if how == "break":
+        ctx.break_graph("DX208")
     if how == "disabled":
-        ctx.break_graph("DX202", function=function.__qualname__)
+        ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
     ctx.break_graph("DX203", function=f"{function.__module__}.{function.__qualname__}")
+
+
+def _call_once(
+    ctx: TraceContext, function: types.FunctionType, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A function marked with assume_constant_result: call it now, with constants; its result is a constant."""
+    if not all(arg.is_constant() for arg in (*args, *kwargs.values())):
+        ctx.break_graph("DX202", function=function.__qualname__, because="assume_constant_result wants constant arguments")
+    result = function(*(arg.as_constant() for arg in args), **{name: arg.as_constant() for name, arg in kwargs.items()})
+    return ctx.constant_tensor(result) if isinstance(result, torch.Tensor) else ctx.build(result, None)
 
 
 class NestedFunctionVariable(VariableTracker):
@@ -399,7 +419,7 @@ class BuiltinVariable(VariableTracker):
             return args[0].call_method(ctx, self.function.__name__, args[1:], kwargs)
         name = self.text()
         if skip.is_numpy(self.function):
-            ctx.break_graph("DX207", function=name)
+            return _call_numpy(ctx, self.function, name, args, kwargs)
         module = getattr(self.function, "__module__", None)
         ctx.break_graph("DX204" if module == "builtins" else "DX201", function=name)
 
@@ -420,6 +440,43 @@ class BuiltinVariable(VariableTracker):
     def text(self) -> str:
         name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", None)
         return str(name or type(self.function).__qualname__)
+
+
+def _call_numpy(
+    ctx: TraceContext, function: Callable[..., Any], name: str, args: Sequence[VariableTracker],
+    kwargs: Mapping[str, VariableTracker],
+) -> VariableTracker:
+    """numpy on numbers that are known gives a number that is known; anything else is left to Python."""
+    try:
+        values = [settled_nest(arg.read(ctx), ctx) for arg in args]
+        named = {key: settled_nest(arg.read(ctx), ctx) for key, arg in kwargs.items()}
+    except NotConstant:
+        ctx.break_graph("DX207", function=name)
+    result = run_now(ctx, function, *values, **named)
+    if not is_constant_value(result):
+        ctx.break_graph("DX207", function=name)
+    return ConstantVariable(result)
+
+
+def settled_nest(value: VariableTracker, ctx: TraceContext) -> Any:
+    """The constants in a list or tuple, or a constant. Raises NotConstant."""
+    if value.is_constant():
+        return value.as_constant()
+    if value.python_type() in (list, tuple):
+        return value.python_type()(settled_nest(item.read(ctx), ctx) for item in value.unpack(ctx))
+    raise NotConstant(value)
+
+
+def _is_numpy_function(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and callable(value) and skip.is_numpy(value)
+
+
+@builds_when(_is_numpy_function, rank=30)
+def build_numpy_function(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A ufunc, or one of numpy's dispatching functions."""
+    if source is not None:
+        ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
+    return BuiltinVariable(value, source)
 
 
 @builds(types.FunctionType)
@@ -451,8 +508,9 @@ def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> Varia
     """A C function, guarded by identity."""
     if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
         receiver = value.__self__
+        made_by_extension = type(receiver).__name__.startswith(_RECORDS)
         if receiver is not None and not isinstance(receiver, types.ModuleType | type) and rule_for(value) is None \
-                and not skip.is_graph_callable(value):
+                and not skip.is_graph_callable(value) and not made_by_extension:
             return _bound_builtin(ctx, value, receiver, source)
     if source is not None:
         ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))

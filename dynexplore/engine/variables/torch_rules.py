@@ -9,10 +9,12 @@ torch/_dynamo/variables/torch.py does the same job.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.bytecode import read
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of, run_now
 from dynexplore.engine.variables.rules import Answer, rule
@@ -58,7 +60,8 @@ def _is_compiling(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(True)
 
 
-@rule(torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing, torch._C._get_tracing_state)
+@rule(torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing, torch._C._get_tracing_state,
+      torch._C._are_functorch_transforms_active)
 def _not_so(ctx: TraceContext, args: Sequence[VariableTracker],
             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ConstantVariable(False)
@@ -81,3 +84,43 @@ def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
         message = args[1] if len(args) > 1 else kwargs["message"]
         ctx.raise_exception(AssertionError, message.as_constant())
     return ConstantVariable(None)
+
+
+@rule(torch._C._log_api_usage_once)
+def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
+             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ConstantVariable(None)
+
+
+@rule(torch.autograd.Variable)
+def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`Variable(x)` of older code: a new tensor on the same data (torch/csrc/utils/tensor_new.cpp, legacy_tensor_ctor)."""
+    wants_grad = [*args[1:2], *(value for name, value in kwargs.items() if name == "requires_grad")]
+    others = set(kwargs) - {"requires_grad", "volatile"}
+    if not args or others or any(not value.is_constant() or value.as_constant() for value in wants_grad):
+        ctx.break_graph("DX407", operation="Variable")
+    return ctx.operation("call_method", "detach", [args[0]], {})
+
+
+_SEEN_BY_PEOPLE = frozenset({"print", "open", "logging", "logger", "warnings", "breakpoint"})
+
+
+@rule(torch.autograd.Function.apply.__func__)
+def _apply(ctx: TraceContext, args: Sequence[VariableTracker],
+           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """A user's autograd.Function is one node: its forward runs on fake tensors now and on real ones in the graph.
+
+    So that nothing is seen twice, one whose code prints or sets globals is left to Python.
+    """
+    cls = args[0].live_value()
+    for name in ("forward", "backward", "setup_context"):
+        args[0].get_attribute(ctx, name)  # guards it
+        code = getattr(getattr(cls, name), "__code__", None)
+        if code is None or not _SEEN_BY_PEOPLE.isdisjoint(code.co_names) or _sets_globals(code):
+            ctx.break_graph("DX405", function=cls.__qualname__)
+    return ctx.operation("call_function", cls.apply, args[1:], kwargs)
+
+
+def _sets_globals(code: CodeType) -> bool:
+    return any(step.op in ("STORE_GLOBAL", "DELETE_GLOBAL") for step in read(code).steps)
