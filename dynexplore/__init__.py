@@ -106,7 +106,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'dynexplore' has no attribute {name!r}")
-    module_name, attribute = PUBLIC[name]
+    module_name, _ = PUBLIC[name]
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -116,9 +116,11 @@ def __getattr__(name: str) -> Any:
             f"dynexplore.{name} needs PyTorch, which is not installed: pip install 'torch>={_text(TORCH_RANGE[0])}'",
             name="torch",
         ) from None
-    found = module if attribute is None else getattr(module, attribute)
-    globals()[name] = found
-    return found
+    # all names of that module at once: captured code finds `dynexplore.graph_break` without running this function
+    for other, (holder, inside) in PUBLIC.items():
+        if holder == module_name:
+            globals()[other] = module if inside is None else getattr(module, inside)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -80,6 +80,15 @@ class _Region:
         return cast(T, optimized.wrap(target, self._region))
 
 
+def _switches_regions(cls: type[Any]) -> None:
+    """These methods switch the region that they run in: with the hook off, their end would put the old one back."""
+    for method in (cls.__enter__, cls.__exit__, cls._region_to_enter):
+        native.skip_code(method.__code__)
+
+
+_switches_regions(_Region)
+
+
 class _SwitchedOff:
     """What `optimize` gives when the engine is switched off: nothing happens."""
 
@@ -227,14 +236,14 @@ class _RunOnly:
         self._entered = _PerThread()
 
     def __enter__(self) -> None:
-        self._entered.before.append(native.enter(self._region()))
+        self._entered.before.append(native.enter(self._region_to_enter()))
         convert.run_only.depth += 1
 
     def __exit__(self, *exc: object) -> None:
         convert.run_only.depth -= 1
         native.leave(self._entered.before.pop())
 
-    def _region(self) -> native.Region | None:
+    def _region_to_enter(self) -> native.Region | None:
         outer = native.current()
         if self._store is not None:
             return native.Region(self._store.native, None)
@@ -246,6 +255,9 @@ class _RunOnly:
     def __call__(self, target: Any) -> Any:
         """The same function, using what is cached for it with whichever backend was the latest."""
         return _run_only_call(target)
+
+
+_switches_regions(_RunOnly)
 
 
 def run(fn: Any = None) -> Any:
