@@ -132,7 +132,25 @@ def _identity_condition(value: str, expected: Identity, namer: Namer) -> str:
 def _keys_condition(value: str, expected: tuple[Any, ...], namer: Namer) -> str:
     if len(expected) == 0:
         return f"not {value}"
-    return f"[*{value}] == {namer.name(list(expected))}"
+    if all(type(key) is str for key in expected):
+        return f"[*{value}] == {namer.name(list(expected))}"
+    return f"{namer.name(same_keys)}({value}, {namer.name(expected)})"
+
+
+def same_keys(value: Any, expected: tuple[Any, ...]) -> bool:
+    """The same keys in the same order, of the same types: 1 is not True here."""
+    return same_constant(list(value), list(expected))
+
+
+def _content_condition(value: str, expected: frozenset[Any], namer: Namer) -> str:
+    if all(type(member) is str for member in expected):
+        return f"{value} == {namer.name(expected)}"
+    return f"{namer.name(same_members)}({value}, {namer.name(expected)})"
+
+
+def same_members(value: Any, expected: frozenset[Any]) -> bool:
+    """The same members, of the same types."""
+    return bool(value == expected) and {(type(m), m) for m in value} == {(type(m), m) for m in expected}
 
 
 def _tensor_words(expected: Any) -> str:
@@ -179,11 +197,11 @@ _kind(
 )
 _kind(
     "DICT_KEYS", "the dict has these keys in this order",
-    _keys_condition, lambda v, e: list(v) == list(e),
+    _keys_condition, same_keys,
 )
 _kind(
     "SET_CONTENT", "the set has exactly these members",
-    lambda v, e, n: f"{v} == {n.name(e)}", lambda v, e: v == e,
+    _content_condition, same_members,
 )
 _kind(
     "NAME_ABSENT", "this name is not in the namespace",
