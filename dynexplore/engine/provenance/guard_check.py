@@ -13,6 +13,7 @@ torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,20 +27,45 @@ from dynexplore.engine.provenance.sources import Namer, Scope, Source
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
 
 
-@dataclass(frozen=True, slots=True)
 class TensorMatch:
-    """A tensor to match: its properties, with None for each size or stride that may vary."""
+    """A tensor to match: its properties, with None for each size or stride that may vary.
 
-    source: Source
-    example: torch.Tensor
-    sizes: tuple[int | None, ...]
-    strides: tuple[int | None, ...]
-    because: int
+    It keeps what the tensor looked like, and not the tensor: a cache entry must not keep the first call's inputs alive.
+    """
+
+    __slots__ = ("_alone", "_example", "_words", "because", "sizes", "source", "strides")
+
+    def __init__(
+        self,
+        source: Source,
+        example: torch.Tensor,
+        sizes: tuple[int | None, ...],
+        strides: tuple[int | None, ...],
+        because: int,
+    ) -> None:
+        self.source, self.sizes, self.strides, self.because = source, sizes, strides, because
+        self._example = weakref.ref(example)
+        self._words = describe_tensor(example, sizes)
+        self._alone: Any = None
+
+    @property
+    def example(self) -> torch.Tensor:
+        """The tensor itself, while the frame is translated."""
+        found = self._example()
+        assert found is not None, "the tensor of a guard is gone"
+        return found
+
+    def remember(self) -> None:
+        """Make the guard that explains a mismatch, while the tensor is there."""
+        self._alone = _tensor_guards([self])
+
+    def mismatch(self, value: Any) -> str | None:
+        """Why a value does not match, in words; None when it does."""
+        result = self._alone.check_verbose(value, tensor_check_names=[self.source.text()])
+        return None if result is True else str(result)
 
     def __str__(self) -> str:
-        dims = ", ".join("?" if size is None else str(size) for size in self.sizes)
-        grad = " requires_grad" if self.example.requires_grad else ""
-        return f"{str(self.example.dtype).removeprefix('torch.')}[{dims}] {self.example.device}{grad}"
+        return self._words
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +156,8 @@ class GuardCheck:
 
     def _tensor_failure(self, guard: Guard, value: Any) -> Failure | None:
         match: TensorMatch = guard.expected
-        alone = _tensor_guards([match])
-        result = alone.check_verbose(value, tensor_check_names=[guard.source.text()])
-        if result is True:
-            return None
-        return Failure(guard, str(match), _describe_tensor(value) + (f" ({result})" if isinstance(result, str) else ""))
+        mismatch = match.mismatch(value)
+        return None if mismatch is None else Failure(guard, str(match), f"{_describe_value(value)} ({mismatch})")
 
     def _shape_failure(self, scope: Scope) -> Failure | None:
         for guard in self.guards:
@@ -148,17 +171,24 @@ def _short_object(value: Any) -> str:
     return str(name) if name else GUARD_KINDS["EQUALS"].describe(value)
 
 
-def _describe_tensor(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return f"a {type(value).__qualname__}"
-    return str(TensorMatch(Source(), value, tuple(value.shape), (), 0))
+    return describe_tensor(value, tuple(value.shape))
+
+
+def describe_tensor(value: torch.Tensor, sizes: Sequence[int | None]) -> str:
+    """`float32[10, ?] cpu requires_grad`: what people read of a tensor, "?" for a size that may vary."""
+    dims = ", ".join("?" if size is None else str(size) for size in sizes)
+    grad = " requires_grad" if value.requires_grad else ""
+    return f"{str(value.dtype).removeprefix('torch.')}[{dims}] {value.device}{grad}"
 
 
 def _tensor_guards(matches: Sequence[TensorMatch]) -> Any:
     return TensorGuards(
         *[match.example for match in matches],
-        dynamic_dims_sizes=[list(match.sizes) for match in matches],
-        dynamic_dims_strides=[list(match.strides) for match in matches],
+        dynamic_dims_sizes=[list(match.sizes) for match in matches],  # type: ignore[misc]
+        dynamic_dims_strides=[list(match.strides) for match in matches],  # type: ignore[misc]
     )
 
 
@@ -211,6 +241,8 @@ def compile_check(
     for guard in guards.guards:
         _emit_guard(emitter, guard)
     tensor_guards = None
+    for guard in tensors:
+        guard.expected.remember()
     if tensors:
         tensor_guards = _tensor_guards([guard.expected for guard in tensors])
         values = ", ".join(emitter.variable(guard.source) for guard in tensors)

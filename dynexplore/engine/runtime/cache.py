@@ -24,8 +24,8 @@ from dynexplore.engine.provenance.module_guards import StateWalk
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
-from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.engine.translate.request import Translation
+from dynexplore.engine.translate.resume import argument_slots
 
 _numbers = itertools.count()
 

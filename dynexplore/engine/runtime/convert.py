@@ -52,8 +52,8 @@ from dynexplore.engine.runtime.cache import (
 )
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
-from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.engine.translate.request import SkipFrame, Translation, TranslationRequest
+from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.engine.translate.translator import translate
 
 

@@ -122,7 +122,12 @@ class OptimizedModule(torch.nn.Module):
         pass
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.__dynexplore_original__.__reduce_ex__(protocol)
+        reduced: Any = self.__dynexplore_original__.__reduce_ex__(protocol)
+        function, args, *rest = reduced
+        if function is copyreg.__newobj__:  # type: ignore[attr-defined]
+            # pickle wants the class of the object itself there
+            return copyreg._reconstructor, (args[0], object, None), *rest  # type: ignore[attr-defined]
+        return function, args, *rest
 
     def __copy__(self) -> Any:
         return optimized_module(copy.copy(self.__dynexplore_original__), self.__dynexplore_region__)
