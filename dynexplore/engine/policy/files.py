@@ -165,6 +165,9 @@ _INLINED_STANDARD_MODULES = _words(
 
 _OTHER_PACKAGE = Rule("plain", "skip", "a package that does no tensor work", "package")
 _OWN_PACKAGE = Rule("alone", "skip", "dynexplore itself", "dynexplore")
+# What modified code calls to go on with the user's program: the functions that it runs are the user's.
+_OWN_GO_ON = Rule("plain", "skip", "dynexplore itself, going on with the program", "dynexplore")
+_GOES_ON = ("engine/translate/tail_calls.py",)
 
 _PLAIN_PACKAGES = _words(
     """
@@ -207,7 +210,7 @@ def rule_of(filename: str) -> Rule:
     if path.startswith(_TORCH_FOLDER):
         return _torch_rule(path.removeprefix(_TORCH_FOLDER).replace(os.sep, "/"))
     if path.startswith(OWN_FOLDER):
-        return _OWN_PACKAGE
+        return _OWN_GO_ON if path.replace(os.sep, "/").endswith(_GOES_ON) else _OWN_PACKAGE
     package = _package_of(path)
     if package is not None:
         return _OTHER_PACKAGE if package in _PLAIN_PACKAGES else USER
