@@ -17,7 +17,6 @@ In: live modules. Out: attributes, graph inputs, inlined calls. torch/_dynamo/va
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,8 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
 from dynexplore.engine.variables.class_ import ClassVariable, makes
 from dynexplore.engine.variables.class_lookup import raw_lookup
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable
+from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.user_object import UserObjectVariable
@@ -340,53 +340,28 @@ class RegistryVariable(VariableTracker):
         self.get_item(ctx, key)
         self.module.generic_delete(ctx, key.as_constant())
 
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if name not in _READING_METHODS:
+            ctx.break_graph("DX213", method=f"{self.registry}.{name}")
+        return self.as_dict(ctx, values=name != "keys").call_method(ctx, name, args, kwargs)
+
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if name not in _REGISTRY_METHODS:
-            return super().get_attribute(ctx, name)
-        return RegistryMethodVariable(self, name)
+        return ConstantMethodVariable(self, name) if name in _READING_METHODS else super().get_attribute(ctx, name)
+
+    def as_dict(self, ctx: TraceContext, values: bool = True) -> DictVariable:
+        """A dict of the same items."""
+        return DictVariable({
+            name: (ConstantVariable(name), self.module.entry(ctx, self.registry, name) if values else ConstantVariable(None))
+            for name in self.names(ctx)
+        })
 
     def text(self) -> str:
         return f"{self.registry} of {self.module.text()}"
 
 
-class RegistryMethodVariable(VariableTracker):
-    """`module._modules.items`."""
-
-    kind = "method"
-
-    def __init__(self, receiver: RegistryVariable, name: str) -> None:
-        self.receiver, self.name = receiver, name
-
-    def python_type(self) -> type[Any]:
-        return types.BuiltinMethodType
-
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
-        return _REGISTRY_METHODS[self.name](ctx, self.receiver, *args, **kwargs)
-
-
-def _items(ctx: TraceContext, registry: RegistryVariable) -> VariableTracker:
-    from_names = [ctx.pair(ConstantVariable(name), registry.module.entry(ctx, registry.registry, name))
-                  for name in registry.names(ctx)]
-    return ctx.iterator_over(from_names)
-
-
-def _get(
-    ctx: TraceContext, registry: RegistryVariable, key: VariableTracker, default: VariableTracker | None = None
-) -> VariableTracker:
-    return registry.find(ctx, key) or default or ConstantVariable(None)
-
-
-_REGISTRY_METHODS: dict[str, Any] = {
-    "items": _items, "get": _get,
-    "keys": lambda ctx, registry: ctx.iterator_over(registry.unpack(ctx)),
-    "values": lambda ctx, registry: ctx.iterator_over(registry.values(ctx)),
-    "__len__": lambda ctx, registry: registry.length(ctx),
-    "__contains__": lambda ctx, registry, key: registry.contains(ctx, key),
-    "__getitem__": lambda ctx, registry, key: registry.get_item(ctx, key),
-    "__iter__": lambda ctx, registry: registry.iterate(ctx),
-}
+_READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__len__", "__contains__", "__getitem__", "__iter__"})
 
 
 # -- what Module's own methods do -------------------------------------------------------------------------------------
