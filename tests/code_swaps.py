@@ -33,9 +33,7 @@ def identical(code: CodeType, *, check: Callable[..., object] | None = None, roo
     return Entry(check, copy, (), copy.co_nlocals)
 
 
-def swapping_region(
-    *, check: Callable[..., object] | None = None, room: int = 0, seen: list[CodeType] | None = None
-) -> Region:
+def swapping_region(*, check: Callable[..., object] | None = None, room: int = 0, seen: list[CodeType] | None = None) -> Region:
     """A region in which every plain function runs a copy of its code, from the first call on."""
 
     def swap(frame: FrameState) -> Entry:

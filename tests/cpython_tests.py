@@ -19,6 +19,7 @@ import warnings
 from typing import Any
 
 from code_swaps import MORE_THAN_A_CHUNK, swapped, swapping_region
+
 from dynexplore.engine.native import Region, installed, region_depth
 
 
@@ -51,9 +52,7 @@ def region_for(way: str) -> Region | None:
     """The region that a way of running stands for."""
     if way == "plain":
         return None
-    return swapping_region(
-        check=(lambda *_: True) if way == "checked" else None, room=MORE_THAN_A_CHUNK if way == "moved" else 0
-    )
+    return swapping_region(check=(lambda *_: True) if way == "checked" else None, room=MORE_THAN_A_CHUNK if way == "moved" else 0)
 
 
 def run(name: str, way: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FunctionType
-from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, final
+from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, final
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -36,14 +36,14 @@ class Entry:
     Raises TypeError or ValueError when the parts do not fit together.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         check: Callable[..., object] | None,
         code: CodeType,
         injected: tuple[object, ...],
         inject_index: int,
         walk: GuardWalk | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def check(self) -> Callable[..., object] | None: ...
     @property
@@ -86,7 +86,7 @@ class CacheStore:
     objects. The garbage collector sees all that a store owns.
     """
 
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
     def cache_of(self, code: CodeType) -> CodeCache:
         """The cache of this very code object (by identity, never by equality), made if needed."""
     def forget(self, code: CodeType) -> None:
@@ -130,12 +130,12 @@ class Region:
     While a guard, the callback or `on_hit` runs, the thread is in no region.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         store: CacheStore | None,
         callback: Callable[[FrameState], Entry | None] | None,
         on_hit: Callable[[CodeType, Entry], object] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     store: CacheStore | None
     callback: Callable[[FrameState], Entry | None] | None
     on_hit: Callable[[CodeType, Entry], object] | None
@@ -151,9 +151,9 @@ class RegionCall(Generic[_P, _R]):
     3
     """
 
-    def __init__(self, fn: Callable[_P, _R], region: Region | None) -> None: ...
+    def __new__(cls, fn: Callable[_P, _R], region: Region | None) -> Self: ...
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
-    def __get__(self, instance: object, owner: type | None = None) -> Any: ...
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any: ...
     @property
     def fn(self) -> Callable[_P, _R]: ...
     @property
@@ -202,7 +202,7 @@ class GuardWalk:
     Raises TypeError for what cannot be weakly referenced and for malformed specs, ValueError for an unknown kind.
     """
 
-    def __init__(self, specs: Iterable[_Spec]) -> None: ...
+    def __new__(cls, specs: Iterable[_Spec]) -> Self: ...
     def check(self) -> bool: ...
     def first_failure(self) -> tuple[int, str, str, object] | None:
         """(spec index, key, kind, what is there now) of the first failure, for people; None when all pass.

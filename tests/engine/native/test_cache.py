@@ -7,8 +7,8 @@ import weakref
 from types import CodeType
 
 import pytest
-
 from code_swaps import identical, swapped, swapping_region
+
 from dynexplore.engine.native import (
     CacheStore,
     CodeCache,
@@ -138,7 +138,7 @@ def test_cycles_through_a_store_are_collected(way: str) -> None:
     thing.region = region  # type: ignore[attr-defined]
 
     def check(*_):
-        return thing
+        return thing  # noqa: F821  (deleted below)
 
     if way == "injected":
         entry = Entry(None, code.replace(co_varnames=("x", "graph"), co_nlocals=2), (thing,), 1)

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import cpython_tests
+import pytest
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("test") is None or importlib.util.find_spec("test.test_scope") is None,

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from typing import Any
 
 import pytest
-
 from code_swaps import entry_region, swapped
+
 from dynexplore.engine.native import UNBOUND, Entry, GuardWalk
 
 
@@ -39,7 +39,7 @@ def walk(thing: object, *checks: tuple[object, str, object], type_: type | None 
 
 
 def test_is_compares_identity() -> None:
-    """"is" passes while the very object stands under the key, and fails when an equal one does."""
+    """A check "is" passes while the very object stands under the key, and fails when an equal one does."""
     payload = [1]
     thing = Thing(x=payload, y=2)
     guard = walk(thing, ("x", "is", payload))
@@ -58,7 +58,7 @@ def test_is_compares_identity() -> None:
 
 
 def test_is_weak_holds_nothing() -> None:
-    """"is_weak" compares like "is" but keeps its object only weakly; once that is dead it fails."""
+    """A check "is_weak" compares like "is" but keeps its object only weakly; once that is dead it fails."""
     payload = Thing()
     thing = Thing(x=payload)
     guard = walk(thing, ("x", "is_weak", payload))
@@ -75,7 +75,7 @@ def test_is_weak_holds_nothing() -> None:
 
 
 def test_items_compares_a_whole_dict() -> None:
-    """"items" passes while the dict under the key has exactly these items, in any order."""
+    """A check "items" passes while the dict under the key has exactly these items, in any order."""
     weight, bias = Thing(), Thing()
     thing = Thing(parameters={"weight": weight, "bias": bias})
     guard = walk(thing, ("parameters", "items", (("bias", "is", bias), ("weight", "is_weak", weight))))
@@ -84,8 +84,16 @@ def test_items_compares_a_whole_dict() -> None:
     assert guard.check()
     thing.parameters = OrderedDict(weight=weight, bias=bias)
     assert guard.check()
-    for wrong in ({"weight": weight}, {"weight": weight, "bias": weight}, {"weight": weight, "other": bias},
-                  {"weight": weight, "bias": bias, "more": bias}, {}, None, [weight, bias], 1):
+    for wrong in (
+        {"weight": weight},
+        {"weight": weight, "bias": weight},
+        {"weight": weight, "other": bias},
+        {"weight": weight, "bias": bias, "more": bias},
+        {},
+        None,
+        [weight, bias],
+        1,
+    ):
         thing.parameters = wrong
         assert not guard.check()
         assert guard.first_failure() == (0, "parameters", "items", wrong)
@@ -105,7 +113,7 @@ def test_any_asks_for_the_key_only() -> None:
 
 
 def test_empty_and_absent() -> None:
-    """"empty" passes for an empty dict, None and no key at all; "absent" for no key only."""
+    """A check "empty" passes for an empty dict, None and no key at all; "absent" for no key only."""
     thing = Thing(hooks={}, x=1)
     empty, absent = walk(thing, ("hooks", "empty", None)), walk(thing, ("hooks", "absent", None))
     for value in ({}, OrderedDict(), None):
@@ -191,7 +199,7 @@ def test_malformed_specs() -> None:
         ([(thing, Thing, (("x", 5, 1),))], ValueError, "must be one of"),
         ([(thing, Thing, (("x", "any", 1),))], ValueError, "must be one of"),
         ([(thing, Thing, (("x", "items", (("y", "items", ()),)),))], ValueError, "must be one of 'is', 'is_weak', 'any'"),
-        ([(thing, Thing, (("x", "items", 1),))], TypeError, "payload of an \"items\" check"),
+        ([(thing, Thing, (("x", "items", 1),))], TypeError, 'payload of an "items" check'),
         ([(thing, Thing, (([], "is", 1),))], TypeError, "unhashable"),
     ]:
         with pytest.raises(error, match=words):
@@ -229,8 +237,14 @@ def test_no_user_code_runs() -> None:
     thing = Guarded(a=1, inner={})
     thing.__dict__[key] = value
     thing.inner[key] = value
-    guard = walk(thing, (key, "is", value), ("inner", "items", ((key, "is", value),)), ("b", "absent", None),
-                 ("x", "absent", None), ("a", "is", 1))
+    guard = walk(
+        thing,
+        (key, "is", value),
+        ("inner", "items", ((key, "is", value),)),
+        ("b", "absent", None),
+        ("x", "absent", None),
+        ("a", "is", 1),
+    )
     failing = walk(thing, ("x", "is", value))
     armed = True
     assert guard.check()
@@ -268,8 +282,11 @@ def test_it_agrees_with_python_through_random_changes() -> None:
     values = [None, 1, "a", (), [], {}, {"w": 1}, {"w": 1, "b": 2}]
     things = [Thing(a=1, b={}, c={"w": 1, "b": 2}) for _ in range(3)]
     specs = [
-        (thing, Thing, (("a", "is", 1), ("b", "empty", None), ("d", "absent", None),
-                        ("c", "items", (("w", "is", 1), ("b", "any", None)))))
+        (
+            thing,
+            Thing,
+            (("a", "is", 1), ("b", "empty", None), ("d", "absent", None), ("c", "items", (("w", "is", 1), ("b", "any", None)))),
+        )
         for thing in things
     ]
     guard, rng, passed = GuardWalk(specs), random.Random(0), 0

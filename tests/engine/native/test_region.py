@@ -10,8 +10,8 @@ import threading
 import weakref
 
 import pytest
-
 from code_swaps import entry_region, identical, run_script, swapped, swapping_region
+
 from dynexplore.engine.native import (
     CacheStore,
     Region,
@@ -110,6 +110,22 @@ def test_region_call_with_the_hook_off() -> None:
     assert [code.co_name for code in seen] == ["fn"]
 
 
+def test_of_nested_region_calls_the_outer_wins() -> None:
+    """Inside a region with a callback a RegionCall only calls; a run-only region, or none, gives way to it."""
+    inner = swapping_region()
+    call = RegionCall(current, inner)
+
+    def fn():
+        return call(), call(), region_depth()
+
+    outer = swapping_region()
+    assert swapped(outer, fn)() == (outer, outer, 1)
+    outer.callback = None
+    assert swapped(outer, fn)() == (inner, inner, 1)
+    assert call() is inner
+    assert swapped(outer, RegionCall(call, None))() is inner
+
+
 def test_region_call_is_found_like_a_function() -> None:
     """A RegionCall in a class binds as a method; wraps, signature, attributes and weak references work."""
 
@@ -147,7 +163,7 @@ def test_region_call_in_a_cycle_is_collected() -> None:
     store = CacheStore()
 
     def fn():
-        return call
+        return call  # noqa: F821  (deleted below)
 
     call = RegionCall(fn, Region(store, None))
     call.itself = call
@@ -440,8 +456,9 @@ print("fine")
 
 
 @pytest.mark.lenses
-@pytest.mark.parametrize("script", [TORCH_INSIDE, TORCH_ABOVE, TORCH_BELOW, TORCH_THREADS],
-                         ids=["switched off", "above ours", "below ours", "threads"])
+@pytest.mark.parametrize(
+    "script", [TORCH_INSIDE, TORCH_ABOVE, TORCH_BELOW, TORCH_THREADS], ids=["switched off", "above ours", "below ours", "threads"]
+)
 def test_beside_torch_compile(script: str) -> None:
     """Ours and torch.compile's evaluator nest either way round and in threads: right results, each sees its own."""
     assert run_script(TORCH + script) == "fine\n"
