@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import operator
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,10 +97,16 @@ class GraphBuilder:
 
     def fake_tensor(self, value: torch.Tensor, source: Source, symbolic_context: Any = None) -> torch.Tensor:
         """The fake twin of a real tensor."""
-        if symbolic_context is None:
-            return self.fake_mode.from_tensor(value, static_shapes=True, source=source)
-        self.need_shape_env()
-        return self.fake_mode.from_tensor(value, static_shapes=False, source=source, symbolic_context=symbolic_context)
+        if symbolic_context is not None:
+            self.need_shape_env()
+        with warnings.catch_warnings() if value.requires_grad else nullcontext():
+            if value.requires_grad:
+                # torch reads `.grad` of tensors that are no leaves, and hides the warning only where it is printed
+                # (torch/_subclasses/meta_utils.py, safe_grad): where warnings are errors it would be raised
+                warnings.filterwarnings("ignore", r"The \.grad attribute of a Tensor")
+            return self.fake_mode.from_tensor(
+                value, static_shapes=symbolic_context is None, source=source, symbolic_context=symbolic_context
+            )
 
     def placeholder(self, hint: str, source: Source, example: Any, fake: Any) -> torch.fx.Node:
         """A new graph input; placeholders stand before every other node."""
