@@ -101,9 +101,7 @@ def resume_code(id: int, target: int) -> ev.CodeView:
         emitted(2, "JUMP_FORWARD", f"to {4 + target}", "resume", target, target=4 + target),
     )
     body = tuple(
-        replace(
-            r, offset=4 + r.offset, target=r.target + 4 * (r.target >= 0), steps=(), role="original", origin=r.offset
-        )
+        replace(r, offset=4 + r.offset, target=r.target + 4 * (r.target >= 0), steps=(), role="original", origin=r.offset)
         for r in ORIGINAL.rows
     )
     return ev.CodeView(id, f"__resume_at_{target}_{id - 2}", "example.py", 9, RESUME_SOURCE, prefix + body, resumes=1)
@@ -419,9 +417,7 @@ def inlined() -> Recording:
     stack: tuple[ev.ValueView, ...] = (x,)
     r.record(ev.InstructionStepped(**at, offset=2, inline=1, step=1, op="LOAD_FAST", arg="y", stack=stack, depth=1))
     method = ev.ValueView(4, "MethodVariable", "Tensor.relu of x", "x.relu")
-    r.record(
-        ev.InstructionStepped(**at, offset=4, inline=1, step=2, op="LOAD_ATTR", arg="relu", stack=(method,), depth=1)
-    )
+    r.record(ev.InstructionStepped(**at, offset=4, inline=1, step=2, op="LOAD_ATTR", arg="relu", stack=(method,), depth=1))
     r.record(
         ev.NodeAdded(
             **at,
@@ -449,9 +445,7 @@ def inlined() -> Recording:
     story.node(8, "output", "output", "output", "((relu,),)", "relu")
     story.step(8)
     r.record(
-        ev.SubgraphCompiled(
-            **at, graph="__compiled_fn_0", backend="eager", node_count=3, op_count=0, call_count=1, inputs=("x",)
-        )
+        ev.SubgraphCompiled(**at, graph="__compiled_fn_0", backend="eager", node_count=3, op_count=0, call_count=1, inputs=("x",))
     )
     rows = (
         emitted(0, "RESUME", "0", "prologue"),
@@ -476,9 +470,7 @@ def items_of(recording: Recording) -> list[str]:
             items.append(links.break_key(position))
         elif isinstance(event, ev.InstructionStepped):
             items.append(links.step_key(position))
-            items += [
-                links.value_key(event.frame, event.attempt, view.id) for view in event.stack if view.kind != "NULL"
-            ]
+            items += [links.value_key(event.frame, event.attempt, view.id) for view in event.stack if view.kind != "NULL"]
         elif isinstance(event, ev.ResumeFunctionMade):
             items.append(links.resume_key(event.frame, event.name))
     for entered in recording.frames:

@@ -26,13 +26,18 @@ from dynexplore.engine.events import GraphBroke, UserFrame, clip
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One cause of graph breaks. `title` holds no run-time text; `why` and `fix` are plain sentences."""
+    """One cause of graph breaks. `title` holds no run-time text; `why` and `fix` are plain sentences.
+
+    `example` is a program that meets it: its function `f` breaks there when it is compiled and called with a tensor of
+    three ones, or with the `args` that the program defines, under the `options` of config that it defines.
+    """
 
     id: str
     title: str
     why: str
     fix: str
     fundamental: bool = False
+    example: str = ""
 
     @property
     def status(self) -> str:
@@ -50,14 +55,17 @@ THEMES: dict[str, str] = {
 """The theme of each id range."""
 
 _ROWS: tuple[Kind, ...] = (
-    # -- DX1xx: the value decides ----------------------------------------------------------------------------
+    # -- DX1xx: the value decides ----------------------------------------------------------------------------------
     Kind(
         "DX101",
         "a tensor read out as a Python number",
         "`Tensor.item()`, `int()`, `float()` and their like need data that exists only when the graph runs.",
         "Keep the value a tensor (0-d tensors work in arithmetic), read it after the compiled function, or "
-        "set "
-        "`config.capture_scalar_outputs = True` to carry it as a symbol.",
+        "set `config.capture_scalar_outputs = True` to carry it as a symbol.",
+        example="""
+def f(x):
+    return x * x.sum().item()
+""",
         fundamental=True,
     ),
     Kind(
@@ -65,6 +73,10 @@ _ROWS: tuple[Kind, ...] = (
         "a tensor read out as a Python list",
         "`Tensor.tolist()` needs data that exists only when the graph runs.",
         "Index or stack tensors instead, or call `tolist` after the compiled function.",
+        example="""
+def f(x):
+    return x + len(x.tolist())
+""",
         fundamental=True,
     ),
     Kind(
@@ -72,6 +84,10 @@ _ROWS: tuple[Kind, ...] = (
         "a tensor turned into text",
         "`repr`, `str`, `format` or an f-string of a tensor prints data that exists only when the graph runs.",
         "Print shape or dtype instead, or print after the compiled function.",
+        example="""
+def f(x):
+    return x + 1, f"{x}"
+""",
         fundamental=True,
     ),
     Kind(
@@ -79,6 +95,12 @@ _ROWS: tuple[Kind, ...] = (
         "`if` on a tensor value",
         "The branch depends on data that exists only when the graph runs.",
         "Use torch.where, or move the `if` out of the compiled function.",
+        example="""
+def f(x):
+    if x.sum() > 0:
+        return x * 2
+    return x
+""",
         fundamental=True,
     ),
     Kind(
@@ -86,21 +108,33 @@ _ROWS: tuple[Kind, ...] = (
         "the truth of a tensor as a value",
         "`bool(t)`, `not t`, `all(...)` or `any(...)` over tensors needs data that exists only when the graph runs.",
         "Use torch.logical_not, torch.all or torch.any and keep the result a tensor.",
+        example="""
+def f(x):
+    return x + (not x.any())
+""",
         fundamental=True,
     ),
     Kind(
         "DX106",
-        "an `assert` on a tensor value",
+        "an assertion on a tensor value",
         "Whether the assertion holds depends on data that exists only when the graph runs.",
         "Use torch._assert_async, or check before the compiled function.",
+        example="""
+def f(x):
+    torch._assert(x.sum() > 0, "the sum must be positive")
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
         "DX107",
         "the shape of the result depends on data",
         "Operators like nonzero, unique and boolean masks have an output size that is known only when they run.",
-        "Use torch.where with three arguments or masked arithmetic, or set "
-        "`config.capture_dynamic_output_shape_ops = True`.",
+        "Use torch.where with three arguments or masked arithmetic, or set `config.capture_dynamic_output_shape_ops = True`.",
+        example="""
+def f(x):
+    return x[x > 0] * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -108,6 +142,11 @@ _ROWS: tuple[Kind, ...] = (
         "a Python object indexed by a tensor value",
         "Which item is meant depends on data that exists only when the graph runs.",
         "Stack the items into one tensor and index that (index_select, gather).",
+        example="""
+names = ["zero", "one"]
+def f(x):
+    return x * 2, names[x.long().min()]
+""",
         fundamental=True,
     ),
     Kind(
@@ -115,6 +154,12 @@ _ROWS: tuple[Kind, ...] = (
         "a loop whose length is a tensor value",
         "How often the loop runs (`range(t)`, `while t > 0`) depends on data that exists only when the graph runs.",
         "Loop over a shape or a Python number, or write the loop as one tensor operation.",
+        example="""
+def f(x):
+    for _ in range(x.long().min()):
+        x = x + 1
+    return x
+""",
         fundamental=True,
     ),
     Kind(
@@ -127,9 +172,12 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX111",
         "a tensor hashed or compared by value in a container",
-        "`t in list_of_tensors`, `list.index(t)`, `list.remove(t)` compare element values, which exist only"
-        " when the graph runs.",
+        "`t in list_of_tensors`, `list.index(t)`, `list.remove(t)` compare element values, which exist only when the graph runs.",
         "Compare with `is`, or keep an index beside the tensor.",
+        example="""
+def f(x):
+    return x * 2, x.sum() in [x.mean(), x.max()]
+""",
         fundamental=True,
     ),
     Kind(
@@ -137,22 +185,37 @@ _ROWS: tuple[Kind, ...] = (
         "the address of a tensor read out",
         "`data_ptr()` and `untyped_storage()` give memory that exists only when the graph runs.",
         "Move the code that needs the address out of the compiled function.",
+        example="""
+def f(x):
+    return x * 2, x.data_ptr() == 0
+""",
         fundamental=True,
     ),
-    # -- DX2xx: calls ----------------------------------------------------------------------------------------
+    # -- DX2xx: calls ----------------------------------------------------------------------------------------------
     Kind(
         "DX201",
         "call of a C function that is not traced",
         "The function has no Python bytecode to look into, and the engine has no rule for it.",
         "Move the call out of the compiled function, or mark it with `allow_in_graph` if it maps tensors to tensors.",
+        example="""
+import zlib
+def f(x):
+    return x * zlib.crc32(b"a")
+""",
         fundamental=True,
     ),
     Kind(
         "DX202",
         "call of a function marked as not to be traced",
-        "The function, its module or its caller was marked with `disable`, `skip` or `disallow_in_graph` "
-        "(or torch's own mark).",
+        "The function, its module or its caller was marked with `disable`, `skip` or `disallow_in_graph` (or torch's own mark).",
         "Remove the mark if the function can be traced; otherwise call it outside of hot code.",
+        example="""
+@dynexplore.disable
+def helper(x):
+    return x + 1
+def f(x):
+    return helper(x) * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -160,24 +223,44 @@ _ROWS: tuple[Kind, ...] = (
         "call of a function in a skipped file",
         "Files of the standard library and of some packages are not traced, because they do no tensor work.",
         "Move the call out of the compiled function.",
+        example="""
+import textwrap
+def f(x):
+    return x * len(textwrap.dedent("  a"))
+""",
     ),
     Kind(
         "DX204",
         "call of a builtin that is not traced",
         "The engine has no rule for this builtin.",
         "Write it with operations that are traced, or move it out of the compiled function.",
+        example="""
+def f(x):
+    return x * 2, len(dir(x)) > 0
+""",
     ),
     Kind(
         "DX205",
         "call of a builtin with an argument it has no rule for",
         "The engine has a rule for this builtin, but not for these types of arguments.",
         "Convert the arguments first, or move the call out of the compiled function.",
+        example="""
+def f(x):
+    parts = [x, x * 2]
+    return parts, id(parts) > 0
+""",
     ),
     Kind(
         "DX206",
         "printing or logging",
         "Output must appear when the function runs, once for each call, and not while it is compiled.",
         "Print before or after the compiled function, or remove the print.",
+        example="""
+def f(x):
+    x = x + 1
+    print("woo")
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -185,12 +268,24 @@ _ROWS: tuple[Kind, ...] = (
         "a numpy call",
         "numpy computes on memory that exists only when the graph runs.",
         "Use the torch function of the same name, or convert outside of the compiled function.",
+        example="""
+import numpy as np
+
+def f(x):
+    return x * torch.tensor(np.sqrt([1.0, 4.0, 9.0]))
+""",
     ),
     Kind(
         "DX208",
         "an explicit graph_break()",
         "The program asks for a graph break here.",
         "Remove the call of `graph_break()`.",
+        example="""
+def f(x):
+    x = x + 1
+    dynexplore.graph_break()
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -198,18 +293,31 @@ _ROWS: tuple[Kind, ...] = (
         "making an instance of a class that is not traced",
         "The class has a metaclass, a `__new__` or an `__init__` that the engine does not look into.",
         "Make the object outside of the compiled function, or give the class a plain Python `__init__`.",
+        example="""
+class Celsius(float):
+    pass
+def f(x):
+    return x * Celsius(2.0)
+""",
     ),
     Kind(
         "DX210",
-        "call of a generator function",
-        "The body of a generator runs piece by piece, each time its caller asks for a value.",
-        "Use a list or a list comprehension.",
+        "a generator used in a way that is not traced",
+        "A generator that is iterated is followed; throwing into it or closing it is not.",
+        "Iterate over the generator, or use a list.",
     ),
     Kind(
         "DX211",
         "call of a coroutine or async generator",
         "Asynchronous code is run by an event loop outside of the engine's sight.",
         "Compile the synchronous functions that it calls.",
+        example="""
+async def later():
+    return 1
+def f(x):
+    later().close()
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -217,38 +325,47 @@ _ROWS: tuple[Kind, ...] = (
         "call of an object of unknown type",
         "The engine does not know what calling this object does.",
         "Call a plain function or method instead.",
+        example="""
+import weakref
+class Box:
+    size = 2
+box = Box()
+reference = weakref.ref(box)
+def f(x):
+    return x * reference().size
+""",
     ),
     Kind(
         "DX213",
         "call of a method that is not traced",
         "The engine has no rule for this method of this type.",
         "Write it with methods that are traced, or move it out of the compiled function.",
-    ),
-    Kind(
-        "DX214",
-        "a graph break inside a called function",
-        "The function called here cannot be captured as a whole; it becomes a frame of its own, with graphs"
-        " of its own.",
-        "Fix the break inside the called function.",
+        example="""
+def f(x):
+    return x * range(5).index(2)
+""",
     ),
     Kind(
         "DX215",
         "reading or writing files, time or the system",
         "Input, output and the clock act on the world outside and must happen when the function runs.",
         "Do it before or after the compiled function.",
+        example="""
+def f(x):
+    with open("/dev/null") as file:
+        return x * 2, file.read()
+""",
         fundamental=True,
-    ),
-    Kind(
-        "DX216",
-        "Python's random numbers",
-        "Each call must draw new numbers, so they cannot be part of the graph.",
-        "Use torch's random functions.",
     ),
     Kind(
         "DX217",
         "looking at frames or running text as code",
         "`eval`, `exec`, `sys._getframe` and `inspect` see the frame that really runs.",
         "Move the call out of the compiled function.",
+        example="""
+def f(x):
+    return x * eval("1 + 1")
+""",
         fundamental=True,
     ),
     Kind(
@@ -256,77 +373,146 @@ _ROWS: tuple[Kind, ...] = (
         "a call whose arguments do not fit the function",
         "Binding the arguments raises in Python; the engine lets Python raise it.",
         "Pass the arguments that the function takes.",
+        example="""
+def f(x):
+    try:
+        [].append(1, 2)
+    except TypeError:
+        x = x + 1
+    return x
+""",
         fundamental=True,
     ),
-    # -- DX3xx: Python ---------------------------------------------------------------------------------------
+    # -- DX3xx: Python ---------------------------------------------------------------------------------------------
     Kind(
         "DX301",
         "an instruction that is not traced",
         "The engine has no handler for this bytecode instruction.",
         "Write the line in another way, or move it out of the compiled function.",
+        example="""
+def f(x):
+    try:
+        x = x + 1
+        raise ExceptionGroup("two", [ValueError()])
+    except* ValueError:
+        x = x * 2
+    return x
+""",
     ),
     Kind(
         "DX302",
         "a value of a type that is not traced",
         "The engine has no tracker for values of this type.",
         "Pass the tensors and numbers that are needed instead of the object.",
+        example="""
+import array
+numbers = array.array("i", [1, 2])
+def f(x):
+    return x * len(numbers)
+""",
     ),
     Kind(
         "DX303",
         "an attribute that is not traced",
-        "Reading or writing this attribute runs code that the engine does not look into (a descriptor, "
-        "`__getattr__`, a C type).",
+        "Reading or writing this attribute runs code that the engine does not look into (a descriptor, `__getattr__`, a C type).",
         "Read the attribute before the compiled function and pass the value.",
+        example="""
+import datetime
+day = datetime.date(2024, 2, 1)
+def f(x):
+    return x * day.month
+""",
     ),
     Kind(
         "DX304",
         "an operator that is not traced for these types",
         "The engine has no rule for this operator with these types of operands.",
         "Convert the operands first.",
+        example="""
+import datetime
+day = datetime.date(2024, 2, 1)
+def f(x):
+    day - day
+    return x * 2
+""",
     ),
     Kind(
         "DX305",
         "a comparison that is not traced for these types",
         "The engine has no rule for this comparison with these types of operands.",
         "Compare plain numbers, strings or tensors.",
+        example="""
+import datetime
+day = datetime.date(2024, 2, 1)
+def f(x):
+    return x * 2 if day < datetime.date.max else x
+""",
     ),
     Kind(
         "DX306",
         "an index or slice that is not traced",
         "The engine has no rule for getting, setting or deleting this item.",
         "Use plain numbers, slices and strings as keys.",
+        example="""
+import array
+numbers = array.array("i", [1, 2])
+def f(x):
+    return x * numbers[1]
+""",
     ),
     Kind(
         "DX307",
         "iteration over a type that is not traced",
         "The engine does not know which items this object gives.",
         "Turn it into a list or tuple before the compiled function.",
+        example="""
+import array
+numbers = array.array("i", [1, 2])
+def f(x):
+    for number in numbers:
+        x = x * number
+    return x
+""",
     ),
     Kind(
         "DX308",
         "a context manager that is not traced",
         "The engine does not know what entering and leaving this object does.",
         "Enter it outside of the compiled function.",
-    ),
-    Kind(
-        "DX309",
-        "a graph break inside a `with` block that cannot be entered again",
-        "The rest of the block runs in a resume function, where this context manager would have to be entered anew.",
-        "Fix the break inside the block, or move the `with` out of the compiled function.",
+        example="""
+import threading
+lock = threading.Lock()
+def f(x):
+    with lock:
+        return x * 2
+""",
     ),
     Kind(
         "DX310",
         "an exception that is not traced",
         "The engine does not follow this way of raising, or this type of exception.",
         "Raise a plain exception class with constant arguments.",
+        example="""
+def f(x):
+    x = x + 1
+    raise ValueError("no")
+""",
     ),
     Kind(
         "DX311",
         "a graph break inside an `except` or `finally` handler",
-        "The exception being handled is no stack value and cannot be passed to a resume function; the break"
-        " moves back to "
-        "the instruction that raised.",
+        "The exception being handled is no stack value and cannot be passed to a resume function; the break "
+        "moves back to the instruction that raised.",
         "Move the code that breaks out of the handler.",
+        example="""
+def f(x):
+    try:
+        x = x + 1
+        raise ValueError("no")
+    except ValueError:
+        print("woo")
+    return x * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -334,93 +520,184 @@ _ROWS: tuple[Kind, ...] = (
         "an import that is not traced",
         "The imported module is not loaded yet, and loading it runs code.",
         "Import it at the top of the file.",
+        example="""
+def f(x):
+    import tabnanny
+    return x * 2, tabnanny.__name__
+""",
     ),
     Kind(
         "DX313",
         "`super()` in a form that is not traced",
         "The engine cannot see which class and instance this `super` is about.",
         "Use `super()` without arguments in a method of a plain class.",
+        example="""
+class Base:
+    pass
+def f(x):
+    return x * 2, super(Base).__self__ is None
+""",
     ),
     Kind(
         "DX314",
         "a mutation of an object that is not tracked",
         "The change could not be replayed after the graph ran.",
         "Return the new value instead of changing the object, or change it outside of the compiled function.",
+        example="""
+def f(x):
+    y = x + 1
+    def later():
+        return y
+    del y
+    return x * 2
+""",
     ),
     Kind(
         "DX315",
         "a class defined inside the compiled function",
         "Making a class runs its body as code of its own.",
         "Define the class at the top of the file.",
-    ),
-    Kind(
-        "DX316",
-        "a generator, coroutine or async instruction in the frame",
-        "The frame can be left and entered in the middle.",
-        "Compile the functions that it calls.",
+        example="""
+def f(x):
+    class Pair:
+        pass
+    return x * 2, Pair.__name__
+""",
     ),
     Kind(
         "DX317",
         "a pattern match that is not traced",
         "The engine has no rule for matching this pattern against this type.",
         "Use `if` and isinstance.",
+        example="""
+class Point:
+    pass
+def f(x):
+    try:
+        match Point():
+            case Point(1):
+                return x
+    except TypeError:
+        x = x + 1
+    return x * 2
+""",
     ),
     Kind(
         "DX318",
         "a value that cannot be made again",
         "After a break the modified code must rebuild this value, and the engine has no way to.",
         "Make the value after the break, or keep it out of the locals that are alive there.",
+        example="""
+def numbers():
+    yield 1
+    yield 2
+def f(x):
+    ones = numbers()
+    x = x * next(ones)
+    print("woo")
+    return x * next(ones)
+""",
     ),
     Kind(
         "DX319",
         "a deletion that is not traced",
         "Deleting this attribute or item runs code that the engine does not look into.",
         "Delete it outside of the compiled function.",
+        example="""
+import array
+numbers = array.array("i", [1, 2, 3, 4])
+def f(x):
+    del numbers[0]
+    return x * 2
+""",
     ),
     Kind(
         "DX320",
         "a key that is not traced in a dict or set",
-        "The engine knows the hash and equality only of constants, tensors by identity, modules, functions "
-        "and classes.",
+        "The engine knows the hash and equality only of constants, tensors by identity, modules, functions and classes.",
         "Use strings or numbers as keys.",
+        example="""
+from fractions import Fraction
+half = Fraction(1, 2)
+def f(x):
+    return x * {half: 2}[half]
+""",
     ),
-    # -- DX4xx: torch ----------------------------------------------------------------------------------------
+    # -- DX4xx: torch ----------------------------------------------------------------------------------------------
     Kind(
         "DX401",
         "an operator that fails on fake tensors",
         "While capturing, operators run on tensors without data, to learn shape and dtype; this one raised.",
-        "If it also raises in eager, fix the call. If not, register a fake implementation "
-        "(torch.library.register_fake).",
+        "If it also raises in eager, fix the call. If not, register a fake implementation (torch.library.register_fake).",
+        example="""
+def f(x):
+    try:
+        return x.reshape(99)
+    except RuntimeError:
+        return x * 2
+""",
     ),
     Kind(
         "DX402",
         "a tensor subclass that is not traced",
         "The subclass changes what operators do, and the engine does not look into it.",
         "Pass plain tensors, or add the class to `config.traceable_tensor_subclasses`.",
-    ),
-    Kind(
-        "DX403",
-        "a TorchFunctionMode or TorchDispatchMode is active",
-        "The mode changes what operators do, and must see them one by one.",
-        "Leave the mode before the compiled function.",
+        example="""
+class Marked(torch.Tensor):
+    pass
+marked = torch.ones(3).as_subclass(Marked)
+def f(x):
+    return x * 2 + marked
+""",
     ),
     Kind(
         "DX404",
         "hooks on a tensor or module that are not traced",
         "The hook is Python code that autograd calls later.",
         "Register it outside of the compiled function.",
+        example="""
+def f(x):
+    y = x * 2
+    if y.requires_grad:
+        y.register_hook(print)
+    return y
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     Kind(
         "DX405",
         "an autograd.Function in a form that is not traced",
-        "The engine traces forward and backward of plain autograd.Functions only.",
-        "Use save_for_backward and tensors as arguments, or call it outside of the compiled function.",
+        "Its forward runs while it is compiled, too: one that prints, sets globals or is no Python code is left alone.",
+        "Take what people would see twice out of forward and backward.",
+        example="""
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        print("forward")
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+def f(x):
+    return Double.apply(x)
+
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     Kind(
         "DX406",
         "backward or torch.autograd.grad inside the compiled function",
         "Autograd runs on the graph of operations that have really run.",
         "Compile the forward and the loss, and call backward outside.",
+        example="""
+def f(x):
+    loss = (x * 2).sum()
+    loss.backward()
+    return loss
+args = (torch.ones(3, requires_grad=True),)
+""",
         fundamental=True,
     ),
     Kind(
@@ -428,61 +705,78 @@ _ROWS: tuple[Kind, ...] = (
         "requires_grad changed inside the compiled function",
         "Whether gradients flow decides how the graph is compiled.",
         "Set requires_grad before the compiled function.",
+        example="""
+def f(x):
+    return x.detach().requires_grad_() * 2
+""",
     ),
     Kind(
         "DX408",
         "a tensor whose memory is exchanged",
         "Assigning `.data`, `set_`, `resize_` and their like change what a tensor is behind the graph's back.",
         "Use copy_, or assign outside of the compiled function.",
+        example="""
+def f(x):
+    y = x + 1
+    y.data = x * 3
+    return y
+""",
     ),
     Kind(
         "DX409",
         "a tensor of a layout that is not traced",
         "Sparse, quantized, nested and mkldnn tensors have no plain sizes and strides to guard.",
         "Convert to a dense tensor before the compiled function.",
-    ),
-    Kind(
-        "DX410",
-        "a torch function that is not traced",
-        "The function acts on the state of the process or on Python objects and not on tensors only.",
-        "Call it outside of the compiled function.",
+        example="""
+def f(x):
+    return x.to_dense() * 2
+args = (torch.ones(3).to_sparse(),)
+""",
     ),
     Kind(
         "DX411",
         "a tensor attribute that is not traced",
         "The engine has no rule for this attribute of a tensor.",
         "Read the attribute before the compiled function and pass the value.",
+        example="""
+def f(x):
+    y = x * 2
+    return y, y.grad_fn is None
+args = (torch.ones(3, requires_grad=True),)
+""",
     ),
     Kind(
         "DX412",
         "an operator whose result is no tensor",
         "Only tensors, sizes and numbers derived from sizes can be values of the graph.",
         "Call it outside of the compiled function.",
-    ),
-    Kind(
-        "DX413",
-        "a tensor with gradient history changed in place",
-        "An in-place change of a leaf or view that needs gradients is checked by autograd when it runs.",
-        "Use the operator that makes a new tensor.",
+        example="""
+generator = torch.Generator().manual_seed(0)
+def f(x):
+    return x + torch.rand(3, generator=generator).shape[0]
+""",
     ),
     Kind(
         "DX414",
         "a module that is not traced",
-        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is "
-        "not looked into.",
+        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is not looked into.",
         "Call it outside of the compiled function, or mark it with `allow_in_graph`.",
-    ),
-    Kind(
-        "DX415",
-        "a change of global torch state that is not traced",
-        "The setting (seed, default dtype, number of threads, ...) acts on everything that runs after it.",
-        "Change it outside of the compiled function.",
+        example="""
+scripted = torch.jit.trace(torch.nn.ReLU(), torch.ones(3))
+
+def f(x):
+    return scripted(x) + 1
+""",
     ),
     Kind(
         "DX416",
         "a deep-copied, pickled or loaded tensor",
         "Copying with Python's protocols, `torch.save` and `torch.load` need the tensor's data.",
         "Use clone(), or do it outside of the compiled function.",
+        example="""
+def f(x):
+    return x.__deepcopy__({}) * 2
+""",
         fundamental=True,
     ),
     Kind(
@@ -490,45 +784,47 @@ _ROWS: tuple[Kind, ...] = (
         "a numpy array made from a tensor",
         "`Tensor.numpy()` and numpy's conversion share memory that exists only when the graph runs.",
         "Stay in torch, or convert outside of the compiled function.",
+        example="""
+def f(x):
+    return torch.from_numpy(x.numpy()) * 2
+""",
         fundamental=True,
     ),
-    # -- DX5xx: limits of the engine -------------------------------------------------------------------------
+    # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",
         "calls nested too deeply",
         "The callee would be inlined deeper than the limit, most often because it is recursive.",
         "Compile the inner function, or turn the recursion into a loop.",
+        example="""
+options = {"inline_depth_limit": 2}
+
+def power(x, n):
+    return x if n == 0 else x * power(x, n - 1)
+
+def f(x):
+    return power(x, 4)
+""",
     ),
     Kind(
         "DX502",
         "too many instructions in one graph",
         "The loop or the program is so long that capturing it as one graph would take too long.",
         "Move the loop out of the compiled function.",
-    ),
-    Kind(
-        "DX503",
-        "a value that no guard can protect",
-        "The engine cannot test cheaply that the value is the same at the next call.",
-        "Pass the value as an argument of a simple type.",
+        example="""
+options = {"instruction_limit": 100}
+
+def f(x):
+    for i in range(20):
+        x = x + i
+    return x
+""",
     ),
     Kind(
         "DX504",
         "a frame that cannot be resumed here",
         "The rest of the function cannot be made a function of its own at this place.",
         "Move the code that breaks to another place.",
-    ),
-    Kind(
-        "DX505",
-        "the stack holds a value that cannot be passed on",
-        "What lies on the stack at the break is neither a value nor an empty slot that a resume function "
-        "could receive.",
-        "Put the inner expression into a variable of its own first.",
-    ),
-    Kind(
-        "DX506",
-        "an operator inside `try` that changes its inputs",
-        "If the graph failed later, the change could not be taken back; the graph ends before it.",
-        "Move the in-place operator out of the `try`.",
     ),
 )
 
@@ -611,6 +907,8 @@ def docs_page() -> str:
             if kind.id.startswith(prefix):
                 lines += ["", f'<a id="{kind.id.lower()}"></a>', f"### {kind.id}: {kind.title}", ""]
                 lines += [f"*{kind.status}*", "", f"**Why.** {kind.why}", "", f"**Fix.** {kind.fix}"]
+                if kind.example:
+                    lines += ["", "```python", kind.example.strip(), "```"]
     return "\n".join(lines) + "\n"
 
 

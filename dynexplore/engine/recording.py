@@ -355,8 +355,7 @@ class Recording:
             raise RecordingError("this recording is damaged: its schema version is missing")
         if schema > SCHEMA:
             raise RecordingError(
-                f"this recording has schema {schema}, and this dynexplore reads up to {SCHEMA}: install a "
-                f"newer dynexplore"
+                f"this recording has schema {schema}, and this dynexplore reads up to {SCHEMA}: install a newer dynexplore"
             )
         return _read(cls, data)
 
@@ -412,9 +411,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
             try:
                 recording._append(_record(ev.EVENTS[row["event"]], row, tables))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise RecordingError(
-                    f"this recording is damaged: event {position} cannot be read ({_say(error)})"
-                ) from None
+                raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
         recording._cut = Cut(**data["cut"]) if data["cut"] else None
     except RecordingError:
         raise
@@ -492,9 +489,7 @@ class _Pool:
         cls: Any = type(record)
         defaults = _defaults(cls)
         pairs = ((name, getattr(record, name)) for name in _names(record))
-        return {
-            name: self.plain(value) for name, value in pairs if name not in defaults or not _same(value, defaults[name])
-        }
+        return {name: self.plain(value) for name, value in pairs if name not in defaults or not _same(value, defaults[name])}
 
 
 def _same(value: object, default: object) -> bool:

@@ -125,9 +125,7 @@ class Links:
 
     def as_plain(self) -> dict[str, Any]:
         """The table as lists and strings: items -> [instruction and span keys], for JavaScript."""
-        return {
-            item: sorted({key for place in places for key in self._keys(place)}) for item, places in self.places.items()
-        }
+        return {item: sorted({key for place in places for key in self._keys(place)}) for item, places in self.places.items()}
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -175,9 +173,7 @@ class Links:
         if row is None:
             return ()
         if row.line <= 0:  # an instruction that CPython gave no line stands with the one before it
-            row = max(
-                (r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row
-            )
+            row = max((r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row)
         return instruction_key(code, offset), span_key(code, row)
 
     # -- filling the table -------------------------------------------------------------------------------------------

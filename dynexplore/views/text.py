@@ -33,9 +33,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = [tuple(header), *(tuple(cell.replace("\n", " ") for cell in row) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     cells.insert(1, tuple("-" * width for width in widths))
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    )
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
 
 
 def plural(count: int, noun: str) -> str:
@@ -230,9 +228,7 @@ def _moment(event: ev.Event) -> str:
 
 def _event_name(event: ev.Event) -> str:
     words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(event).__name__).strip()
-    detail = next(
-        (getattr(event, name) for name in ("reason", "outcome", "error", "graph") if hasattr(event, name)), ""
-    )
+    detail = next((getattr(event, name) for name in ("reason", "outcome", "error", "graph") if hasattr(event, name)), "")
     return f"{words}: {detail}" if detail else words
 
 
@@ -240,7 +236,10 @@ def changes(state: State) -> list[str]:
     """What a moment changed, in words: locals, nodes, guards, mutations, resume functions."""
     found = []
     for name, _, after in state.difference.changed:
-        found.append(f"{name} = {after.node or after.text}" if after else f"del {name}")
+        if after is None:
+            found.append(f"del {name}")
+        elif name not in (after.node, after.source):  # an argument that is read for the first time says nothing new
+            found.append(f"{name} = {after.node or after.text}")
     for event in state.caused:
         match event:
             case ev.NodeAdded():
@@ -391,9 +390,7 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
 # -- printouts ---------------------------------------------------------------------------------------------------------
 
 
-def debug_printout(
-    recording: Recording, frame: int, parts: Sequence[str] = ("graph", "bytecode", "guards", "breaks")
-) -> str:
+def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = ("graph", "bytecode", "guards", "breaks")) -> str:
     """What `config.debug` prints for one frame: other capture, graph, original and modified bytecode, guards, breaks.
 
     `parts` chooses among "graph", "bytecode", "guards", "breaks" and "steps".

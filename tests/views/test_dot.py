@@ -42,9 +42,7 @@ def test_every_node_and_edge_is_there_with_an_id() -> None:
 
 def test_nodes_are_grouped_by_module() -> None:
     """Nodes of a module stand in a cluster of that module, clusters nest as modules do."""
-    text = dot(
-        [node("a"), node("b", "a", module="layers.0"), node("c", "b", module="layers.1"), node("d", module="head")]
-    )
+    text = dot([node("a"), node("b", "a", module="layers.0"), node("c", "b", module="layers.1"), node("d", module="head")])
     opened = [line.strip() for line in text.splitlines() if "subgraph" in line]
     assert opened == [f'subgraph "cluster_{path}" {{' for path in ("layers", "layers.0", "layers.1", "head")]
     assert text.index('"cluster_layers.0"') < text.index('"b" [') < text.index('"cluster_layers.1"')

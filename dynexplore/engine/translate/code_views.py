@@ -66,8 +66,7 @@ def _rows(parsed: ParsedCode) -> tuple[ListingRow, ...]:
     for step in parsed.steps:
         steps.setdefault(id(step.origin), []).append(StepView(step.index, step.op, step_text(step)))
     return tuple(
-        _row(instruction, id(instruction) in targets, tuple(steps.get(id(instruction), ())))
-        for instruction in parsed.instructions
+        _row(instruction, id(instruction) in targets, tuple(steps.get(id(instruction), ()))) for instruction in parsed.instructions
     )
 
 

@@ -66,9 +66,7 @@ def test_a_resume_function_leads_to_what_it_continues() -> None:
     """Its view names the original code, and its body's rows the original instructions."""
     parsed = read(example.__code__)
     target = next(i for i in parsed.instructions if i.opname == "BINARY_OP")
-    made = make_resume_code(
-        parsed, target, stack=(True, True), locals=(), bound_args=frozenset({"a", "b"}), name="__resume_at_0"
-    )
+    made = make_resume_code(parsed, target, stack=(True, True), locals=(), bound_args=frozenset({"a", "b"}), name="__resume_at_0")
     view = code_view(made.code)
     assert view.resumes == code_view(example.__code__).id
     original = {row.offset: row for row in code_view(example.__code__).rows}

@@ -1,0 +1,101 @@
+"""Every kind of graph break is met by the program that the docs show for it, which still does what eager does."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from recorded import recorded
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.engine.graph_breaks import KINDS, Kind
+from engine_checks import assert_same_as_eager
+
+ENGINE = Path(dynexplore.__file__).parent / "engine"
+
+# The engine can meet these, but no short program is known that makes it.
+WITHOUT_EXAMPLE = {"DX110", "DX210", "DX504"}
+
+
+@pytest.fixture
+def program(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """The example of a kind, run as a module: a namespace with `f`, and perhaps `args` and `options`."""
+    kind: Kind = request.param
+    name = f"<example of {kind.id}>"
+    text = kind.example.strip() + "\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    namespace: dict[str, Any] = {"__name__": "example", "torch": torch, "dynexplore": dynexplore}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, whose modules are an example
+        exec(compile(text, name, "exec"), namespace)
+    yield namespace
+    del linecache.cache[name]
+
+
+def with_example() -> list[Kind]:
+    return [kind for kind in KINDS.values() if kind.example]
+
+
+def calls_of(program: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    return program["f"], program.get("args", (torch.ones(3),))
+
+
+@pytest.mark.parametrize("program", with_example(), indirect=True, ids=lambda kind: kind.id)
+def test_the_example_breaks_as_its_kind_says(program: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    """Running the example under the engine, one of the graph breaks is of that kind."""
+    kind = request.node.callspec.params["program"]
+    function, arguments = calls_of(program)
+    try:
+        with dynexplore.config.patch(program.get("options", {})):
+            recording = recorded(function, arguments)
+    except ValueError as error:
+        assert str(error) == "no"  # the example of DX310 raises
+        return
+    assert kind.id in {broke.kind for broke in recording.breaks}, [broke.reason for broke in recording.breaks]
+
+
+@pytest.mark.parametrize("program", with_example(), indirect=True, ids=lambda kind: kind.id)
+def test_the_example_does_what_eager_does(program: dict[str, Any]) -> None:
+    """Value, exception, prints and mutations of the example are the same with and without the engine."""
+    function, arguments = calls_of(program)
+    with dynexplore.config.patch(program.get("options", {})):
+        assert_same_as_eager(function, *arguments)
+
+
+def test_every_kind_has_an_example() -> None:
+    """A kind without an example is one of the few that are listed as such."""
+    assert {kind.id for kind in KINDS.values() if not kind.example} == WITHOUT_EXAMPLE
+
+
+def test_the_engine_uses_each_kind_and_no_others() -> None:
+    """Each row of the table is raised somewhere in the engine, and each id that the engine names is a row."""
+    named: set[str] = set()
+    for path in ENGINE.rglob("*.py"):
+        if path.name != "graph_breaks.py":
+            named |= set(re.findall(r'"(DX\d{3})"', path.read_text(encoding="utf-8")))
+    assert named == set(KINDS)
+
+
+def test_a_break_is_reported_with_place_and_advice() -> None:
+    """The report of a real break names file, line, function, the code under marks, why, fix and what came of it."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        if y.sum() > 0:
+            return y * 2
+        return y
+
+    recording = recorded(f, (torch.ones(3),))
+    (broke,) = recording.of(ev.GraphBroke)
+    lines = broke.report().splitlines()
+    assert lines[0] == "Graph break DX104: `if` on a tensor value"
+    assert re.fullmatch(r"  at    .*test_graph_break_examples\.py:\d+ in .*f", lines[1])
+    assert lines[2:4] == ["            if y.sum() > 0:", "               ^^^^^^^^^^^"]
+    assert lines[-1] == "  more  docs/graph-breaks.md#dx104        (fundamental)"
