@@ -119,12 +119,25 @@ def lookup(name: str) -> CompilerFn:
 def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:
     """The backend behind a name or a callable. Raises InvalidBackend or TypeError."""
     if isinstance(backend, str):
-        return Backend(backend, lookup(backend), dict(options or {}))
+        return _of_name(backend, dict(options or {}))
     if not callable(backend):
         raise TypeError(
             f"backend is a name or a callable (graph, example_inputs) -> callable, not {type(backend).__name__}"
         )
     return Backend(_name_of(backend), backend, dict(options or {}), _takes_inputs(backend))
+
+
+# Names of torch's registry that want an argument of their own, and what they do when they get none.
+_MINIFIERS = ("dynamo_minifier_backend", "dynamo_accuracy_minifier_backend")
+_UNDER_A_MODE = "aot_eager_decomp_partition_with_mode"
+
+
+def _of_name(name: str, options: dict[str, Any]) -> Backend:
+    if name in _MINIFIERS and "compiler_name" not in options:
+        return Backend(name, eager)  # no backend is named that could fail: there is nothing to make small
+    if name == _UNDER_A_MODE:
+        options.setdefault("mode", contextlib.nullcontext())
+    return Backend(name, lookup(name), options)
 
 
 def _name_of(backend: CompilerFn) -> str:
@@ -192,11 +205,20 @@ def _ask(
 
 
 def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    if missing:
-        package = missing.partition(".")[0]
+    package = _missing_package(error)
+    if package is not None:
         return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed")
     return BackendCompilerError(name, module, error, backend=backend.name)
+
+
+def _missing_package(error: BaseException) -> str | None:
+    """The package whose import failed, where that is why a backend raised ImportError."""
+    cause: BaseException | None = error
+    while isinstance(cause, ImportError):
+        if isinstance(cause, ModuleNotFoundError) and cause.name:
+            return cause.name.partition(".")[0]
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch.fx
 
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Step, Writer, assemble, live_locals
+from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk, skip_code
@@ -36,6 +37,7 @@ from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
 from dynexplore.engine.translate.unique_names import unique_number
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import is_constant_value
+from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.function import NestedFunctionVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
@@ -115,11 +117,13 @@ class CodeGenerator:
         self._built[value] = self.store_temporary()
 
     def hold_walked(self, iterator: IteratorVariable) -> None:
-        """An iterator is made after the side effects (what it walks may change); what it walks is fetched before them."""
-        walked = getattr(iterator, "sequence", None) or getattr(iterator, "mapping", None)
-        if isinstance(walked, VariableTracker) and walked.source is not None and walked not in self._built:
-            self.push(walked)
-            self.remember(walked)
+        """An iterator is made after the side effects (what it walks may change); what it is made of is fetched before them."""
+        for part in iterator.parts():
+            if isinstance(part, IteratorVariable):
+                self.hold_walked(part)
+            elif part not in self._built and not isinstance(part, ConstantVariable):
+                self.push(part)
+                self.remember(part)
 
     def _reconstruct(self, value: VariableTracker) -> None:
         try:
@@ -312,8 +316,8 @@ def plain_copy(code: CodeType, slots: int) -> CodeType:
 
 
 def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *args: Any) -> Any:
-    """Run a segment as plain Python after its graph failed; what is no error (Ctrl-C) goes on its way."""
-    if not isinstance(failure, Exception):
+    """Run a segment as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) goes on its way."""
+    if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
         raise failure
     return function(*args)
 
