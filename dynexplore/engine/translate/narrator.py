@@ -152,7 +152,7 @@ class Narrator:
         self._guards += 1
         kind = GUARD_KINDS[guard.kind]
         self.recorder.record(ev.GuardInstalled(
-            **self._place(), index=self._guards - 1, scope=scope_of(guard.source), source=guard.source.text(), kind=guard.kind,
+            **self._place(), index=self._guards - 1, scope=scope_of(guard.source), source=_source_text(guard), kind=guard.kind,
             expected=kind.describe(guard.expected), expression=expression_of(guard), reason=kind.meaning,
         ))
 
@@ -240,6 +240,11 @@ def scope_of(source: Source) -> str:
         if isinstance(root, kind):
             return scope
     return "" if isinstance(root, GlobalsSource) else "global"
+
+
+def _source_text(guard: Guard) -> str:
+    """What a guard is about; nothing for the state of the process."""
+    return "" if guard.kind == "GLOBAL_STATE" else guard.source.text()
 
 
 class _Readable(Namer):

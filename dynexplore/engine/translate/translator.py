@@ -176,9 +176,11 @@ class Translator:
 
     def run(self) -> Translation | Plan:
         """Interpret the root frame to its end; a Translation, or the plan of the next attempt."""
-        self.guards.add(GlobalsSource(), "GLOBAL_STATE", "modes", 0)
+        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", "modes", 0)
         if self.narrator is not None:
             self.narrator.attempt_started()
+            if modes is not None:
+                self.narrator.guard_installed(modes)
         try:
             self.root.stack = [value.read(self) for value in self.root.stack]
             planned = self.interpret(self.root)
