@@ -212,6 +212,9 @@ class CodeGenerator:
                 tracker.write_back(self)
             for emit in self._later:
                 emit()
+            for mode in self.ctx.active_modes:
+                if mode.set_for_real is not None:
+                    mode.set_for_real(self)
 
     # -- putting it together
 
@@ -327,6 +330,7 @@ def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *a
 
 def finish_with_return(ctx: Interpreter) -> Translation:
     """The frame returned: push the value, replay, return."""
+    ctx.leave_modes_in_graph()
     generator = CodeGenerator(ctx)
     assert ctx.root.returned is not None
     generator.push(ctx.root.returned)

@@ -13,6 +13,9 @@ itertools_rules.py hold the iterators that are made of others.
 
 from __future__ import annotations
 
+import itertools
+import types
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -38,6 +41,13 @@ class IteratorVariable(BuiltinValueVariable):
 
     kind: ClassVar[str] = "iterator"
     mutable: ClassVar[bool] = True
+
+    def parts(self) -> Iterator[VariableTracker]:
+        """The trackers that it is made of: what it walks, inner iterators, functions it calls."""
+        for value in vars(self).values():
+            for part in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(part, VariableTracker):
+                    yield part
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return self
@@ -133,6 +143,33 @@ def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
     return iterator  # type: ignore[no-any-return]
 
 
+def stale_iterator(walked: Any, part: str, backwards: bool) -> Iterator[Any]:
+    """An iterator of what has changed its size meanwhile: asked for more, it raises as the original does."""
+    copy = walked.copy()
+    view = getattr(copy, part)() if part else copy
+    iterator: Iterator[Any] = reversed(view) if backwards else iter(view)
+    if hasattr(copy, "keys"):
+        copy[object()] = None
+    else:
+        (copy.add if hasattr(copy, "add") else copy.append)(object())
+    return iterator
+
+
+def set_iterator_at(walked: set[Any], rest: tuple[Any, ...]) -> Iterator[Any]:
+    """An iterator over a set that still gives `rest`; over `rest` itself if the set was made again in another order."""
+    skip = len(walked) - len(rest)
+    if all(map(_looks_same, list(walked)[skip:], rest)):
+        return iterator_at(walked, skip)
+    return iter(rest)
+
+
+def _looks_same(left: object, right: object) -> bool:
+    return left is right or (type(left) is type(right) and type(left) in _PLAIN and left == right)
+
+
+_PLAIN = (int, float, str, bytes, bool, complex)
+
+
 def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
     """A reversed iterator whose next item is the one at `index`."""
     iterator: Iterator[Any] = reversed(sequence)
@@ -158,6 +195,23 @@ class OpaqueIteratorVariable(BuiltinValueVariable):
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return self
+
+
+_OTHER_ITERATORS: tuple[Any, ...] = (
+    enumerate, zip, map, filter, reversed, types.GeneratorType, type(reversed([])), type(iter(set())), type(iter(deque())),
+    *(type(iter(getattr({}, part)())) for part in ("keys", "values", "items")),
+    *(found for found in vars(itertools).values() if isinstance(found, type)),
+)  # fmt: skip
+
+
+@builds(*_OTHER_ITERATORS)
+def build_opaque_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
+    """An iterator that existed before the frame, or that only Python knows how to step."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, type(value).__name__)
+    else:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+    return OpaqueIteratorVariable(value, source)
 
 
 @builds(*PLAIN_ITERATORS)

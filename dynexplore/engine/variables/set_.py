@@ -21,7 +21,12 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable, changing_method
 from dynexplore.engine.variables.constant import ConstantVariable, is_literal, is_plain_value
-from dynexplore.engine.variables.iterator import ItemsIteratorVariable, IteratorVariable
+from dynexplore.engine.variables.iterator import (
+    ItemsIteratorVariable,
+    IteratorVariable,
+    set_iterator_at,
+    stale_iterator,
+)
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.signatures import builtin_method
@@ -171,7 +176,12 @@ class SetIteratorVariable(IteratorVariable):
         return self.order[self.index - 1] if self.index <= len(self.order) else None
 
     def reconstruct(self, build: Reconstruction) -> None:
-        ItemsIteratorVariable(self.order[self.index :]).reconstruct(build)
+        if self.index > len(self.order):
+            ItemsIteratorVariable([]).reconstruct(build)
+        elif len(self.walked.members) != len(self.order):
+            build.call_object(stale_iterator, self.walked, ConstantVariable(""), ConstantVariable(False))
+        else:
+            build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
 
 
 def _by_identity(place: object) -> bool:

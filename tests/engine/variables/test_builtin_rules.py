@@ -45,8 +45,9 @@ CALLS: list[tuple[Any, ...]] = [
     (math.prod, [1, 2, 3]), (math.gcd, 12, 8), (math.log, 8, 2), (math.isclose, 1.0, 1.0), (math.floor, []),
     (operator.add, 1, 2), (operator.add, [1], [2]), (operator.mul, "a", 3), (operator.lt, 1, 2), (operator.eq, [1], [1]),
     (operator.not_, []), (operator.truth, [1]), (operator.neg, 3), (operator.neg, "a"), (operator.contains, [1], 1),
-    (operator.getitem, [1, 2], 1), (operator.index, 3), (operator.index, 1.5), (operator.concat, "a", "b"), (operator.iadd, [1], (2,)),
-    (operator.countOf, [1, 1], 1), (OrderedDict, [("a", 1)]), (deque, [1, 2], 1), (deque, [], -1), (bytes, [1, 2]), (divmod, "a", 1),
+    (operator.getitem, [1, 2], 1), (operator.index, 3), (operator.index, 1.5), (operator.concat, "a", "b"),
+    (operator.iadd, [1], (2,)),    (operator.countOf, [1, 1], 1), (OrderedDict, [("a", 1)]), (deque, [1, 2], 1), (deque, [], -1), (bytes, [1, 2]),
+    (divmod, "a", 1),
 ]  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def test_ranges_and_slices() -> None:
     r = ctx.argument(range(1, 9, 3))
     assert [kind for _, kind in ctx.guards] == ["TYPE_MATCH", "EQUALS", "EQUALS", "EQUALS"]
     assert plain(ctx, r.get_item(ctx, ConstantVariable(-1))) == 7
-    assert plain(ctx, r.get_item(ctx, ctx.made(slice(1, None)))) == [4, 7]
+    assert plain(ctx, r.get_item(ctx, ctx.made(slice(1, None)))) == range(4, 10, 3)
     assert r.contains(ctx, ConstantVariable(4)).as_constant() is True
     assert ctx.method(ctx.made(slice(-3, None)), "indices", 5) == (2, 5, 1)
     assert ctx.made(slice(None, 2)).as_proxy() == slice(None, 2, None)
