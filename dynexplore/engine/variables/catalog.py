@@ -3,6 +3,7 @@
 from dynexplore.engine.variables import (
     adapters,
     builtin_rules,
+    builtin_subclass,
     class_,
     constant,
     context_manager,
@@ -12,6 +13,7 @@ from dynexplore.engine.variables import (
     function,
     functional_rules,
     generator,
+    instance_dict,
     iterator,
     itertools_rules,
     mapping,
@@ -37,6 +39,7 @@ from dynexplore.engine.variables import (
 __all__ = [
     "adapters",
     "builtin_rules",
+    "builtin_subclass",
     "class_",
     "constant",
     "context_manager",
@@ -46,6 +49,7 @@ __all__ = [
     "function",
     "functional_rules",
     "generator",
+    "instance_dict",
     "iterator",
     "itertools_rules",
     "mapping",

@@ -1,27 +1,368 @@
-"""Context managers."""
+"""Context managers: what `with` does, and the modes of torch that traced code enters.
+
+The idea: entering a mode (`torch.no_grad()`) while tracing applies it for real, so that fake results are right, and adds a node that
+sets it to the graph, as PyTorch's Dynamo does. The exit function waits on the symbolic stack. When the graph ends inside the
+block, nodes that leave the mode are added at its end; the exit function is then *rebuilt* by making the context manager, entering
+it for real and taking its `__exit__`: so the instruction that broke and the resume functions run under the real mode, and
+whoever calls that `__exit__` restores it.
+
+A mode that was set by a call (`torch.set_grad_enabled(False)`) outlives the frame: the modified code sets it when the graph has run.
+
+Other context managers are entered by interpreting their `__enter__` and left by their `__exit__`.
+torch/_dynamo/variables/ctx_manager.py does the same job.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
+
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.constant import ConstantVariable, constant_of
+from dynexplore.engine.variables.rules import rule
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.reconstruction import Reconstruction
+
+NONE = ConstantVariable(None)
 
 
 class ActiveMode:
-    """A mode of torch that is entered while tracing."""
+    """A mode of torch that is entered: how to leave it for real, and in the graph."""
+
+    def __init__(self, leave: Callable[[], None], leave_in_graph: Callable[[TraceContext], None],
+                 set_for_real: Callable[[Reconstruction], None] | None = None) -> None:
+        self.leave = leave
+        self.leave_in_graph = leave_in_graph
+        self.set_for_real = set_for_real  # for a mode that outlives the frame
+
+
+def leave_all(modes: list[ActiveMode]) -> None:
+    """Restore the process's real modes, last entered first."""
+    while modes:
+        modes.pop().leave()
+
+
+def leave_in_graph(ctx: TraceContext, modes: list[ActiveMode]) -> None:
+    """Add the nodes that leave the modes, for a graph that ends inside them."""
+    for mode in reversed(modes):
+        mode.leave_in_graph(ctx)
+
+
+def _add_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
+    """A node that changes a mode; no operation of the program, so it is not counted as one."""
+    node = ctx.graph.graph.create_node("call_function", function, args, {})
+    node.meta["example_value"] = None
+    return node
+
+
+# -- managers of torch ------------------------------------------------------------------------------------------------
+
+
+class ModeManagerVariable(VariableTracker):
+    """A context manager of torch made in this frame: `torch.no_grad()`."""
+
+    kind = "context manager"
+
+    def __init__(self, cls: type[Any], arguments: tuple[Any, ...] = (), keywords: Mapping[str, Any] | None = None) -> None:
+        self.cls = cls
+        self.arguments = arguments
+        self.keywords = dict(keywords or {})
+
+    def python_type(self) -> type[Any]:
+        return self.cls
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        """What `with` does at its begin."""
+        raise NotImplementedError
+
+    def exit(self, ctx: TraceContext) -> None:
+        """What `with` does at its end."""
+        raise NotImplementedError
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__enter__":
+            return _ModeMethodVariable(self, True)
+        if name == "__exit__":
+            return ExitFunctionVariable(self)
+        return super().get_attribute(ctx, name)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """As a decorator of a function made in this frame: the real decorator is made when the value leaves it."""
+        if len(args) != 1 or kwargs:
+            ctx.break_graph("DX212", callee=self.text())
+        return _DecoratedVariable(self, args[0])
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(make_manager, ConstantVariable(self.cls), ConstantVariable(self.arguments), ConstantVariable(self.keywords))
+
+    def text(self) -> str:
+        return f"{self.cls.__name__}({', '.join(map(str, self.arguments))})"
+
+
+class _DecoratedVariable(VariableTracker):
+    """`torch.no_grad()(function)`."""
+
+    kind = "function"
+    mutable = True
+
+    def __init__(self, manager: ModeManagerVariable, function: VariableTracker) -> None:
+        self.manager, self.function = manager, function
+
+    def python_type(self) -> type[Any]:
+        return self.function.python_type()
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        self.manager.enter(ctx)
+        result = ctx.call_function(self.function, args, kwargs)
+        self.manager.exit(ctx)
+        return result
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.writer.begin_call()
+        build.push(self.manager)
+        build.writer.callable_ready()
+        build.push(self.function)
+        build.writer.call(1)
+
+
+class _ModeMethodVariable(VariableTracker):
+    """`manager.__enter__` as a value."""
+
+    kind = "method"
+
+    def __init__(self, manager: ModeManagerVariable, entering: bool) -> None:
+        self.manager = manager
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return self.manager.enter(ctx)
+
+
+class ExitFunctionVariable(VariableTracker):
+    """The `__exit__` of an entered mode, on the stack as long as the block runs."""
+
+    kind = "exit function"
+    mutable = True
+
+    def __init__(self, manager: ModeManagerVariable) -> None:
+        self.manager = manager
+
+    def python_type(self) -> type[Any]:
+        return type(contextlib.nullcontext().__exit__)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        self.manager.exit(ctx)
+        return ConstantVariable(None)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        manager = self.manager
+        build.call_object(enter_for_real, ConstantVariable(manager.cls), ConstantVariable(manager.arguments),
+                          ConstantVariable(manager.keywords))
+
+    def text(self) -> str:
+        return f"{self.manager.text()}.__exit__"
+
+
+def make_manager(cls: type[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """A context manager for real."""
+    return cls(*arguments, **keywords)
+
+
+def enter_for_real(cls: type[Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Make and enter a context manager for real; its `__exit__`."""
+    manager = cls(*arguments, **keywords)
+    manager.__enter__()
+    return manager.__exit__
+
+
+# -- gradients --------------------------------------------------------------------------------------------------------
+
+
+def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveMode:
+    """Set the mode for real and in the graph."""
+    before = torch.is_grad_enabled()
+
+    def for_real(build: Reconstruction) -> None:
+        build.call_object(torch._C._set_grad_enabled, ConstantVariable(enabled))
+        build.writer.pop_top()
+
+    mode = ActiveMode(
+        lambda: torch._C._set_grad_enabled(before),
+        lambda inner: _add_node(inner, torch._C._set_grad_enabled, before),
+        for_real if lasting else None,
+    )
+    torch._C._set_grad_enabled(enabled)
+    _add_node(ctx, torch._C._set_grad_enabled, enabled)
+    ctx.active_modes.append(mode)
+    return mode
+
+
+def _leave(ctx: TraceContext, mode: ActiveMode) -> None:
+    mode.leave()
+    mode.leave_in_graph(ctx)
+    ctx.active_modes.remove(mode)
+
+
+class GradModeVariable(ModeManagerVariable):
+    """torch.no_grad(), torch.enable_grad(), torch.set_grad_enabled(mode)."""
+
+    def __init__(self, cls: type[Any], enabled: bool, arguments: tuple[Any, ...] = ()) -> None:
+        super().__init__(cls, arguments)
+        self.enabled = enabled
+        self.modes: list[ActiveMode] = []
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        self.modes.append(set_grad_mode(ctx, self.enabled, lasting=False))
+        return NONE
+
+    def exit(self, ctx: TraceContext) -> None:
+        _leave(ctx, self.modes.pop())
+
+
+class SetGradModeVariable(GradModeVariable):
+    """torch.set_grad_enabled(mode): the call itself sets it; as a context manager it is taken back at the end."""
+
+    def begin(self, ctx: TraceContext) -> None:
+        """What the call does."""
+        self.modes.append(set_grad_mode(ctx, self.enabled, lasting=True))
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        self.modes[-1].set_for_real = None  # the `with` block takes care of it
+        return NONE
+
+
+@rule(torch.no_grad)
+def _no_grad(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    manager = GradModeVariable(torch.no_grad, False)
+    return manager.call(ctx, args, kwargs) if args else manager
+
+
+@rule(torch.enable_grad)
+def _enable_grad(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    manager = GradModeVariable(torch.enable_grad, True)
+    return manager.call(ctx, args, kwargs) if args else manager
+
+
+@rule(torch.set_grad_enabled)
+def _set_grad_enabled(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    wanted = constant_of(ctx, args[0] if args else kwargs["mode"], "set_grad_enabled")
+    manager = SetGradModeVariable(torch.set_grad_enabled, bool(wanted), (wanted,))
+    manager.begin(ctx)
+    return manager
+
+
+@rule(torch._C._set_grad_enabled)
+def _c_set_grad_enabled(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    set_grad_mode(ctx, bool(constant_of(ctx, args[0], "_set_grad_enabled")), lasting=True)
+    return NONE
+
+
+@rule(torch.no_grad.__exit__, torch.enable_grad.__exit__, torch.set_grad_enabled.__exit__)
+def _live_exit(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """The `__exit__` of a manager that Python entered (a resume function gets it with its stack)."""
+    before = constant_of(ctx, args[0].get_attribute(ctx, "prev").read(ctx), "the mode before")
+    set_grad_mode(ctx, bool(before), lasting=True)
+    return NONE
+
+
+# -- autocast ---------------------------------------------------------------------------------------------------------
+
+
+class AutocastVariable(ModeManagerVariable):
+    """torch.autocast(...)."""
+
+    def __init__(self, cls: type[Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        super().__init__(cls, arguments, keywords)
+        self.entered: list[ActiveMode] = []
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        real = self.cls(*self.arguments, **self.keywords)
+        values = (real.device, real.fast_dtype, real._enabled, real._cache_enabled)
+        entered = _enter_autocast(*values)
+        node = _add_node(ctx, _enter_autocast, *values)
+        mode = ActiveMode(lambda: _exit_autocast(entered), lambda inner: _add_node(inner, _exit_autocast, node))
+        self.entered.append(mode)
+        ctx.active_modes.append(mode)
+        return NONE
+
+    def exit(self, ctx: TraceContext) -> None:
+        _leave(ctx, self.entered.pop())
+
+
+@rule(torch.autocast, torch.cpu.amp.autocast, torch.cuda.amp.autocast)
+def _autocast(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    values = tuple(constant_of(ctx, arg, "autocast") for arg in args)
+    return AutocastVariable(torch.autocast, values, {name: constant_of(ctx, arg, "autocast") for name, arg in kwargs.items()})
+
+
+# -- managers that do nothing to a graph -------------------------------------------------------------------------------
+
+
+class NothingManagerVariable(ModeManagerVariable):
+    """A profiler's range, or nullcontext: nothing happens to the values inside."""
+
+    def __init__(self, cls: type[Any], arguments: tuple[Any, ...] = (), entered: VariableTracker = NONE) -> None:
+        super().__init__(cls, arguments)
+        self.entered = entered
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        return self.entered
+
+    def exit(self, ctx: TraceContext) -> None:
+        return
+
+
+@rule(torch.autograd.profiler.record_function)
+def _record_function(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    names = tuple(constant_of(ctx, arg, "record_function") for arg in (*args, *kwargs.values()))
+    return NothingManagerVariable(torch.autograd.profiler.record_function, names)
+
+
+@rule(contextlib.nullcontext)
+def _nullcontext(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    entered = args[0] if args else kwargs.get("enter_result", NONE)
+    return NothingManagerVariable(contextlib.nullcontext, (), entered)
+
+
+# -- `with` -----------------------------------------------------------------------------------------------------------
 
 
 def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
     """Enter a context manager: its exit function, and what entering gave."""
-    ctx.break_graph("DX308", type=manager.type_name())
-
-
-def leave_all(modes: list[Any]) -> None:
-    """Restore the process's real modes."""
-
-
-def leave_in_graph(ctx: TraceContext, modes: list[Any]) -> None:
-    """Add the nodes that leave the modes, for a graph that ends inside them."""
+    if isinstance(manager, ModeManagerVariable):
+        entered = manager.enter(ctx)
+        return ExitFunctionVariable(manager), entered
+    if not hasattr(manager.python_type(), "__enter__") or not hasattr(manager.python_type(), "__exit__"):
+        ctx.break_graph("DX308", type=manager.type_name())
+    exit_function = manager.get_attribute(ctx, "__exit__")
+    return exit_function, ctx.call_function(manager.get_attribute(ctx, "__enter__"), [], {})

@@ -417,6 +417,9 @@ class BuiltinVariable(VariableTracker):
             return ctx.operation("call_function", self.function, list(args), kwargs)
         if self._is_method_of(args):
             return args[0].call_method(ctx, self.function.__name__, args[1:], kwargs)
+        storage = self._storage_of(args)
+        if storage is not None:
+            return storage.call_method(ctx, self.function.__name__, args[1:], kwargs)
         name = self.text()
         if skip.is_numpy(self.function):
             return _call_numpy(ctx, self.function, name, args, kwargs)
@@ -433,6 +436,14 @@ class BuiltinVariable(VariableTracker):
         owner = getattr(self.function, "__objclass__", None)
         return owner is not None and bool(args) and isinstance(args[0], ConstantVariable | BuiltinValueVariable) \
             and issubclass(args[0].python_type(), owner)
+
+    def _storage_of(self, args: Sequence[VariableTracker]) -> VariableTracker | None:
+        """`dict.get(output, key)` where `output` is of a class that extends dict: asked of what it holds."""
+        owner = getattr(self.function, "__objclass__", None)
+        storage: VariableTracker | None = getattr(args[0], "storage", None) if args else None
+        if storage is None or owner is None or owner is object or not issubclass(storage.python_type(), owner):
+            return None
+        return storage
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.function)

@@ -8,6 +8,8 @@ torch/_dynamo/variables/torch.py does the same job.
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ import torch
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of, run_now
+from dynexplore.engine.variables.function import BoundMethodVariable
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.tensor import TensorVariable
 
@@ -124,3 +127,21 @@ def _apply(ctx: TraceContext, args: Sequence[VariableTracker],
 
 def _sets_globals(code: CodeType) -> bool:
     return any(step.op in ("STORE_GLOBAL", "DELETE_GLOBAL") for step in read(code).steps)
+
+
+@rule(inspect.signature)
+def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """The signature of a function whose code is guarded is a constant."""
+    target = args[0]
+    if kwargs or len(args) != 1:
+        ctx.break_graph("DX203", function="inspect.signature")
+    if isinstance(target, BoundMethodVariable):
+        return ctx.build(inspect.signature(types.MethodType(target.function.live_value(), object())), None)
+    return ctx.build(inspect.signature(target.live_value()), None)
+
+
+@rule(inspect.Signature.parameters.fget)
+def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
+                          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ctx.build(args[0].live_value().parameters, None)

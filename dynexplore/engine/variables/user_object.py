@@ -27,8 +27,6 @@ from dynexplore.engine.variables.class_lookup import (
     Found,
     accessor,
     bind,
-    binds,
-    class_tracker,
     find,
     layout_of,
     raw_lookup,
@@ -36,7 +34,6 @@ from dynexplore.engine.variables.class_lookup import (
 )
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
-from dynexplore.engine.variables.function import BoundMethodVariable
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.own_attributes import read_own
 
@@ -455,16 +452,6 @@ def bind_raw(ctx: TraceContext, found: Found) -> VariableTracker:
     source = ctx.module_guards.source_of(found.raw, f"{found.owner.__qualname__}.{found.name}")
     ctx.module_guards.know(source)
     return ctx.build(found.raw, source)
-
-
-@binds(types.GetSetDescriptorType)
-def _bind_c_attribute(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
-) -> VariableTracker:
-    """An attribute computed in C: `__class__`, `__dict__`."""
-    if found.name == "__class__" and instance is not None:
-        return class_tracker(ctx, cls)
-    ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
 
 
 def is_user_object(value: Any) -> bool:
