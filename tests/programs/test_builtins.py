@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import operator
@@ -455,6 +456,48 @@ def conditional_values(x):
     e = 1 < x.shape[1] <= 3
     (f := 4)
     return a, b, c, d, e, f, (x.shape[0] or 7), not [], {} or None
+
+
+@functools.lru_cache
+def cached(n):
+    return n * 2
+
+
+def doubled(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs) * 2
+
+    return wrapper
+
+
+@doubled
+def plus_one(x):
+    """Add one."""
+    return x + 1
+
+
+@program(X, graphs=1)
+def wrapped_functions(x):
+    @doubled
+    def local(y):
+        return y - 1
+
+    return plus_one(x), local(x), local.__name__, plus_one.__name__, plus_one.__wrapped__(x), local.__wrapped__(x), x * cached(3)
+
+
+@program(X, {"a": [1, {2}], "t": (1, [2])})
+def copies(x, d):
+    shared = [1]
+    nest = [shared, shared, (1, shared), x.shape]
+    deep = copy.deepcopy(nest)
+    deep[0].append(2)
+    shallow = copy.copy(nest)
+    shallow[0].append(3)
+    inner = copy.deepcopy(d)
+    inner["a"][1].add(5)
+    constants = (1, ("a", None))
+    return x + 1, nest, deep, deep[0] is deep[1], shallow, inner, d, copy.deepcopy(constants) is constants, copy.copy({"k": x})
 
 
 @program(X, breaks=["DX206"])

@@ -14,8 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.iterator import IteratorVariable, SequenceIteratorVariable
-from dynexplore.engine.variables.known import known_truth
+from dynexplore.engine.variables.iterator import (
+    IteratorVariable,
+    SequenceIteratorVariable,
+    reversed_iterator_at,
+)
+from dynexplore.engine.variables.known import known_index, known_truth
 from dynexplore.engine.variables.operators import binary
 from dynexplore.engine.variables.ranges import RangeIteratorVariable, RangeVariable
 from dynexplore.engine.variables.sequence import TupleVariable
@@ -135,6 +139,24 @@ class FilterVariable(IteratorVariable):
         build.call_object(self._type, self.predicate, self.inner)
 
 
+class ReversedByIndexVariable(IteratorVariable):
+    """`reversed(value)` of an object with `__len__` and `__getitem__`."""
+
+    value_type = reversed
+
+    def __init__(self, walked: VariableTracker, index: int) -> None:
+        self.walked, self.index = walked, index
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.index < 0:
+            return None
+        self.index -= 1
+        return self.walked.get_item(ctx, ConstantVariable(self.index + 1))
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(reversed_iterator_at, self.walked, ConstantVariable(self.index))
+
+
 # -- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -149,9 +171,7 @@ def _zip(ctx: TraceContext, *iterables: VariableTracker, strict: VariableTracker
 
 
 @builtin(map)
-def _map(
-    ctx: TraceContext, function: VariableTracker, iterable: VariableTracker, /, *others: VariableTracker
-) -> VariableTracker:
+def _map(ctx: TraceContext, function: VariableTracker, iterable: VariableTracker, /, *others: VariableTracker) -> VariableTracker:
     return MapVariable(function, [item.iterate(ctx) for item in (iterable, *others)])
 
 
@@ -179,4 +199,4 @@ def reversed_of(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
         return value.call_method(ctx, "__reversed__", [], {})
     if not hasattr(python_type, "__getitem__") or not hasattr(python_type, "__len__"):
         ctx.raise_exception(TypeError, f"{python_type.__name__!r} object is not reversible")
-    ctx.break_graph("DX205", function="reversed", arguments=value.type_name())
+    return ReversedByIndexVariable(value, known_index(ctx, value.length(ctx), "reversed()") - 1)

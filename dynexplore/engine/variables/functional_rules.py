@@ -20,8 +20,10 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.function import FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.known import equal, known_index, known_truth
 from dynexplore.engine.variables.mapping import DictVariable
+from dynexplore.engine.variables.object_rules import attribute_or_none
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.sequence import TupleVariable
@@ -97,9 +99,7 @@ def _getitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker
 
 
 @builtin(operator.setitem)
-def _setitem(
-    ctx: TraceContext, container: VariableTracker, key: VariableTracker, value: VariableTracker, /
-) -> VariableTracker:
+def _setitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker, value: VariableTracker, /) -> VariableTracker:
     container.set_item(ctx, key, value)
     return NONE
 
@@ -131,17 +131,13 @@ class GetterVariable(BuiltinValueVariable):
     kind = "getter"
     mutable = True
 
-    def __init__(
-        self, maker: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker] | None = None
-    ) -> None:
+    def __init__(self, maker: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker] | None = None) -> None:
         self.maker, self.args, self.kwargs = maker, list(args), dict(kwargs or {})
 
     def python_type(self) -> type[Any]:
         return self.maker  # type: ignore[no-any-return]
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if len(args) != 1 or kwargs:
             ctx.break_graph("DX218", callee=self.type_name())
         (value,) = args
@@ -170,9 +166,7 @@ _GETTERS: dict[Any, Callable[..., VariableTracker]] = {
 
 def _declare_getter(maker: Any) -> None:
     @rule(maker)
-    def row(
-        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         names = args[:1] if maker is operator.methodcaller else args if maker is operator.attrgetter else []
         if not args or not all(name.is_constant() and isinstance(name.as_constant(), str) for name in names):
             ctx.break_graph("DX218", callee=maker.__name__)
@@ -209,9 +203,7 @@ class PartialVariable(BuiltinValueVariable):
         self.function, self.args, self.keywords = function, args, keywords
         self.source = source
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         named = {key.as_constant(): value for key, value in self.keywords.pairs(ctx)}
         return ctx.call_function(self.function.read(ctx), [*self.args.unpack(ctx), *args], {**named, **kwargs})
 
@@ -229,9 +221,7 @@ def make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any])
 
 
 @rule(functools.partial)
-def _partial(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _partial(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     if not args:
         ctx.break_graph("DX218", callee="functools.partial")
     function, first, named = args[0], list(args[1:]), DictVariable()
@@ -252,9 +242,7 @@ def build_partial(ctx: TraceContext, value: functools.partial[Any], source: Sour
         parts = [ctx.build(part, None) for part in (value.func, value.args, value.keywords)]
     else:
         ctx.guard(source, "TYPE_MATCH", functools.partial)
-        parts = [
-            ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")
-        ]
+        parts = [ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")]
     function, args, keywords = parts
     assert isinstance(args, TupleVariable)
     assert isinstance(keywords, DictVariable)
@@ -272,3 +260,74 @@ def _reduce(
     while (item := iterator.next_item(ctx)) is not None:
         total = ctx.call_function(function, [total, item], {})
     return total
+
+
+# -- wrappers ---------------------------------------------------------------------------------------------------------
+
+
+@builtin(functools.update_wrapper)
+def _update_wrapper(
+    ctx: TraceContext,
+    wrapper: VariableTracker,
+    wrapped: VariableTracker,
+    assigned: VariableTracker | None = None,
+    updated: VariableTracker | None = None,
+) -> VariableTracker:
+    """What `functools.wraps` does: names and attributes of the wrapped function, then `__wrapped__`."""
+    names = functools.WRAPPER_ASSIGNMENTS if assigned is None else [plain.as_constant() for plain in assigned.unpack(ctx)]
+    for name in (*names, *_own_names(wrapped)):
+        found = _metadata(ctx, wrapped, name)
+        if found is not None:
+            wrapper.set_attribute(ctx, name, found)
+    wrapper.set_attribute(ctx, "__wrapped__", wrapped)
+    return wrapper
+
+
+def _own_names(wrapped: VariableTracker) -> list[str]:
+    """The attributes that stand in a function's own dictionary."""
+    if isinstance(wrapped, NestedFunctionVariable):
+        return [name for name in wrapped.attributes if name not in functools.WRAPPER_ASSIGNMENTS]
+    return list(wrapped.function.__dict__) if isinstance(wrapped, FunctionVariable) else []
+
+
+def _metadata(ctx: TraceContext, wrapped: VariableTracker, name: str) -> VariableTracker | None:
+    """An attribute of the wrapped function; its docstring and annotations are only for people."""
+    if isinstance(wrapped, NestedFunctionVariable) and name in ("__doc__", "__annotations__", "__type_params__"):
+        return wrapped.attributes.get(name)
+    if name in ("__annotations__", "__type_params__"):
+        return None
+    return attribute_or_none(ctx, wrapped, name)
+
+
+class CachedFunctionVariable(BuiltinValueVariable):
+    """A function under `functools.lru_cache`: its body is traced at each call, as PyTorch's Dynamo does."""
+
+    kind = "function"
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        self.value, self.source = value, source
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        return ctx.call_function(self.get_attribute(ctx, "__wrapped__"), args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in vars(self.value):
+            return ctx.build(vars(self.value)[name], self.source.attribute(name) if self.source is not None else None)
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.value)
+
+
+@builds(type(functools.lru_cache(len)))
+def build_cached_function(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A function under a cache, guarded by identity."""
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
+    return CachedFunctionVariable(value, source)
