@@ -24,6 +24,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
 from dynexplore.engine.provenance.sources import Namer, Scope, Source
 
+_function_modes = torch._C._len_torch_function_stack
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
 
 
@@ -126,6 +127,9 @@ class GuardCheck:
         if self.global_state is not None and not self.global_state.check():
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, "the state at capture", str(self.global_state.reason()))
+        if self.global_state is not None and _function_modes():
+            guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
+            return Failure(guard, "no TorchFunctionMode", f"{_function_modes()} active")
         fetched: list[Any] = []
         for guard in self.guards:
             failure = self._failure_of(guard, scope, fetched)
@@ -237,6 +241,8 @@ def compile_check(
     if any(guard.kind == "GLOBAL_STATE" for guard in guards.guards):
         global_state = GlobalStateGuard()
         emitter.require(f"{emitter.namer.name(global_state.check)}()")
+        # torch's guard knows nothing of function modes, which may change what every operator does
+        emitter.require(f"{emitter.namer.name(_function_modes)}() == {_function_modes()}")
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]
     for guard in guards.guards:
         _emit_guard(emitter, guard)

@@ -48,6 +48,8 @@ def _foreign_mode() -> str | None:
     if torch._C._len_torch_dispatch_stack():
         modes += _get_current_dispatch_mode_stack()
     for mode in modes:
+        if getattr(mode, "is_infra_mode", bool)():  # fake tensors, make_fx and the like say that they ignore compilers
+            return f"{type(mode).__qualname__} is tracing"
         ignores = getattr(mode, "ignore_compile_internals", None)
         if ignores is None or not ignores():
             return f"the mode {type(mode).__qualname__} is active"

@@ -1,0 +1,363 @@
+"""engine/runtime/convert.py: what happens to a frame that no entry fits."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.engine import native
+from dynexplore.engine.recording import Recording
+from dynexplore.engine.runtime import convert
+from dynexplore.engine.runtime.explain import watched_store
+from dynexplore.engine.runtime.optimized import wrap
+from dynexplore.engine.runtime.stores import Options
+from engine_checks import CountingBackend
+
+
+def double(x: Any) -> Any:
+    return x + x
+
+
+def by_number(x: torch.Tensor, number: float) -> torch.Tensor:
+    return x * number
+
+
+X = torch.ones(3)
+
+
+def watched(fn: Any, **options: Any) -> tuple[Any, Recording]:
+    """A function in a region of its own, and the recording of all that happens there."""
+    recording = Recording()
+    return wrap(fn, watched_store("eager", Options(**options), recording).region), recording
+
+
+# -- recompiles and the limit ---------------------------------------------------------------------------------
+
+
+def test_a_recompile_names_the_guard_that_failed() -> None:
+    """Another dtype: GuardFailed with expected and actual for each entry, Recompiled with the reason, one count."""
+    optimized, recording = watched(double)
+    optimized(X), optimized(X.double()), optimized(X.int())
+    assert dynexplore.counters["stats"]["recompiles"] == 2
+    failed = recording.of(ev.GuardFailed)
+    assert [(one.scope, one.source, one.kind) for one in failed] == [("local", "x", "TENSOR_MATCH")] * 3
+    assert failed[0].expected == "float32[3] cpu" and failed[0].actual.startswith("float64[3] cpu")
+    assert [event.entries for event in recording.of(ev.Recompiled)] == [1, 2]
+    assert recording.of(ev.Recompiled)[0].reason.startswith("local 'x' TENSOR_MATCH: expected float32[3] cpu, found ")
+
+
+def test_the_limit_runs_plain_and_warns_once() -> None:
+    """After cache_size_limit entries a miss runs plain; one warning names guard, expected and actual; hits still hit."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(by_number)
+    with dynexplore.config.patch(cache_size_limit=3):
+        for number in (1.5, 2.5, 3.5):
+            optimized(X, number)
+        with pytest.warns(convert.EngineWarning, match=r"by_number \(.*was compiled 3 times.*local 'number' EQUALS") as caught:
+            assert optimized(X, 4.5).tolist() == [4.5] * 3
+        assert "expected 3.5, found 4.5" in str(caught[0].message)
+        assert optimized(X, 5.5).tolist() == [5.5] * 3  # and no second warning, which would be an error
+        optimized(X, 1.5)
+    assert (len(backend.graphs), backend.runs) == (3, 4)
+    assert dynexplore.counters["stats"]["cache_limit"] == 2
+
+
+def test_eight_entries_by_default() -> None:
+    """The ninth is not compiled."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(by_number)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in range(10):
+            optimized(X, number + 0.5)
+    assert len(backend.graphs) == 8 and len(caught) == 1
+
+
+def test_the_newest_entry_is_tried_first() -> None:
+    """What was just needed is what is needed next; every entry still hits."""
+    optimized, recording = watched(by_number)
+    for number in (1.5, 2.5, 2.5, 1.5):
+        optimized(X, number)
+    hits = recording.of(ev.CacheHit)
+    assert [event.entry for event in hits] == [event.entry for event in reversed(recording.of(ev.CacheEntryAdded))]
+
+
+def test_an_entry_goes_with_the_object_it_is_about() -> None:
+    """A module that dies takes its entry along, and the limit does not count it."""
+    backend = CountingBackend()
+
+    def call(module: Any, x: torch.Tensor) -> torch.Tensor:
+        return module(x)
+
+    optimized = dynexplore.optimize(backend)(call)
+    with dynexplore.config.patch(cache_size_limit=1):
+        for _ in range(3):
+            optimized(torch.nn.Linear(3, 2), X)
+    assert len(backend.graphs) == 3 and dynexplore.counters["stats"]["cache_limit"] == 0
+
+
+# -- what is left alone -----------------------------------------------------------------------------------------
+
+
+def test_only_the_function_that_is_debugged() -> None:
+    """config.debug_function translates functions of that name only, and their resume functions."""
+    backend = CountingBackend()
+
+    def wanted(x: torch.Tensor) -> torch.Tensor:
+        x = x - 1
+        dynexplore.graph_break()
+        return x * 3
+
+    with dynexplore.config.patch(debug_function="wanted"), dynexplore.optimize(backend):
+        double(X), wanted(X)
+    assert backend.targets() == [["sub"], ["mul"]]
+    with dynexplore.optimize(backend):
+        double(X)
+    assert len(backend.graphs) == 3
+
+
+def test_frames_without_tensors_are_asked_once() -> None:
+    """A function that gets no tensor and computes none is translated once and then left alone."""
+
+    def plain(n: int) -> int:
+        return n * 2 + 1
+
+    optimized = dynexplore.optimize()(plain)
+    assert [optimized(n) for n in range(5)] == [1, 3, 5, 7, 9]
+    assert dynexplore.counters["frames"] == {"total": 1, "skipped": 1}
+
+
+def test_files_that_are_not_looked_into_cost_one_question() -> None:
+    """Frames of the standard library are marked for the hook when they are first met."""
+    import json
+
+    with dynexplore.optimize():
+        json.dumps({"a": 1})
+    assert native.is_skipped(json.dumps.__code__)
+    assert dynexplore.counters["frames"]["total"] == 0
+
+
+class Counting(TorchFunctionMode):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(function.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+class Dispatching(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [Counting, Dispatching])
+def test_modes_of_the_program_see_every_operator(mode: Any) -> None:
+    """Under a foreign mode nothing is compiled, and what was compiled before is not used."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(lambda x: x.sin() + 1)
+    with mode() as active:
+        optimized(X)
+    assert len(active.seen) == 2 and backend.graphs == []
+    optimized(X)
+    with mode() as active:
+        optimized(X)
+    assert len(active.seen) == 2 and (len(backend.graphs), backend.runs) == (1, 1)
+
+
+def test_a_mode_may_ignore_us() -> None:
+    """A mode whose ignore_compile_internals() is True does not keep frames from being compiled."""
+
+    class Ignoring(Dispatching):
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            return True
+
+    backend = CountingBackend()
+    with Ignoring():
+        assert dynexplore.optimize(backend)(double)(X).tolist() == [2, 2, 2]
+    assert len(backend.graphs) == 1
+
+
+def test_tracers_of_torch_see_every_operator() -> None:
+    """Under jit.trace, fx.symbolic_trace, vmap, grad, make_fx and a fake mode frames run plain."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(double)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        traced = torch.jit.trace(optimized, X, check_trace=False)  # the check runs it plainly
+    assert traced(X).tolist() == [2, 2, 2]
+    assert [node.op for node in torch.fx.symbolic_trace(lambda x: optimized(x)).graph.nodes][1] == "call_function"
+    assert torch.func.vmap(optimized)(torch.ones(2, 3)).shape == (2, 3)
+    assert torch.func.grad(lambda x: optimized(x).sum())(X).tolist() == [2, 2, 2]
+    assert "add" in make_fx(optimized)(X).code
+    with FakeTensorMode():
+        assert optimized(torch.empty(4)).shape == (4,)
+    assert backend.graphs == []
+    optimized(X)
+    assert len(backend.graphs) == 1
+
+
+# -- nothing is changed -------------------------------------------------------------------------------------------
+
+
+def test_random_numbers_are_the_same_with_and_without_compiling() -> None:
+    """A backend that draws random numbers does not change those of the program."""
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        torch.rand(3), random.random(), numpy.random.rand()
+        return graph.forward
+
+    optimized = dynexplore.optimize(backend)(double)
+    torch.manual_seed(1), random.seed(1), numpy.random.seed(1)
+    optimized(X)
+    found = torch.rand(2).tolist(), random.random(), numpy.random.rand()
+    torch.manual_seed(1), random.seed(1), numpy.random.seed(1)
+    assert found == (torch.rand(2).tolist(), random.random(), numpy.random.rand())
+
+
+def test_global_modes_are_what_they_were() -> None:
+    """A backend that changes grad mode, autocast, default dtype and deterministic mode leaves no trace."""
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        torch.set_grad_enabled(False)
+        torch.set_default_dtype(torch.float64)
+        torch.set_autocast_enabled("cpu", True)
+        torch.use_deterministic_algorithms(True)
+        return graph.forward
+
+    def modes() -> Any:
+        return (
+            torch.is_grad_enabled(),
+            torch.get_default_dtype(),
+            torch.is_autocast_enabled("cpu"),
+            torch.are_deterministic_algorithms_enabled(),
+        )
+
+    before = modes()
+    dynexplore.optimize(backend)(double)(X)
+    assert modes() == before == (True, torch.float32, False, False)
+
+
+# -- bugs of ours -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A translator that raises what nobody expects."""
+
+    def translate(request: Any) -> Any:
+        raise LookupError("the translator lost its way")
+
+    monkeypatch.setattr(convert, "translate", translate)
+
+
+@pytest.mark.usefixtures("bug")
+@pytest.mark.engine_errors_fall_back
+def test_a_bug_of_ours_hurts_nobody() -> None:
+    """The frame runs plain from then on; the bug is counted and named in one warning."""
+    optimized = dynexplore.optimize()(double)
+    with pytest.warns(convert.EngineWarning, match=r"EngineError .*LookupError: the translator lost its way.*double"):
+        assert optimized(X).tolist() == [2, 2, 2]
+    assert optimized(X).tolist() == [2, 2, 2]
+    assert list(dynexplore.counters["engine_error"].values()) == [1]
+    assert dynexplore.counters["frames"] == {"total": 1, "failed": 1}
+
+
+@pytest.mark.usefixtures("bug")
+@pytest.mark.engine_errors_fall_back
+@pytest.mark.parametrize("options", [{"suppress_errors": False}, {"raise_engine_errors": True}])
+def test_a_bug_is_raised_where_that_is_wanted(options: dict[str, bool]) -> None:
+    """With suppress_errors off or raise_engine_errors on it is an EngineError with the cause."""
+    with dynexplore.config.patch(**options), pytest.raises(dynexplore.exc.EngineError, match="lost its way") as caught:
+        dynexplore.optimize()(double)(X)
+    assert isinstance(caught.value.__cause__, LookupError) and native.current() is None
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_what_is_no_error_goes_to_the_program(end: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of a translation leaves hook, lock and modes clean, and the next call works."""
+
+    def translate(request: Any) -> Any:
+        torch.set_grad_enabled(False)
+        raise end
+
+    with monkeypatch.context() as patched:
+        patched.setattr(convert, "translate", translate)
+        with pytest.raises(end):
+            dynexplore.optimize()(double)(X)
+    assert native.current() is None and not native.installed() and torch.is_grad_enabled()
+    assert dynexplore.optimize()(double)(X).tolist() == [2, 2, 2]
+
+
+def test_the_programs_own_exceptions_come_through() -> None:
+    """A program that raises in eager raises the same exception, message and line under the engine."""
+
+    def raises(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="^wrong$") as caught:
+        dynexplore.optimize()(raises)(X)
+    assert caught.traceback[-1].lineno + 1 == raises.__code__.co_firstlineno + 2
+
+
+# -- events -----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_watched_frame_tells() -> None:
+    """FrameEntered with arguments, the entry, timings, the outcome; then hits and runs of the graph."""
+    optimized, recording = watched(by_number)
+    optimized(X, 2.5), optimized(X, 2.5)
+    frame = recording.frames[0]
+    assert frame.code.qualname == "by_number" and frame.parent is None
+    assert [(name, view.text) for name, view in frame.arguments] == [("x", "float32[3] cpu"), ("number", "2.5")]
+    added = recording.of(ev.CacheEntryAdded)[0]
+    assert (added.frame, added.code, added.guard_count > 1) == (frame.frame, frame.code.id, True)
+    assert {event.phase for event in recording.of(ev.PhaseTimed)} == {"translate", "backend"}
+    assert [event.outcome for event in recording.of(ev.FrameFinished)] == ["compiled"]
+    hit = recording.of(ev.CacheHit)[0]
+    assert (hit.entry, hit.compiled_by, hit.function) == (added.entry, frame.frame, "by_number")
+    runs = recording.of(ev.GraphRan)
+    assert [(run.run, run.inputs[0].text, run.outputs[0].text) for run in runs] == [
+        (1, "float32[3] cpu", "float32[3] cpu"),
+        (2, "float32[3] cpu", "float32[3] cpu"),
+    ]
+
+
+def test_a_resume_function_knows_its_parent() -> None:
+    """The frame of a resume function names the frame in whose modified code it was called."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        dynexplore.graph_break()
+        return x * 2
+
+    optimized, recording = watched(f)
+    optimized(X)
+    first, second = recording.frames
+    assert first.parent is None and second.parent == first.frame
+
+
+def test_watching_changes_nothing() -> None:
+    """The same function makes the same graphs and values, watched or not."""
+    optimized, _ = watched(double)
+    backend = CountingBackend()
+    assert torch.equal(optimized(X), dynexplore.optimize(backend)(double)(X))
