@@ -177,23 +177,23 @@ class Narrator:
     def compiled(self, name: str, graph: FinishedGraph, backend: str, seconds: float) -> None:
         """A graph came back from the backend."""
         nodes = list(graph.module.graph.nodes)
-        output = nodes[-1]
-        self.recorder.record(ev.NodeAdded(
-            frame=self.frame, attempt=self.attempt, graph=name, name=output.name, op=output.op, target=target_text(output),
-            args=ev.clip(str(output.args)), kwargs="{}", inputs=tuple(entry.name for entry in output.all_input_nodes),
-        ))
+        for node in nodes:
+            if node.name not in self._nodes:  # made beside the translator: the output, a change of a global mode
+                self._tell_late(node, name)
         self.recorder.record(ev.SubgraphCompiled(
             frame=self.frame, attempt=self.attempt, graph=name, backend=backend, node_count=len(nodes),
             op_count=sum(node.op == "call_function" for node in nodes), call_count=len(graph.call_nodes()),
             inputs=tuple(entry.source.text() for entry in graph.inputs), outputs=tuple(node.name for node in graph.outputs),
-            removed=self._dropped(nodes),
-            code=graph.module.code.strip(), seconds=seconds,
+            nodes=tuple(node.name for node in nodes), code=graph.module.code.strip(), seconds=seconds,
         ))
 
-    def _dropped(self, nodes: Sequence[torch.fx.Node]) -> tuple[str, ...]:
-        """The names of the nodes that were told and are not in the finished graph."""
-        kept = {node.name for node in nodes}
-        return tuple(name for name in self._nodes if name not in kept)
+    def _tell_late(self, node: torch.fx.Node, graph: str) -> None:
+        file, line = node.meta.get("line", ("", 0))
+        self.recorder.record(ev.NodeAdded(
+            frame=self.frame, attempt=self.attempt, offset=node.meta.get("offset", -1), graph=graph, name=node.name, op=node.op,
+            target=target_text(node), args=ev.clip(str(node.args)), kwargs=ev.clip(str(node.kwargs)),
+            inputs=tuple(entry.name for entry in node.all_input_nodes), file=file, line=line or 0,
+        ))
 
     def code_emitted(self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType]) -> None:
         """The modified code and the resume functions that it calls."""

@@ -15,6 +15,7 @@ torch/_dynamo/variables/ctx_manager.py does the same job.
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -362,7 +363,8 @@ def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[Variable
     if isinstance(manager, ModeManagerVariable):
         entered = manager.enter(ctx)
         return ExitFunctionVariable(manager), entered
-    if not hasattr(manager.python_type(), "__enter__") or not hasattr(manager.python_type(), "__exit__"):
-        ctx.break_graph("DX308", type=manager.type_name())
+    for name in ("__enter__", "__exit__"):
+        if not isinstance(getattr(manager.python_type(), name, None), types.FunctionType):
+            ctx.break_graph("DX308", type=manager.type_name())  # none at all, or one in C: a lock, a file
     exit_function = manager.get_attribute(ctx, "__exit__")
     return exit_function, ctx.call_function(manager.get_attribute(ctx, "__enter__"), [], {})
