@@ -258,6 +258,7 @@ def toy() -> Recording:
             call_count=5,
             inputs=("a", "b"),
             outputs=("truediv", "lt"),
+            nodes=("a", "b", "abs_1", "add", "truediv", "sum_1", "lt", "output"),
             seconds=0.001,
         )
     )

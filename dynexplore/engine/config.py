@@ -38,20 +38,20 @@ LOG_PARTS = ("bytecode", "graph", "guards", "breaks", "steps")
 class Config:
     """All options with their defaults. Assigning an unknown name or a wrong type is a ConfigError."""
 
-    # What is captured. Readers: translate/ and provenance/ (to come where the name is not found there yet).
+    # What is captured.
     cache_size_limit: int = 8
     """Entries per code object; the next miss runs the frame as plain Python, with one warning."""
     dynamic_shapes: bool | None = None
     """None: a size becomes dynamic once it was seen to change; True: always; False: never; arguments win."""
     specialize_int: bool = False
     """Compile for the value of each int argument, instead of making it a symbol once it has changed."""
-    specialize_float: bool = True
+    specialize_float: bool = True  # its reader is still to come
     """Compile for the value of each float argument."""
-    capture_scalar_outputs: bool = False
+    capture_scalar_outputs: bool = False  # its reader is still to come
     """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
-    capture_dynamic_output_shape_ops: bool = False
+    capture_dynamic_output_shape_ops: bool = False  # its reader is still to come
     """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
-    traceable_tensor_subclasses: tuple[type, ...] = ()
+    traceable_tensor_subclasses: tuple[type, ...] = ()  # its reader is still to come
     """Tensor subclasses that are treated as plain tensors while capturing."""
     inline_depth_limit: int = 100
     """How deep calls are inlined before the graph breaks (DX501)."""

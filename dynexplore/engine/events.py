@@ -347,8 +347,7 @@ class SubgraphCompiled(Event):
 
     `node_count` counts all nodes, `op_count` the call_function nodes (what PyTorch calls ops), `call_count`
     every call node. `inputs` are the source expressions of the placeholders, `outputs` the names of the
-    output nodes, `removed` the nodes that were dropped before compilation, `code` the generated Python of the
-    GraphModule.
+    output nodes, `nodes` the names of all nodes in the order of the graph, `code` its generated Python.
     """
 
     graph: str
@@ -358,7 +357,7 @@ class SubgraphCompiled(Event):
     call_count: int = 0
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     code: str = ""
     seconds: float = 0.0
 

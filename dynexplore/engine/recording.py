@@ -257,13 +257,9 @@ class Recording:
         return tuple(self._graph_of(compiled) for compiled in self.of(ev.SubgraphCompiled))
 
     def _graph_of(self, compiled: ev.SubgraphCompiled) -> GraphView:
-        nodes = tuple(
-            node
-            for node in self.of_frame(compiled.frame, ev.NodeAdded)
-            if node.attempt == compiled.attempt and node.name not in compiled.removed
-        )
-        # the events come in program order; in the graph all placeholders stand first
-        nodes = tuple(sorted(nodes, key=lambda node: (node.op != "placeholder", node.op == "output")))
+        told = {n.name: n for n in self.of_frame(compiled.frame, ev.NodeAdded) if n.attempt == compiled.attempt}
+        names = compiled.nodes or tuple(told)
+        nodes = tuple(told[name] for name in names if name in told)
         return GraphView(compiled.graph, compiled.frame, compiled.attempt, nodes, compiled)
 
     def graph(self, name: str) -> GraphView:

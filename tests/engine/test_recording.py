@@ -66,14 +66,14 @@ def test_only_the_last_attempt_counts_for_guards_and_graphs() -> None:
     assert {guard.attempt for guard in r.guards if guard.frame == 1} == {2}
 
 
-def test_removed_nodes_are_not_in_the_graph() -> None:
-    """Nodes that were dropped before compilation are not shown in the graph."""
+def test_a_graph_has_its_nodes_in_its_own_order() -> None:
+    """Nodes that were dropped before compilation are not shown, and inputs stand where the graph has them."""
     r = Recording()
     at: dict[str, Any] = {"frame": 1, "attempt": 1}
-    for name in ("x", "unused"):
+    for name in ("add", "unused", "x"):
         r.record(ev.NodeAdded(**at, graph="g", name=name, op="placeholder", target=name))
-    r.record(ev.SubgraphCompiled(**at, graph="g", backend="eager", node_count=1, op_count=0, removed=("unused",)))
-    assert [node.name for node in r.graphs[0].nodes] == ["x"]
+    r.record(ev.SubgraphCompiled(**at, graph="g", backend="eager", node_count=2, op_count=0, nodes=("x", "add")))
+    assert [node.name for node in r.graphs[0].nodes] == ["x", "add"]
 
 
 def test_a_recording_is_a_recorder() -> None:

@@ -121,8 +121,7 @@ class Block(nn.Module):
 def recording_of(example: dict[str, Any], name: str) -> Recording:
     torch.manual_seed(0)
     if name == "module":
-        block = Block()
-        return recorded(lambda x: block(x), (A,))
+        return recorded(Block(), (A,))
     return recorded(example[name], *CALLS[name])
 
 
@@ -242,8 +241,7 @@ def test_the_recording_shows_the_graphs_that_were_compiled(example: dict[str, An
 
 def recorded_with(backend: Callable[..., Any], example: dict[str, Any], name: str) -> Recording:
     if name == "module":
-        block = Block()
-        return recorded(lambda x: block(x), (A,), backend=backend)
+        return recorded(Block(), (A,), backend=backend)
     return recorded(example[name], CALLS[name][0], backend=backend)
 
 
@@ -262,9 +260,9 @@ def test_being_watched_changes_nothing(example: dict[str, Any], name: str) -> No
 
         function, arguments = (Block(), (A,)) if name == "module" else (example[name], CALLS[name][0])
         if watched:
-            recorded(lambda *args: function(*args), arguments, backend=backend)
+            recorded(function, arguments, backend=backend)
         else:
-            dynexplore.optimize(backend)(lambda *args: function(*args))(*arguments)
+            dynexplore.optimize(backend)(function)(*arguments)
         return seen, dynexplore.graph_breaks()
 
     assert graphs_of(True) == graphs_of(False)
