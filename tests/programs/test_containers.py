@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import types
 from collections import OrderedDict, defaultdict, deque
 from typing import Any, NamedTuple
@@ -625,3 +626,32 @@ def test_another_type_is_a_new_entry(other: Any) -> None:
         return x + 1, repr(items)
 
     assert_same_as_eager(show, X, (1, 2), then=[(X, other)], recompiles=1)
+
+
+@pytest.mark.parametrize("place", range(3), ids=["range", "arithmetic", "views"])
+def test_sizes_that_vary(place: int) -> None:
+    """A size that varies is a symbol; where Python needs the number itself, it is guarded."""
+
+    def walks(x):
+        return [x * i for i in range(x.shape[0])], [0] * x.shape[0], list(range(9))[: x.shape[0]], f"{x.shape[0]}"
+
+    def computes(x):
+        n = x.shape[0]
+        return x.sum() * n, max(n, 3), min(n, 1), n // 2, n in [2, 5], {n: 1}, round(n / 3), divmod(n, 2), abs(-n), math.sqrt(n)
+
+    def reshapes(x):
+        b, c = x.shape
+        return (
+            x.view(b * c),
+            torch.zeros(b, 2),
+            x[: b - 1],
+            x.new_ones(*x.shape[:-1], 4),
+            x.shape.numel(),
+            tuple(x.shape),
+            b == x.size(0),
+        )
+
+    sizes = [torch.arange(3.0 * n).reshape(n, 3) for n in (2, 4, 5, 7)]
+    report = assert_same_as_eager([walks, computes, reshapes][place], sizes[0], then=[(size,) for size in sizes[1:]], breaks=0)
+    if place == 2:
+        assert len(report.graphs) == 2

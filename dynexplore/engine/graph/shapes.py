@@ -8,6 +8,7 @@ Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,15 @@ def dynamic_context(tensor: torch.Tensor, dims: Iterable[int]) -> Any:
     return StatelessSymbolicContext(dynamic_sizes=sizes)
 
 
+def dynamic_int(graph: GraphBuilder, value: int, source: Source) -> Any:
+    """A symbol for an int input; 0 and 1 are values like any other."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    env = graph.need_shape_env()
+    symbol = env.create_unspecified_symbol(value, source=source, dynamic_dim=DimDynamic.DYNAMIC)
+    return env.create_symintnode(symbol, hint=value, source=source)
+
+
 def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
     """The relations that ShapeEnv relies on, as Python text; the caller says how each input is written there."""
     inputs = [entry for entry in graph.inputs if _is_symbolic(entry.node.meta["example_value"])]
@@ -45,10 +55,14 @@ def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], lis
             [entry.node.meta["example_value"] for entry in inputs],
             [entry.source for entry in inputs],
             source_ref=lambda source: _reference(source, variable),
+            ignore_static=False,  # a symbol that was specialized meanwhile is static now, but no tensor guard knows it
         )
-        return [text for text in found if text != "True"]
+        return [text for text in found if text != "True" and not _STATIC_OFFSET.search(text)]
 
     return expressions
+
+
+_STATIC_OFFSET = re.compile(r"storage_offset\(\) == \d+$")  # views of any offset are served, as TensorGuards do
 
 
 def _is_symbolic(value: Any) -> bool:
