@@ -115,6 +115,7 @@ class Recording:
         self._bytes = 0
         self._sized: set[int] = set()
         self._cut: Cut | None = None
+        self._indexed = 0
         self._index: dict[type[ev.Event], list[ev.Event]] = {}
         self._frame_index: dict[tuple[int, type[ev.Event]], list[ev.Event]] = {}
         self._codes: dict[int, ev.CodeView] = {}
@@ -139,10 +140,15 @@ class Recording:
         self._bytes += size
         self._step_count += isinstance(event, ev.InstructionStepped)
         self._events.append(event)
-        self._index.setdefault(type(event), []).append(event)
-        self._frame_index.setdefault((event.frame, type(event)), []).append(event)
-        if isinstance(event, (ev.FrameEntered, ev.InlineEntered)) and event.code.resumes < 0:
-            self._codes.setdefault(event.code.id, event.code)
+
+    def _catch_up(self) -> None:
+        """Index what was recorded since the last question: recording itself is to cost as little as possible."""
+        for event in self._events[self._indexed :]:
+            self._index.setdefault(type(event), []).append(event)
+            self._frame_index.setdefault((event.frame, type(event)), []).append(event)
+            if isinstance(event, (ev.FrameEntered, ev.InlineEntered)) and event.code.resumes < 0:
+                self._codes.setdefault(event.code.id, event.code)
+            self._indexed += 1
 
     def next_frame_id(self) -> int:
         """Return a new frame number, from 1 up."""
@@ -211,10 +217,12 @@ class Recording:
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
         """All events of one class, in order."""
+        self._catch_up()
         return typing.cast("tuple[E, ...]", tuple(self._index.get(kind, ())))
 
     def of_frame(self, frame: int, kind: type[E]) -> tuple[E, ...]:
         """All events of one class that belong to one frame."""
+        self._catch_up()
         return typing.cast("tuple[E, ...]", tuple(self._frame_index.get((frame, kind), ())))
 
     @property
@@ -236,6 +244,7 @@ class Recording:
 
     def step(self, number: int) -> ev.InstructionStepped:
         """Step `number`, from 0, over all frames; negative numbers count from the end."""
+        self._catch_up()
         found = self._index.get(ev.InstructionStepped, [])
         if not -len(found) <= number < len(found):
             raise IndexError(f"no step {number}: this recording has {len(found)} steps")
@@ -304,6 +313,7 @@ class Recording:
     @property
     def codes(self) -> dict[int, ev.CodeView]:
         """Every original code object that occurs, by id: of frames and inlined callees, what they continue."""
+        self._catch_up()
         found = dict(self._codes)
         for entered in self.frames:
             code = continued(entered.code, self._codes)
