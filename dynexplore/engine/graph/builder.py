@@ -17,6 +17,8 @@ torch/_dynamo/output_graph.py does the same job, and much else.
 
 from __future__ import annotations
 
+import builtins
+import keyword
 import operator
 import re
 import warnings
@@ -148,6 +150,8 @@ class GraphBuilder:
         base = _NOT_WORD.sub("_", hint).strip("_") or "value"
         if base[0].isdigit():
             base = "_" + base
+        if keyword.iskeyword(base) or hasattr(builtins, base):
+            base += "_"
         name, count = base, 1
         while name in self._names:
             name, count = f"{base}_{count}", count + 1

@@ -51,6 +51,7 @@ _UNINTERESTING_NAMES = _words(
     __del__ __getattr__ __setattr__ __delattr__ __hash__ __repr__ __str__ __format__ __sizeof__ __dir__
     __reduce__ __reduce_ex__ __getstate__ __setstate__ __instancecheck__ __subclasscheck__ __init_subclass__
     __set_name__ __class_getitem__ __torch_function__ __torch_dispatch__ __getattribute__
+    __init__ __new__ __post_init__
     """
 )
 """Methods that run at odd moments (the garbage collector, a debugger's repr) and hold no tensor work of their own."""

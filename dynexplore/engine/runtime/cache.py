@@ -165,7 +165,7 @@ def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
     if entry.state is not None:
         changed = entry.state.first_failure()
         if changed is not None:
-            same = changed.expected in ("the same object", "the same items", "the object that was captured")
+            same = changed.expected in ("the same object", "the same value", "the same items", "the object that was captured")
             return Miss(entry, -1, "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
     failure = entry.guards.first_failure(scope)
     if failure is None:

@@ -25,6 +25,7 @@ import torch.fx
 
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Step, Writer, assemble, live_locals
 from dynexplore.engine.errors import DynexploreError
+from dynexplore.engine.counters import counters
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk, skip_code

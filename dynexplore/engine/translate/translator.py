@@ -23,7 +23,7 @@ from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.config import config
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
-from dynexplore.engine.graph.shapes import dynamic_context, make_shape_env, shape_guards
+from dynexplore.engine.graph.shapes import dynamic_context, dynamic_int, make_shape_env, shape_guards
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
@@ -53,6 +53,7 @@ from dynexplore.engine.variables.function import CellVariable
 from dynexplore.engine.variables.namespace import NamespaceVariable
 from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.side_effects import Journal
+from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.tensor import TensorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
 
@@ -109,6 +110,7 @@ class Translator:
         self.total_steps = 0
         self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of the root frame that raised it
         self.size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
+        self.numbers: dict[Source, SymbolicNumberVariable] = {}
         self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
 
     def close(self) -> None:
@@ -328,6 +330,18 @@ class Translator:
         if self.narrator is not None:
             self.narrator.node_added(node, self)
         return node
+
+    def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:
+        """The symbol of an int input that changes from call to call; None while it is taken as a constant."""
+        if not self.history.is_dynamic_number(source.text(), value, self.request.dynamic):
+            return None
+        known = self.numbers.get(source)
+        if known is None:
+            self.guard(source, "TYPE_MATCH", int)
+            symbol = dynamic_int(self.graph, value, source)
+            node = self.graph.placeholder(source.text(), source, value, symbol)
+            known = self.numbers[source] = SymbolicNumberVariable(node, symbol, source)
+        return known
 
     def constant_tensor(self, tensor: torch.Tensor) -> VariableTracker:
         """A tensor that the engine itself holds."""

@@ -115,7 +115,7 @@ class ConstantVariable(VariableTracker):
         return computed(ctx, getattr(self.value, name), *values, **named)
 
     def as_proxy(self) -> Any:
-        return self.value
+        return self.value.item() if is_numpy_number(self.value) else self.value  # FX writes its arguments down as text
 
     def reconstruct(self, build: Reconstruction) -> None:
         if is_literal(self.value):
@@ -216,7 +216,11 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 @builds(*LITERALS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
 def build_constant(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A constant, guarded by type and value."""
+    """A constant, guarded by type and value; an int that changes from call to call is a symbol."""
+    if source is not None and type(value) is int:
+        symbol = ctx.dynamic_number(value, source)
+        if symbol is not None:
+            return symbol
     if source is not None:
         ctx.guard(source, "EQUALS", value)
     return ConstantVariable(value, source if not is_literal(value) else None)

@@ -73,6 +73,10 @@ class TraceContext(Protocol):
         """Make a tensor an input of the graph: TENSOR_MATCH, fake twin and placeholder; gives the node."""
         ...
 
+    def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:
+        """The symbol of an int input that changes from call to call; None while it is taken as a constant."""
+        ...
+
     def constant_tensor(self, tensor: Any) -> VariableTracker:
         """A tensor that the engine itself holds (made while tracing) as an attribute of the graph."""
         ...

@@ -95,7 +95,8 @@ class NNModuleVariable(UserObjectVariable):
             return self.placed.get(name) if self.stored[name] is not None else None
         if self.value is None:
             return None
-        return next((registry for registry in REGISTRIES if name in self.value.__dict__[registry]), None)
+        own = self.value.__dict__  # without registries while its own `__init__` has not made them yet
+        return next((registry for registry in REGISTRIES if name in own.get(registry, ())), None)
 
     def registered(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """What Module.__getattr__ finds: a parameter, buffer or submodule; None if there is none."""

@@ -254,6 +254,17 @@ def _setitem(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableT
     return ConstantVariable(None)
 
 
+@method(torch.Tensor, "type")
+def _type(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`x.type(torch.FloatTensor)`: the old tensor types go into the graph by name, as FX can write them."""
+    wanted = args[0] if args else kwargs.get("dtype")
+    if wanted is not None and not wanted.is_constant() and issubclass(wanted.python_type(), type(torch.FloatTensor)):
+        cls = wanted.live_value()
+        return ctx.operation("call_method", "type", [tensor, ConstantVariable(f"{cls.__module__}.{cls.__name__}")], {})
+    return ctx.operation("call_method", "type", [tensor, *args], kwargs)
+
+
 @method(torch.Tensor, "dim", "ndimension")
 def _dim(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:

@@ -122,7 +122,18 @@ def _apply(ctx: TraceContext, args: Sequence[VariableTracker],
         code = getattr(getattr(cls, name), "__code__", None)
         if code is None or not _SEEN_BY_PEOPLE.isdisjoint(code.co_names) or _sets_globals(code):
             ctx.break_graph("DX405", function=cls.__qualname__)
-    return ctx.operation("call_function", cls.apply, args[1:], kwargs)
+    return ctx.operation("call_function", _applied(cls), args[1:], kwargs)
+
+
+def _applied(cls: Any) -> Callable[..., Any]:
+    """`cls.apply` as a function of its own: FX writes what looks like torch's own as a path in torch."""
+
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        return cls.apply(*args, **kwargs)
+
+    apply.__name__ = f"{cls.__name__}_apply"
+    apply.__module__, apply.__qualname__ = cls.__module__, f"{cls.__qualname__}.apply"
+    return apply
 
 
 def _sets_globals(code: CodeType) -> bool:
