@@ -100,10 +100,15 @@ def explain_script(arguments: argparse.Namespace) -> int:
         raise Mistake(f"there is no script {script}")
     for out in (arguments.html, arguments.json):
         _check_folder(out)
-    program = _Program(script, arguments.args)
-    with _imports_beside(script):
-        # the program's own frame is no part of what is explained; the functions that it calls are
-        explanation = dynexplore.explain(dynexplore.skip(program.run))()
+    program = _Program(script)
+
+    def run() -> None:
+        program.run()
+
+    run.__qualname__ = script.name  # the title of the recording
+    with _as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
+        # graph breaks are not logged as they happen: the report below has all of them
+        explanation = dynexplore.explain(run)()
     print(explanation)
     if arguments.json is not None:
         _write(arguments.json, explanation.recording.to_json())
@@ -156,8 +161,8 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
 class _Program:
     """A script as a function: run as `python SCRIPT.py ARGS` would, its end remembered and not passed on."""
 
-    def __init__(self, script: Path, args: Sequence[str]) -> None:
-        self.script, self.args = script, list(args)
+    def __init__(self, script: Path) -> None:
+        self.script = script
         self.status = 0
 
     def run(self) -> None:
@@ -178,14 +183,15 @@ class _Program:
 
 
 @contextlib.contextmanager
-def _imports_beside(script: Path) -> Iterator[None]:
-    # what `python SCRIPT.py` sets up: the script's folder first on the path
-    before = list(sys.path)
+def _as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
+    # what `python SCRIPT.py ARGS` sets up: the script's own arguments, and its folder first on the path
+    path, argv = list(sys.path), list(sys.argv)
     sys.path.insert(0, str(script.resolve().parent))
+    sys.argv[:] = [str(script), *args]
     try:
         yield
     finally:
-        sys.path[:] = before
+        sys.path[:], sys.argv[:] = path, argv
 
 
 def _script_words_last(words: Sequence[str]) -> list[str]:
