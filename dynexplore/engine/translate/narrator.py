@@ -68,7 +68,7 @@ class Narrator:
             known = self._ids[id(value)] = (value, len(self._ids) + 1)
         node = getattr(value, "node", None)
         return ev.ValueView(
-            known[1], type(value).__name__, ev.clip(value.text()), value.source.text() if value.source is not None else "",
+            known[1], type(value).__name__, ev.clip(ev.without_addresses(value.text())), value.source.text() if value.source is not None else "",
             node.name if isinstance(node, torch.fx.Node) else "",
         )
 
