@@ -29,6 +29,7 @@ artifacts.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 # -- pieces: records that stand inside events ---------------------------------------------------------------
@@ -575,10 +576,22 @@ def _place(frame: UserFrame) -> list[str]:
     return lines
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def without_addresses(text: str) -> str:
+    """Return `text` without the memory addresses that default reprs hold: they differ from run to run.
+
+    >>> without_addresses("<code object f at 0x7f8fc412a180, file 'a.py'>")
+    "<code object f, file 'a.py'>"
+    """
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
+
+
 def safe_repr(value: object, limit: int = 240) -> str:
-    """Return `repr(value)`, cut to `limit`; a repr that raises gives a text that says so instead."""
+    """Return `repr(value)` without addresses, cut to `limit`; one that raises gives a text that says so instead."""
     try:
-        return clip(repr(value), limit)
+        return clip(without_addresses(repr(value)), limit)
     except Exception as error:
         return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
 

@@ -97,3 +97,9 @@ def test_the_code_of_a_break_is_underlined(code: str, column: int, end: int, mar
     place = ev.UserFrame("f.py", 1, "f", code, column, end)
     broke = ev.GraphBroke(frame=1, kind="DX999", title="t", reason="t", user_stack=(place,))
     assert broke.report().splitlines()[2:-1] == marks.splitlines()
+
+
+def test_texts_hold_no_addresses() -> None:
+    """A default repr is shown without its memory address, so that the same program gives the same text."""
+    assert ev.safe_repr(object()) == "<object object>"
+    assert ev.without_addresses("no address at 0") == "no address at 0"
