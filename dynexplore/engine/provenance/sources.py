@@ -52,6 +52,9 @@ class Source(torch._guards.Source):
     """One step of a path to a value; see the four faces above."""
 
     base: Source | None = None
+    # torch's class is a dataclass without fields: left alone, all sources of a class would be equal
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __init__(self) -> None:
         self._children: dict[object, Source] = {}
