@@ -68,7 +68,10 @@ class Narrator:
             known = self._ids[id(value)] = (value, len(self._ids) + 1)
         node = getattr(value, "node", None)
         return ev.ValueView(
-            known[1], type(value).__name__, ev.clip(ev.without_addresses(value.text())), value.source.text() if value.source is not None else "",
+            known[1],
+            type(value).__name__,
+            ev.clip(ev.without_addresses(value.text())),
+            value.source.text() if value.source is not None else "",
             node.name if isinstance(node, torch.fx.Node) else "",
         )
 
@@ -161,7 +164,9 @@ class Narrator:
         self._changes += 1
         place = self._place()
         self.recorder.record(ev.MutationNoted(
-            frame=place["frame"], attempt=place["attempt"], offset=place["offset"], inline=place["inline"], order=self._changes - 1, target=self.view(tracker), what=what))
+            frame=place["frame"], attempt=place["attempt"], offset=place["offset"], inline=place["inline"],
+            order=self._changes - 1, target=self.view(tracker), what=what,
+        ))
 
     def broke(self, graph_break: GraphBreak, frame: SymbolicFrame) -> None:
         """The graph ends before the current instruction of the root frame."""
