@@ -22,6 +22,9 @@ runs; its own `InstructionStepped`, which shows the stack *after* it, comes last
 the records between two steps with the later step. A `GraphBroke` shows the stack *before* the instruction
 that broke.
 
+What is the same each time a code object is run (its instructions, what each is lowered to, its source) is no event: it
+stands in the rows of its `CodeView`, which all events about that code share.
+
 PyTorch's counterpart: none; the nearest are the log lines of torch/_logging and torch/_dynamo/trace.py's
 artifacts.
 """
