@@ -12,6 +12,7 @@ iterators.
 from __future__ import annotations
 
 import builtins
+import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.class_lookup import raw_lookup
+from dynexplore.engine.variables.class_lookup import Found, binds, raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.generator import GeneratorVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
@@ -121,9 +122,7 @@ def _extreme(function: Any, symbol: str) -> None:
     """`max` and `min`."""
 
     @rule(function)
-    def row(
-        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if not args or not set(kwargs) <= {"key", "default"} or (len(args) > 1 and "default" in kwargs):
             ctx.break_graph("DX218", callee=function.__name__)
         items = args[0].unpack(ctx) if len(args) == 1 else list(args)
@@ -244,6 +243,12 @@ def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracke
         return made
 
     return row
+
+
+@binds(types.ClassMethodDescriptorType)
+def _bind_c_class_method(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    """`dict.fromkeys`, `itertools.chain.from_iterable`: a new object at each access, answered by its class and name."""
+    return ctx.build(found.raw.__get__(None, cls), None)
 
 
 method(dict, "fromkeys")(_from_keys(DictVariable))

@@ -1,0 +1,185 @@
+"""The instructions that build, fill, unpack and subscript containers, one tiny function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from dynexplore.engine.bytecode import read
+from engine_checks import assert_same_as_eager
+
+X = torch.arange(6.0).reshape(2, 3)
+ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = []
+
+
+def shows(opcode: str, *args: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function whose code holds this canonical instruction."""
+
+    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
+        ROWS.append((opcode, fn, args or (X,)))
+        return fn
+
+    return declare
+
+
+@shows("BUILD_TUPLE")
+def builds_a_tuple(x):
+    return x + 1, x, ()
+
+
+@shows("BUILD_LIST")
+def builds_a_list(x):
+    return [x + 1, x, []]
+
+
+@shows("BUILD_SET")
+def builds_a_set(x):
+    return {x.shape[0], x.shape[1], 2}
+
+
+@shows("BUILD_MAP")
+def builds_a_map(x):
+    return {x.shape[0]: x + 1, x.dtype: x}
+
+
+@shows("BUILD_CONST_KEY_MAP")
+def builds_a_map_of_constant_keys(x):
+    return {"a": x + 1, "b": x}
+
+
+@shows("BUILD_STRING")
+def builds_a_string(x):
+    return f"a{x.shape[0]}b{x.dim()!r}", x + 1
+
+
+@shows("BUILD_SLICE")
+def builds_a_slice(x):
+    n = 1
+    return x[:, n::2], x[0:n:n]
+
+
+@shows("LIST_APPEND")
+def appends(x):
+    return [row * 2 for row in x]
+
+
+@shows("SET_ADD")
+def adds(x):
+    return {n % 2 for n in x.shape}, x + 1
+
+
+@shows("MAP_ADD")
+def adds_to_a_map(x):
+    return {n: x * n for n in range(2)}
+
+
+@shows("LIST_EXTEND")
+def extends(x):
+    return [*x, *(1, 2), *"ab"]
+
+
+@shows("SET_UPDATE")
+def updates_a_set(x):
+    return {*x.shape, *"ab"}, x + 1
+
+
+@shows("DICT_UPDATE")
+def updates_a_dict(x):
+    return {"a": x, **{"b": x + 1}, "c": 3}
+
+
+@shows("DICT_MERGE")
+def merges(x):
+    def callee(**kwargs):
+        return kwargs
+
+    return callee(**{"a": x + 1}, **{"b": 2})
+
+
+@shows("LIST_TO_TUPLE")
+def makes_a_tuple_of_a_list(x):
+    return (*x, 1)
+
+
+@shows("UNPACK_SEQUENCE")
+def unpacks(x):
+    a, b = x
+    (c, d), e = (1, 2), "e"
+    return a + b, c, d, e
+
+
+@shows("UNPACK_EX")
+def unpacks_the_rest(x):
+    a, *b, c = 1, *x, 3
+    *d, e = "abc"
+    return a, b, c, d, e
+
+
+@shows("BINARY_SUBSCR", X, [[1], {"k": 2}])
+def reads_an_item(x, nest):
+    return x[0], nest[0][0], nest[1]["k"], (1, 2)[-1], "abc"[1]
+
+
+@shows("STORE_SUBSCR", X, [[1], {"k": 2}])
+def stores_an_item(x, nest):
+    y = x.clone()
+    y[0] = 7
+    nest[0][0], nest[1]["new"] = y, 3
+    return y
+
+
+@shows("DELETE_SUBSCR", X, [1, 2, {"k": 2}])
+def deletes_an_item(x, items):
+    del items[0], items[-1]["k"]
+    return x + 1
+
+
+@shows("BINARY_SLICE", X, [1, 2, 3])
+def reads_a_slice(x, items):
+    n = 1
+    return x[n:], items[:n], items[n:2], "abc"[n:]
+
+
+@shows("STORE_SLICE", X, [1, 2, 3])
+def stores_a_slice(x, items):
+    n = 1
+    y = x.clone()
+    y[n:] = 0
+    items[:n] = [y, 5]
+    return y
+
+
+@shows("CONTAINS_OP", X, [1, None])
+def asks_for_membership(x, items):
+    return 1 in items, None not in items, "a" in {"a": x}, 2 in x.shape, x + 1
+
+
+@shows("GET_LEN")
+def matches_a_sequence(x):
+    match (x, 1):
+        case [first, 1]:
+            return first + 1
+    return None
+
+
+@shows("MATCH_MAPPING")
+def matches_a_mapping(x):
+    match {"op": "add", "by": 2}:
+        case {"op": "mul"}:
+            return x * 2
+        case {"op": "add", "by": n, **rest}:
+            return x + n, rest
+    return None
+
+
+@pytest.mark.parametrize(("opcode", "fn", "args"), ROWS, ids=[row[0] for row in ROWS])
+def test_opcode(opcode: str, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """The function holds the instruction, where this Python has it, and does what CPython does, without a break."""
+    codes = [fn.__code__, *(const for const in fn.__code__.co_consts if hasattr(const, "co_code"))]
+    found = {step.op for code in codes for step in read(code).steps}
+    replaced = {"BINARY_SLICE": "BUILD_SLICE", "STORE_SLICE": "BUILD_SLICE", "BUILD_CONST_KEY_MAP": "BUILD_MAP"}
+    assert opcode in found or replaced.get(opcode) in found, sorted(found)
+    assert_same_as_eager(fn, *args, breaks=0)
