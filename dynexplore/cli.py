@@ -21,7 +21,8 @@ import runpy
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,9 +87,7 @@ def parser() -> argparse.ArgumentParser:
     )
     one.set_defaults(command=open_lab, passes_on=True)
 
-    one = commands.add_parser(
-        "bench", help="run the benchmarks beside torch.compile", epilog="Other options go to the benchmark."
-    )
+    one = commands.add_parser("bench", help="run the benchmarks beside torch.compile", epilog="Other options go to the benchmark.")
     one.set_defaults(command=run_benchmark, passes_on=True)
     return top
 
@@ -101,14 +100,9 @@ def explain_script(arguments: argparse.Namespace) -> int:
     for out in (arguments.html, arguments.json):
         _check_folder(out)
     program = _Program(script)
-
-    def run() -> None:
-        program.run()
-
-    run.__qualname__ = script.name  # the title of the recording
     with _as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
         # graph breaks are not logged as they happen: the report below has all of them
-        explanation = dynexplore.explain(run)()
+        explanation = dynexplore.explain(program.as_function())()
     print(explanation)
     if arguments.json is not None:
         _write(arguments.json, explanation.recording.to_json())
@@ -164,6 +158,17 @@ class _Program:
     def __init__(self, script: Path) -> None:
         self.script = script
         self.status = 0
+
+    def as_function(self) -> Callable[[], None]:
+        """`run` as a function of the script's file, named like it: what the engine explains and puts in its title."""
+
+        def run() -> None:
+            self.run()
+
+        code = run.__code__.replace(co_filename=str(self.script), co_name=self.script.name, co_qualname=self.script.name)
+        program = types.FunctionType(code, run.__globals__, self.script.name, None, run.__closure__)
+        # its own frame is no part of what is explained; the functions that it calls are
+        return dynexplore.skip(program)
 
     def run(self) -> None:
         """Run the script; whatever ends it, the report still follows."""

@@ -106,6 +106,14 @@ def test_a_script_runs_as_under_python(script: Path) -> None:
     assert "Dynamo produced 1 graph" in done.stdout
 
 
+def test_the_readme_shows_what_is_printed() -> None:
+    """The README's example prints what the README says, and its report holds the example's own break only."""
+    shown = (ROOT / "README.md").read_text().split("```text\n")[1].split("```")[0]
+    done = run("explain", "examples/toy.py")
+    assert done.stdout.startswith(shown)
+    assert done.stderr == ""
+
+
 def test_a_script_that_fails_keeps_its_traceback_and_status(script: Path) -> None:
     """The traceback of a failing script shows the script's frames only; the report still follows."""
     script.write_text(SCRIPT + "raise ValueError('mine')\n")
