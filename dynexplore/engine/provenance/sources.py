@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch._guards
 
+from dynexplore.engine.graph_breaks import GraphBreak
+
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Writer
 
@@ -279,6 +281,15 @@ class PinnedSource(ObjectSource):
     def __init__(self, value: object, origin: Source) -> None:
         super().__init__(value, origin.text())
         self.origin = origin
+
+
+class FleetingSource(ObjectSource):
+    """An object that the program makes anew in each call and only uses (`CrossEntropyLoss()(x, y)`): one made while tracing stands
+    for all of them, as long as none leaves the frame.
+    """
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        raise GraphBreak("DX318", type=self.label, because="it would be the same object in every call")
 
 
 class ChainedSource(Source):

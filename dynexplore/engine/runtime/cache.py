@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
@@ -85,8 +86,8 @@ def _watch(owners: list[Any], entry: CompiledEntry, cache: CodeCache) -> tuple[A
     """Weak references that take the entry out of the cache when an owner dies."""
     entry_ref, cache_ref = weakref.ref(entry), weakref.ref(cache)
 
-    def died(_: object) -> None:
-        remove_entry(cache_ref(), entry_ref())
+    def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals go first at exit
+        remove(cache_ref(), entry_ref())
 
     return tuple(weakref.ref(owner, died) for owner in owners)
 
@@ -109,11 +110,7 @@ def function_of(state: FrameState) -> FunctionType:
 
 def slot_values(state: FrameState) -> dict[str, object]:
     """The argument slots of a frame that hold a value, by name."""
-    return {
-        name: value
-        for name, value in zip(argument_slots(state.code), state.values, strict=True)
-        if value is not UNBOUND
-    }
+    return {name: value for name, value in zip(argument_slots(state.code), state.values, strict=True) if value is not UNBOUND}
 
 
 def scope_of(state: FrameState) -> Scope:

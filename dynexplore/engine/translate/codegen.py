@@ -236,6 +236,8 @@ class CodeGenerator:
                 ctx.narrator.compiled(name, graph, ctx.request.backend_name, time.perf_counter() - began)
             graphs.append(CompiledGraph(name, graph, function))
             self._write_graph_call(head, tail, graph, self.injected.add(function, name))
+        for value in ctx.kept:
+            self.injected.name(value)
         instructions = [*head.instructions, *self.writer.instructions, *tail.instructions]
         code = self._assemble(instructions)
         if ctx.narrator is not None:

@@ -39,6 +39,7 @@ class Interpreter(TraceContext, Protocol):
     innermost: SymbolicFrame
     unit_began_at: int
     raised_at: dict[VariableTracker, int]
+    kept: list[object]
     size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node]
 
     def interpret(self, frame: SymbolicFrame) -> bool:

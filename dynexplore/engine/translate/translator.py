@@ -110,6 +110,7 @@ class Translator:
         self.total_steps = 0
         self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of the root frame that raised it
         self.size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
+        self.kept: list[object] = []
         self.numbers: dict[Source, SymbolicNumberVariable] = {}
         self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
 
@@ -342,6 +343,10 @@ class Translator:
             node = self.graph.placeholder(source.text(), source, value, symbol)
             known = self.numbers[source] = SymbolicNumberVariable(node, symbol, source)
         return known
+
+    def keep(self, value: object) -> None:
+        """Let the cache entry hold an object that was made while tracing."""
+        self.kept.append(value)
 
     def constant_tensor(self, tensor: torch.Tensor) -> VariableTracker:
         """A tensor that the engine itself holds."""

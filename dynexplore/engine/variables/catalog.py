@@ -10,6 +10,8 @@ from dynexplore.engine.variables import (
     copy_rules,
     deque,
     dict_views,
+    enumeration,
+    enum_member,
     exception,
     function,
     functional_rules,
@@ -22,6 +24,7 @@ from dynexplore.engine.variables import (
     nn_module,
     number_rules,
     object_rules,
+    object_slots,
     opaque,
     python_module,
     ranges,
@@ -35,6 +38,7 @@ from dynexplore.engine.variables import (
     text_rules,
     torch_rules,
     user_object,
+    user_operators,
 )
 
 __all__ = [
@@ -47,6 +51,8 @@ __all__ = [
     "copy_rules",
     "deque",
     "dict_views",
+    "enumeration",
+    "enum_member",
     "exception",
     "function",
     "functional_rules",
@@ -59,6 +65,7 @@ __all__ = [
     "nn_module",
     "number_rules",
     "object_rules",
+    "object_slots",
     "opaque",
     "python_module",
     "ranges",
@@ -72,4 +79,5 @@ __all__ = [
     "text_rules",
     "torch_rules",
     "user_object",
+    "user_operators",
 ]

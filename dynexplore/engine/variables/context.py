@@ -77,6 +77,10 @@ class TraceContext(Protocol):
         """The symbol of an int input that changes from call to call; None while it is taken as a constant."""
         ...
 
+    def keep(self, value: object) -> None:
+        """Let the cache entry hold an object that was made while tracing."""
+        ...
+
     def constant_tensor(self, tensor: Any) -> VariableTracker:
         """A tensor that the engine itself holds (made while tracing) as an attribute of the graph."""
         ...

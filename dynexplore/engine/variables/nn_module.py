@@ -24,8 +24,8 @@ import torch
 import torch.nn.modules.module as torch_module
 from torch import nn
 
-from dynexplore.engine.provenance.sources import PinnedSource, Source
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.provenance.sources import FleetingSource, PinnedSource, Source
+from dynexplore.engine.variables.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.build import builds_when
 from dynexplore.engine.variables.class_ import ClassVariable, makes
 from dynexplore.engine.variables.class_lookup import raw_lookup
@@ -33,6 +33,7 @@ from dynexplore.engine.variables.constant import ConstantMethodVariable, Constan
 from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.user_object import UserObjectVariable
 
 if TYPE_CHECKING:
@@ -419,11 +420,80 @@ def _module(ctx: TraceContext, args: Sequence[VariableTracker]) -> NNModuleVaria
 # -- building ---------------------------------------------------------------------------------------------------------
 
 
+class ModuleSliceVariable(TupleVariable):
+    """`self.layers[:4]`: a new ModuleList or Sequential of modules that exist, as long as it is only walked or called."""
+
+    kind = "module slice"
+
+    def __init__(self, cls: type[nn.Module], items: Sequence[VariableTracker]) -> None:
+        super().__init__(list(items))
+        self.cls = cls
+
+    def python_type(self) -> type[Any]:
+        return self.cls
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        found = super().get_item(ctx, key)
+        return ModuleSliceVariable(self.cls, found.items) if isinstance(found, TupleVariable) else found
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if self.cls is not nn.Sequential or len(args) != 1 or kwargs:
+            ctx.break_graph("DX212", callee=self.cls.__qualname__)
+        value = args[0]
+        for module in self.items:
+            value = ctx.call_function(module.read(ctx), [value], {})
+        return value
+
+    def as_proxy(self) -> Any:
+        raise NotProxyable(self.cls.__qualname__)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.cls is nn.Sequential:
+            build.call_object(nn.Sequential, *self.items)
+        else:
+            build.call_object(self.cls, ListVariable(list(self.items)))
+
+
+# Modules of torch without parameters and buffers: making one runs no code that anybody could notice.
+_STATELESS = tuple(f"torch.nn.modules.{name}" for name in ("loss", "activation", "flatten", "padding", "pooling", "dropout"))
+
+
+def _make_stateless(
+    ctx: TraceContext, cls: type[nn.Module], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker | None:
+    """`nn.CrossEntropyLoss()`: made while tracing, and kept by the cache entry."""
+    if cls.__module__ not in _STATELESS or not all(arg.is_constant() for arg in (*args, *kwargs.values())):
+        return None
+    made = cls(*(arg.as_constant() for arg in args), **{name: arg.as_constant() for name, arg in kwargs.items()})
+    if any(True for _ in made.parameters()) or any(True for _ in made.buffers()):
+        return None
+    ctx.keep(made)
+    source = FleetingSource(made, cls.__qualname__)
+    ctx.module_guards.know(source)
+    return ctx.build(made, source)
+
+
 @makes(nn.Module)
 def _make_module(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    ctx.break_graph("DX209", type=cls.value.__qualname__)
+    stateless = _make_stateless(ctx, cls.value, args, kwargs)
+    if stateless is not None:
+        return stateless
+    if cls.value is nn.ModuleList and len(args) == 1 and not kwargs:
+        modules: Sequence[VariableTracker] = args[0].unpack(ctx)
+    elif cls.value is nn.Sequential and not kwargs:
+        modules = args
+    else:
+        ctx.break_graph("DX209", type=cls.value.__qualname__)
+    if not modules or not all(isinstance(module.read(ctx), NNModuleVariable) for module in modules):
+        ctx.break_graph("DX209", type=cls.value.__qualname__)
+    return ModuleSliceVariable(cls.value, [module.read(ctx) for module in modules])
 
 
 @builds_when(lambda value: isinstance(value, nn.Module), rank=40)
