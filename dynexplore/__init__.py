@@ -22,7 +22,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 # The version tables refuse a Python that they have no table for, with a sentence that names those they have.
-import dynexplore.engine.bytecode.versions
+import dynexplore.engine.bytecode.versions  # noqa: F401
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
     from dynexplore.engine import errors as exc

@@ -1,21 +1,18 @@
 """What every test gets: Dynamo banned, seeds set, engine bugs raised, the engine's state fresh, its dump under `-s`.
 
 In: nothing that a test has to ask for. Out: the fixtures `dump` and `seeds`, and the marks of pyproject.toml at work.
-The fixtures touch the engine only where it is importable, so that the house tests run in a tree that does not build.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import random
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 import dynamo_ban
+from dynexplore.engine.config import config
 from golden_files import golden, pytest_addoption
 
 __all__ = ["golden", "pytest_addoption"]  # a fixture and a hook: pytest finds them here
@@ -47,31 +44,21 @@ def seeds() -> None:
 @pytest.fixture(autouse=True)
 def fresh_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     """An engine that remembers nothing of earlier tests, and that raises its own bugs instead of hiding them."""
-    if "dynexplore.engine.runtime.api" not in sys.modules:
+    may_fall_back = request.node.get_closest_marker("engine_errors_fall_back") is not None
+    _forget()
+    with config.patch(suppress_errors=may_fall_back):
         yield
-        return
-    api = sys.modules["dynexplore.engine.runtime.api"]
-    api.reset()
-    if request.node.get_closest_marker("engine_errors_fall_back"):
-        yield
-    else:
-        with _patched_config(suppress_errors=False):
-            yield
-    api.reset()
+    _forget()
 
 
 @pytest.fixture(autouse=True)
 def dump(request: pytest.FixtureRequest) -> Iterator[None]:
     """Under `pytest -s` the engine prints what it does: graphs, original and modified bytecode, guards."""
-    if request.config.getoption("capture") == "no" and "dynexplore.engine.runtime.api" in sys.modules:
-        with _patched_config(debug=True):
-            yield
-    else:
+    with config.patch(debug=request.config.getoption("capture") == "no"):
         yield
 
 
-def _patched_config(**options: Any) -> contextlib.AbstractContextManager[Any]:
-    patched: contextlib.AbstractContextManager[Any] = importlib.import_module("dynexplore.engine.config").config.patch(
-        **options
-    )
-    return patched
+def _forget() -> None:
+    # a test that never brought the engine in has nothing to forget, and does not pay for importing torch
+    if api := sys.modules.get("dynexplore.engine.runtime.api"):
+        api.reset()

@@ -6,6 +6,7 @@ import copy
 import functools
 import math
 import operator
+import re
 from collections import OrderedDict, deque, namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -279,7 +280,6 @@ def special_methods(x, obj):
         operator.index(obj),
         hash(obj) == hash(2),
         range(5)[obj],
-        "abc"[obj],
         (not Plain(0)),
         any([Plain(0), Plain(1)]),
     )
@@ -498,6 +498,18 @@ def copies(x, d):
     inner["a"][1].add(5)
     constants = (1, ("a", None))
     return x + 1, nest, deep, deep[0] is deep[1], shallow, inner, d, copy.deepcopy(constants) is constants, copy.copy({"k": x})
+
+
+NUMBER = re.compile(r"(\d+)")
+
+
+@program(X)
+def regular_expressions(x):
+    found = NUMBER.search("layer12.weight")
+    return (
+        x * int(found.group(1)), found.span(), re.sub("a", "b", "banana"), re.split(",", "a,b"), re.match("x", "y") is None,
+        NUMBER.findall("1 22"), bool(re.fullmatch("a+", "aa")), NUMBER.pattern,
+    )  # fmt: skip
 
 
 @program(X, breaks=["DX206"])

@@ -542,6 +542,8 @@ def deques(x, d):
         d.maxlen,
         list(reversed(made)),
         caught(lambda: deque().pop()),
+        caught(lambda: d[0:1]),
+        caught(lambda: d[9]),
         2 in made,
     )
 

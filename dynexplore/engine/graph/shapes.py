@@ -1,7 +1,8 @@
 """Symbolic sizes: torch's ShapeEnv, and the guards it asks for.
 
-The idea: a dimension that varies is a symbol. ShapeEnv follows the arithmetic and the decisions made with it, and at the end says which
-relations the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the check function.
+The idea: a dimension that varies is a symbol. ShapeEnv follows the arithmetic and the decisions made with it, and at
+the end says which relations the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the
+check function.
 
 Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it happens only when a size is dynamic.
 """

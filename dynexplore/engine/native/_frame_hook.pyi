@@ -161,6 +161,19 @@ class RegionCall(Generic[_P, _R]):
     def __getattr__(self, name: str) -> Any: ...
     def __setattr__(self, name: str, value: Any) -> None: ...
 
+class RegionBlock:
+    """`with RegionBlock(region):` switches this thread to the region for the block, and back, whatever ends the block.
+
+    Blocks nest and may be entered in any number of threads; of nested regions the outer wins, as with `RegionCall`.
+    Subclasses may take more arguments.
+    """
+
+    def __new__(cls, region: Region | None, *args: Any, **kwargs: Any) -> Self: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *exc: object) -> None: ...
+    @property
+    def region(self) -> Region | None: ...
+
 def enter(region: Region | None, /) -> Region | None:
     """Switch this thread to `region` (None: hook off) for frames that start from now on; returns what it was in."""
 

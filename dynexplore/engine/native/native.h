@@ -130,6 +130,7 @@ typedef struct {
     Frame *arriving_from;
     Region *arriving_region;
     Frame *delegated;         /* the frame just handed to the evaluator below us */
+    struct OpenBlock *blocks; /* `with` blocks that this thread is in, the innermost first: see region.c */
     char *stack_lowest;       /* of this thread's C stack */
     size_t stack_low;         /* with less left the hook steps aside */
     size_t stack_end;         /* with less left no frame may start */
@@ -140,7 +141,7 @@ typedef struct {
 } ThreadState;
 
 extern _Thread_local ThreadState thread_state;
-extern PyTypeObject Region_Type, RegionCall_Type;
+extern PyTypeObject Region_Type, RegionCall_Type, RegionBlock_Type;
 
 Region *switch_region(Region *region);   /* takes and gives a reference; installs and uninstalls as needed */
 Evaluator evaluator_below(void);         /* who runs frames of threads that have no region */

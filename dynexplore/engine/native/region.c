@@ -139,6 +139,8 @@ typedef struct {
     unsigned long thread;
 } ThreadWatch;
 
+static void drop_blocks(void);
+
 static void
 thread_watch_dealloc(ThreadWatch *self)
 {
@@ -146,6 +148,7 @@ thread_watch_dealloc(ThreadWatch *self)
     if (self->thread == PyThread_get_thread_ident()) {
         thread_state.watched = false;
         thread_state.depth = 0;
+        drop_blocks();
         Py_XDECREF((PyObject *)switch_region(NULL));
     }
     PyObject_Free(self);
@@ -334,17 +337,18 @@ typedef struct {
     PyObject *weakrefs;
 } RegionCall;
 
-/* Of nested regions the outer wins, unless it only runs what is cached. */
+/* Of nested regions that compile the outer wins. */
 static inline bool
-is_compiling_already(void)
+is_compiling_already(Region *inner)
 {
-    return thread_state.region != NULL && thread_state.region->callback != NULL;
+    Region *outer = thread_state.region;
+    return inner != NULL && inner->callback != NULL && outer != NULL && outer->callback != NULL;
 }
 
 static PyObject *
 region_call_vectorcall(RegionCall *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    if (self->region != NULL && is_compiling_already()) {
+    if (is_compiling_already(self->region)) {
         return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
     }
     Region *before = enter_region((Region *)Py_XNewRef((PyObject *)self->region));
@@ -460,6 +464,139 @@ PyTypeObject RegionCall_Type = {
     .tp_weaklistoffset = offsetof(RegionCall, weakrefs),
 };
 
+/* -- RegionBlock ------------------------------------------------------------------------------------------------ */
+
+/* A `with` block in a region.  In C, because a Ctrl-C between two instructions of a Python `__enter__` or `__exit__`
+   would leave the thread in the wrong region. */
+typedef struct {
+    PyObject_HEAD
+    Region *region;           /* or NULL: hook off */
+    PyObject *dict;
+    PyObject *weakrefs;
+} RegionBlock;
+
+struct OpenBlock {
+    Region *before;           /* owned */
+    struct OpenBlock *outer;
+};
+
+/* The thread ends inside of blocks. */
+static void
+drop_blocks(void)
+{
+    while (thread_state.blocks != NULL) {
+        struct OpenBlock *block = thread_state.blocks;
+        thread_state.blocks = block->outer;
+        Py_XDECREF((PyObject *)block->before);
+        PyMem_Free(block);
+    }
+}
+
+static PyObject *
+region_block_enter(RegionBlock *self, PyObject *Py_UNUSED(ignored))
+{
+    struct OpenBlock *block = PyMem_Malloc(sizeof(*block));
+    if (block == NULL) {
+        return PyErr_NoMemory();
+    }
+    Region *target = is_compiling_already(self->region) ? thread_state.region : self->region;
+    block->before = enter_region((Region *)Py_XNewRef((PyObject *)target));
+    block->outer = thread_state.blocks;
+    thread_state.blocks = block;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+region_block_exit(RegionBlock *self, PyObject *Py_UNUSED(exception))
+{
+    struct OpenBlock *block = thread_state.blocks;
+    if (block == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread is in no block of a region");
+        return NULL;
+    }
+    thread_state.blocks = block->outer;
+    Region *before = block->before;
+    PyMem_Free(block);
+    Py_XDECREF((PyObject *)leave_region(before));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+region_block_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *region = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
+    if (region == NULL || (region != Py_None && !PyObject_TypeCheck(region, &Region_Type))) {
+        PyErr_SetString(PyExc_TypeError, "RegionBlock takes a Region or None first");
+        return NULL;
+    }
+    RegionBlock *self = (RegionBlock *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->region = region == Py_None ? NULL : (Region *)Py_NewRef(region);
+    return (PyObject *)self;
+}
+
+static int
+region_block_traverse(RegionBlock *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->region);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int
+region_block_clear(RegionBlock *self)
+{
+    Py_CLEAR(self->region);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+static void
+region_block_dealloc(RegionBlock *self)
+{
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs != NULL) {
+        PyObject_ClearWeakRefs((PyObject *)self);
+    }
+    region_block_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMemberDef region_block_members[] = {
+    {"region", T_OBJECT, offsetof(RegionBlock, region), READONLY, "The region of the block; None: hook off."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef region_block_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef region_block_methods[] = {
+    {"__enter__", (PyCFunction)region_block_enter, METH_NOARGS, "Switch this thread to the region."},
+    {"__exit__", (PyCFunction)region_block_exit, METH_VARARGS, "Switch this thread back."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject RegionBlock_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynexplore.engine.native.RegionBlock",
+    .tp_doc = "RegionBlock(region): `with` it, frames that start are looked up in the region; None: hook off.",
+    .tp_basicsize = sizeof(RegionBlock),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+    .tp_new = region_block_new,
+    .tp_traverse = (traverseproc)region_block_traverse,
+    .tp_clear = (inquiry)region_block_clear,
+    .tp_dealloc = (destructor)region_block_dealloc,
+    .tp_methods = region_block_methods,
+    .tp_members = region_block_members,
+    .tp_getset = region_block_getset,
+    .tp_dictoffset = offsetof(RegionBlock, dict),
+    .tp_weaklistoffset = offsetof(RegionBlock, weakrefs),
+};
+
 /* -- functions -------------------------------------------------------------------------------------------------- */
 
 static bool
@@ -555,6 +692,9 @@ init_region(PyObject *module)
         return -1;
     }
     if (PyModule_AddType(module, &Region_Type) < 0) {
+        return -1;
+    }
+    if (PyModule_AddType(module, &RegionBlock_Type) < 0) {
         return -1;
     }
     return PyModule_AddType(module, &RegionCall_Type);

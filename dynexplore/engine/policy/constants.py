@@ -48,8 +48,8 @@ def constant_result(function: object) -> Any:
 
 def _is_dynamos_is_compiling(function: object) -> bool:
     # importing torch._dynamo takes seconds: its own is_compiling is known only once somebody has imported it
-    dynamo = sys.modules.get("torch._dynamo")
-    return dynamo is not None and function is dynamo.external_utils.is_compiling
+    utilities = getattr(sys.modules.get("torch._dynamo"), "external_utils", None)
+    return utilities is not None and function is utilities.is_compiling
 
 
 def is_compiling() -> bool:

@@ -92,8 +92,9 @@ def _torch_mark(function: object) -> Mark | None:
         found = _torch_attribute(function, own)
         if found is not None:
             return found
-    dynamo = sys.modules.get("torch._dynamo")
-    return None if dynamo is None else _torch_listed(dynamo.decorators, function)
+    # another thread may be in the middle of importing it: a package gets a module as attribute when that is ready
+    decorators = getattr(sys.modules.get("torch._dynamo"), "decorators", None)
+    return None if decorators is None else _torch_listed(decorators, function)
 
 
 def _torch_attribute(function: object, own: Any) -> Mark | None:

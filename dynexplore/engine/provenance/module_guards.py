@@ -6,8 +6,8 @@ dictionaries: `self.__dict__["_modules"]["layer"]` is that module, whose `__dict
 
 - An object is **held** when its identity is guarded: by a guard of its own (the root), or because it stands in the dictionary
   of a held object. Only of a held object facts are noted here. Classes are held by whoever guards `type(value)`.
-- A source is **known** when such a fact fixes which object stands there. Guards that follow from identity (type, function, equality of
-  a constant) need not be installed for it.
+- A source is **known** when such a fact fixes which object stands there. Guards that follow from identity (type,
+  function, equality of a constant) need not be installed for it.
 
 In: facts, noted by the trackers of objects, classes and modules while a frame is interpreted; live objects are not changed
 meanwhile, so what stands in them is what stood there. Out: the specs of a `GuardWalk`, and words for people.

@@ -118,11 +118,11 @@ class Source(torch._guards.Source):
     # -- what torch's ShapeEnv asks
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return self.text()
 
     @property
-    def guard_source(self) -> torch._guards.GuardSource:  # type: ignore[override]
+    def guard_source(self) -> torch._guards.GuardSource:
         return torch._guards.GuardSource.LOCAL
 
     def __repr__(self) -> str:
@@ -461,5 +461,4 @@ class CallSource(ChainedSource):
 
 def instance_dict(value: object) -> dict[str, Any]:
     """An object's own `__dict__`, without running a user's `__getattribute__`."""
-    found = value.__dict__ if isinstance(value, type) else object.__getattribute__(value, "__dict__")
-    return found  # type: ignore[return-value]
+    return value.__dict__ if isinstance(value, type) else object.__getattribute__(value, "__dict__")  # type: ignore[return-value]

@@ -50,43 +50,12 @@ T = TypeVar("T")
 # -- regions -------------------------------------------------------------------------------------------------
 
 
-class _PerThread(threading.local):
-    def __init__(self) -> None:
-        self.before: list[native.Region | None] = []
-
-
-class _Region:
+class _Region(native.RegionBlock):
     """A region as a decorator and as a context manager, to be used as often as you like, in any thread."""
-
-    def __init__(self, region: native.Region | None) -> None:
-        self._region = region
-        self._entered = _PerThread()
-
-    def __enter__(self) -> None:
-        self._entered.before.append(native.enter(self._region_to_enter()))
-
-    def __exit__(self, *exc: object) -> None:
-        native.leave(self._entered.before.pop())
-
-    def _region_to_enter(self) -> native.Region | None:
-        """The region for a block: of nested ones the outer wins, unless it only runs what is there."""
-        outer = native.current()
-        if self._region is not None and outer is not None and outer.callback is not None:
-            return outer
-        return self._region
 
     def __call__(self, target: T) -> T:
         """The same function, method or module, running in the region."""
-        return cast(T, optimized.wrap(target, self._region))
-
-
-def _switches_regions(cls: type[Any]) -> None:
-    """These methods switch the region that they run in: with the hook off, their end would put the old one back."""
-    for method in (cls.__enter__, cls.__exit__, cls._region_to_enter):
-        native.skip_code(method.__code__)
-
-
-_switches_regions(_Region)
+        return cast(T, optimized.wrap(target, self.region))
 
 
 class _SwitchedOff:
@@ -236,14 +205,16 @@ class _RunOnly:
         self._entered = _PerThread()
 
     def __enter__(self) -> None:
-        self._entered.before.append(native.enter(self._region_to_enter()))
+        block = native.RegionBlock(self._region())
+        self._entered.blocks.append(block)
         convert.run_only.depth += 1
+        block.__enter__()
 
     def __exit__(self, *exc: object) -> None:
+        self._entered.blocks.pop().__exit__(*exc)
         convert.run_only.depth -= 1
-        native.leave(self._entered.before.pop())
 
-    def _region_to_enter(self) -> native.Region | None:
+    def _region(self) -> native.Region | None:
         outer = native.current()
         if self._store is not None:
             return native.Region(self._store.native, None)
@@ -257,7 +228,14 @@ class _RunOnly:
         return _run_only_call(target)
 
 
-_switches_regions(_RunOnly)
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        self.blocks: list[native.RegionBlock] = []
+
+
+# These switch the region that they run in: with the hook off, their end would put the old one back.
+for _method in (_RunOnly.__enter__, _RunOnly.__exit__, _RunOnly._region):
+    native.skip_code(_method.__code__)
 
 
 def run(fn: Any = None) -> Any:

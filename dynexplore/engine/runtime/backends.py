@@ -121,9 +121,7 @@ def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None)
     if isinstance(backend, str):
         return _of_name(backend, dict(options or {}))
     if not callable(backend):
-        raise TypeError(
-            f"backend is a name or a callable (graph, example_inputs) -> callable, not {type(backend).__name__}"
-        )
+        raise TypeError(f"backend is a name or a callable (graph, example_inputs) -> callable, not {type(backend).__name__}")
     return Backend(_name_of(backend), backend, dict(options or {}), _takes_inputs(backend))
 
 
@@ -196,9 +194,7 @@ def _ask(
             raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
     except Exception as error:
         if recorder is not None:
-            recorder.record(
-                BackendFailed(frame=frame, graph=name, backend=backend.name, error=f"{type(error).__name__}: {error}")
-            )
+            recorder.record(BackendFailed(frame=frame, graph=name, backend=backend.name, error=f"{type(error).__name__}: {error}"))
         raise _said_of(error, backend, name, module) from error
     result: Callable[..., Any] = compiled
     return result

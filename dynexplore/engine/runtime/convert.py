@@ -277,9 +277,7 @@ class _Conversion:
             raise EngineError(f"while translating {function}, in {where}: {text}") from error
         self.state.cache.skip = True
         if counters["engine_error"][f"{where}: {text}"] == 1:
-            details = (
-                "".join(traceback.format_exception(error)) if config.verbose else "config.verbose = True shows more"
-            )
+            details = "".join(traceback.format_exception(error)) if config.verbose else "config.verbose = True shows more"
             warnings.warn(
                 f"EngineError (a bug of dynexplore, please report it) in {where}: {text}. {function} runs as plain"
                 f" Python. {details}",

@@ -140,9 +140,7 @@ def explain(
     return _explain(fn, backend, options, *args, **kwargs)
 
 
-def _explain(
-    fn: Callable[..., Any], backend: str | CompilerFn, options: Options, /, *args: Any, **kwargs: Any
-) -> Explanation:
+def _explain(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, /, *args: Any, **kwargs: Any) -> Explanation:
     target = optimized.original_of(fn)
     recording = Recording(title=_name_of(target))
     store = watched_store(backend, options, recording)
@@ -245,9 +243,7 @@ class Session:
         assert code is not None
         scope = _scope(function, code, args, kwargs)
         failed = {miss.entry: miss for miss in misses(cache, scope)}
-        return [
-            _verdict(entry, failed.get(entry), scope) for entry in cache.entries if isinstance(entry, CompiledEntry)
-        ]
+        return [_verdict(entry, failed.get(entry), scope) for entry in cache.entries if isinstance(entry, CompiledEntry)]
 
     def capture(self, *args: Any, **kwargs: Any) -> Explanation:
         """What would be captured for other arguments: the function is called with them, in a fresh store."""

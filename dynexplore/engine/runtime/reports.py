@@ -129,12 +129,8 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
     """A translation begins."""
     if recorder is None:
         return
-    arguments = tuple(
-        (name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1)
-    )
-    recorder.record(
-        ev.FrameEntered(frame=frame, parent=_parent(store), code=code_view(state.code), arguments=arguments)
-    )
+    arguments = tuple((name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1))
+    recorder.record(ev.FrameEntered(frame=frame, parent=_parent(store), code=code_view(state.code), arguments=arguments))
 
 
 def _parent(store: Store) -> int | None:
@@ -162,9 +158,7 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
     """A frame runs as plain Python."""
     if recorder is not None:
         recorder.record(
-            ev.FrameSkipped(
-                frame=frame, function=code.co_qualname, file=code.co_filename, line=code.co_firstlineno, reason=reason
-            )
+            ev.FrameSkipped(frame=frame, function=code.co_qualname, file=code.co_filename, line=code.co_firstlineno, reason=reason)
         )
 
 
@@ -266,9 +260,7 @@ def recorded_graph(compiled: Callable[..., Any], name: str, recorder: Recorder, 
         finally:
             seconds = time.perf_counter() - started
             recorder.record(
-                ev.GraphRan(
-                    frame=frame, graph=name, run=runs, inputs=before, outputs=outputs, seconds=seconds, error=error
-                )
+                ev.GraphRan(frame=frame, graph=name, run=runs, inputs=before, outputs=outputs, seconds=seconds, error=error)
             )
 
     return native.RegionCall(run, None)

@@ -5,7 +5,7 @@ seen by the program: the next `torch.rand` gives the same numbers whether a fram
 not.
 
 In: `with kept():` around a translation. Out: random number generators (torch's, each CUDA device's, Python's,
-numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms) as they were.
+numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms, dispatch modes) as they were.
 
 torch/_dynamo/convert_frame.py does the same job (preserve_global_state).
 """
@@ -19,8 +19,27 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+import torch.utils._python_dispatch as python_dispatch
 
 Keeper = tuple[Callable[[], Any], Callable[[Any], object]]
+
+
+def _flags(state: list[tuple[str, Any]]) -> None:
+    for name, value in state:
+        setattr(python_dispatch, name, value)
+
+
+def _set_modes(wanted: list[Any]) -> None:
+    """A Ctrl-C in the middle of a mode's `__enter__` or `__exit__`, which are Python, leaves the mode behind."""
+    if python_dispatch._get_current_dispatch_mode_stack() == wanted:
+        return
+    while torch._C._len_torch_dispatch_stack():
+        python_dispatch._pop_mode()
+    for mode in wanted:
+        python_dispatch._push_mode(mode)
+
+
+_MODE_FLAGS = [name for name in vars(python_dispatch) if name.startswith("_is_in_") and name.endswith(("_mode", "_internals"))]
 
 _ALWAYS: tuple[Keeper, ...] = (
     (torch.get_rng_state, torch.set_rng_state),
@@ -32,6 +51,10 @@ _ALWAYS: tuple[Keeper, ...] = (
         lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
         lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
     ),
+    (python_dispatch._get_current_dispatch_mode_stack, _set_modes),
+    (lambda: [(name, getattr(python_dispatch, name)) for name in _MODE_FLAGS], _flags),
+    (torch._C._only_lift_cpu_tensors, torch._C._set_only_lift_cpu_tensors),
+    (torch._C._meta_in_tls_dispatch_include, torch._C._set_meta_in_tls_dispatch_include),
 )
 """How to read a piece of state, and how to set it again."""
 

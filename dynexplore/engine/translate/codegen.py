@@ -25,7 +25,6 @@ import torch.fx
 
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Step, Writer, assemble, live_locals
 from dynexplore.engine.errors import DynexploreError
-from dynexplore.engine.counters import counters
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk, skip_code
@@ -37,8 +36,7 @@ from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
 from dynexplore.engine.translate.unique_names import unique_number
 from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.constant import is_constant_value
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.function import NestedFunctionVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
@@ -229,6 +227,8 @@ class CodeGenerator:
         tail = Writer(self.code)
         if ctx.graph.call_count or self._outputs:
             name = f"__compiled_fn_{unique_number()}"
+            order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
+            self._outputs = dict(sorted(self._outputs.items(), key=lambda output: order[output[0]]))
             graph = ctx.graph.finish(list(self._outputs), name)
             began = time.perf_counter()
             function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
@@ -586,7 +586,8 @@ class _BreakWriter:
         bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
         passed = tuple(name for name in self.parsed.code.co_varnames
                        if name in self.frame.locals and name in live and name not in arguments)
-        if any(name in self.frame.locals for name in cells) or any(name not in self.frame.cells for name in cells):
+        own = all(name in self.frame.cells and self.frame.cells[name].frame_cell for name in cells)
+        if not own or any(name in self.frame.locals for name in cells):
             self.ctx.break_graph("DX504", where="in a comprehension whose variable is also a closure variable")
         name = f"__resume_at_{target.offset}_{unique_number()}"
         resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name)

@@ -1,7 +1,8 @@
 """Inlining: a callee as a nested symbolic frame.
 
-The idea: a call of a Python function binds the arguments as CPython does, makes a new `SymbolicFrame` and interprets it with the same
-graph, guards and journal. Whatever happens in there (a break, an exception) reaches the caller's CALL instruction.
+The idea: a call of a Python function binds the arguments as CPython does, makes a new `SymbolicFrame` and interprets
+it with the same graph, guards and journal. Whatever happens in there (a break, an exception) reaches the caller's
+CALL instruction.
 
 In: a function tracker (live or made in this frame) and argument trackers. Out: what the function returns; for a generator function,
 a generator tracker whose body runs piece by piece.
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.config import config
+from dynexplore.engine.errors import EngineError
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
@@ -93,9 +96,10 @@ def _bind(
         slots[name] = value
     extra = list(args[count:])
     if extra and not code.co_flags & inspect.CO_VARARGS:
-        _wrong_arguments(ctx, code.co_qualname, f"takes {count} positional arguments but {len(args)} were given")
-    unknown = _bind_keywords(ctx, code, slots, kwargs)
-    _bind_defaults(ctx, code, function, slots)
+        _refuse(ctx, function, args, kwargs)
+    unknown = _bind_keywords(code, slots, kwargs)
+    if unknown is None or not _bind_defaults(ctx, code, function, slots):
+        _refuse(ctx, function, args, kwargs)
     rest = count + code.co_kwonlyargcount
     if code.co_flags & inspect.CO_VARARGS:
         slots[names[rest]] = TupleVariable(extra)
@@ -105,42 +109,68 @@ def _bind(
 
 
 def _bind_keywords(
-    ctx: Interpreter, code: Any, slots: dict[str, VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> dict[str, VariableTracker]:
-    """Bind keyword arguments to parameters; what is left for **kwargs."""
+    code: Any, slots: dict[str, VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> dict[str, VariableTracker] | None:
+    """Bind keyword arguments to parameters; what is left for **kwargs, or None where they do not fit."""
     named = set(code.co_varnames[code.co_posonlyargcount:code.co_argcount + code.co_kwonlyargcount])
     unknown = {}
     for name, value in kwargs.items():
         if name not in named:
             unknown[name] = value
         elif name in slots:
-            _wrong_arguments(ctx, code.co_qualname, f"got multiple values for argument {name!r}")
+            return None
         else:
             slots[name] = value
-    if unknown and not code.co_flags & inspect.CO_VARKEYWORDS:
-        _wrong_arguments(ctx, code.co_qualname, f"got an unexpected keyword argument {next(iter(unknown))!r}")
-    return unknown
+    return None if unknown and not code.co_flags & inspect.CO_VARKEYWORDS else unknown
 
 
-def _bind_defaults(ctx: Interpreter, code: Any, function: Any, slots: dict[str, VariableTracker]) -> None:
-    """Fill what was not passed; a parameter without a default is a TypeError."""
+def _bind_defaults(ctx: Interpreter, code: Any, function: Any, slots: dict[str, VariableTracker]) -> bool:
+    """Fill what was not passed; False where a parameter has no default."""
     first_default = code.co_argcount - function.default_count()
     for index in range(code.co_argcount):
         name = code.co_varnames[index]
         if name not in slots:
             if index < first_default:
-                _wrong_arguments(ctx, code.co_qualname, f"missing a required positional argument: {name!r}")
+                return False
             slots[name] = function.default(ctx, index - first_default)
-    for name in code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]:
+    for name in _keyword_only(code):
         if name not in slots:
             default = function.keyword_default(ctx, name)
             if default is None:
-                _wrong_arguments(ctx, code.co_qualname, f"missing a required keyword-only argument: {name!r}")
+                return False
             slots[name] = default
+    return True
 
 
-def _wrong_arguments(ctx: Interpreter, function: str, problem: str) -> Any:
-    ctx.raise_exception(TypeError, f"{function.rpartition('.')[2]}() {problem}")
+def _keyword_only(code: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] = code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]
+    return names
+
+
+def _refuse(
+    ctx: Interpreter, function: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> NoReturn:
+    """The program raises the TypeError with which Python refuses these arguments: asked of a function of the same signature."""
+    code = function.code
+    parameters = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+                                  + bool(code.co_flags & inspect.CO_VARKEYWORDS)]
+    empty = _nothing.__code__.replace(
+        co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
+        co_varnames=parameters, co_nlocals=len(parameters), co_name=code.co_name, co_qualname=code.co_qualname,
+        co_flags=_nothing.__code__.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS),
+    )
+    twin = FunctionType(empty, {}, code.co_name, (None,) * function.default_count())
+    twin.__qualname__ = code.co_qualname
+    twin.__kwdefaults__ = {name: None for name in _keyword_only(code) if function.keyword_default(ctx, name) is not None}
+    try:
+        twin(*[None] * len(args), **dict.fromkeys(kwargs))
+    except TypeError as error:
+        ctx.raise_exception(TypeError, *error.args)
+    raise EngineError(f"{code.co_qualname}: arguments that Python accepts were refused")
+
+
+def _nothing() -> None:
+    pass
 
 
 def _make_cells(ctx: Interpreter, frame: SymbolicFrame, function: Any) -> None:

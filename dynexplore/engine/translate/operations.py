@@ -85,7 +85,7 @@ def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
 
 def is_graph_value(value: Any) -> bool:
     """Whether a value exists only in the graph: a tensor, a symbolic number, or a nest that holds one."""
-    if isinstance(value, torch.Tensor) or isinstance(value, _SYMBOLIC):
+    if isinstance(value, (torch.Tensor, *_SYMBOLIC)):
         return True
     if isinstance(value, torch.Size):
         return any(isinstance(size, torch.SymInt) for size in value)

@@ -1,7 +1,7 @@
 """The seam between translator and runtime: what is asked, and what comes back.
 
-In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which becomes a cache
-entry; or SkipFrame.
+In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which
+becomes a cache entry; or SkipFrame.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.tensor import TensorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
 
-assert catalog and handlers  # imported for the rows they declare
+_ROWS = (catalog, handlers)  # imported for the rows they declare
 
 IDLE_LIMIT = 50_000
 
@@ -322,10 +322,8 @@ class Translator:
             dynamic = self.history.dynamic_dims(source.text(), tensor, self.request.dynamic)
             context = dynamic_context(tensor, dynamic) if dynamic else None
         fake = self.graph.fake_tensor(tensor, source, context)
-        sizes = tuple(size if isinstance(size, int) else None for size in fake.shape)
-        strides = tuple(stride if isinstance(stride, int) else None for stride in fake.stride())
-        if context is not None:
-            strides = tuple(None for _ in strides)
+        sizes = tuple(map(_fixed, fake.shape))
+        strides = tuple(map(_fixed, fake.stride())) if context is None else (None,) * fake.dim()
         self.guard(source, "TENSOR_MATCH", TensorMatch(source, tensor, sizes, strides, self.root.current.offset))
         node = self.graph.placeholder(source.text(), source, tensor, fake)
         if self.narrator is not None:
@@ -461,3 +459,8 @@ def user_frame(frame: SymbolicFrame) -> UserFrame:
     same_line = position is not None and position.end_lineno == position.lineno
     end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)
     return UserFrame(code.co_filename, line, code.co_qualname, text, column, end_column)
+
+
+def _fixed(size: Any) -> int | None:
+    """A size that is guarded as it is; None for a symbol."""
+    return size if isinstance(size, int) else None

@@ -12,6 +12,7 @@ iterators.
 from __future__ import annotations
 
 import builtins
+import collections
 import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -254,6 +255,15 @@ def _bind_c_class_method(ctx: TraceContext, found: Found, instance: VariableTrac
 method(dict, "fromkeys")(_from_keys(DictVariable))
 method(OrderedDict, "fromkeys")(_from_keys(OrderedDictVariable))
 method(defaultdict, "fromkeys")(_from_keys(DefaultDictVariable))
+
+
+@builtin(collections._count_elements)  # type: ignore[attr-defined]
+def _count_elements(ctx: TraceContext, counts: VariableTracker, items: VariableTracker, /) -> VariableTracker:
+    """What `collections.Counter` counts with."""
+    for item in items.unpack(ctx):
+        known = counts.contains(ctx, item).truth(ctx) is True
+        counts.set_item(ctx, item, binary(ctx, "+", counts.get_item(ctx, item) if known else ZERO, ONE))
+    return NONE
 
 
 @builtin(range)

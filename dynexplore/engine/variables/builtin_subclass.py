@@ -1,8 +1,8 @@
 """Instances of classes that extend a builtin container: `class Output(OrderedDict)`, `class Sizes(tuple)`.
 
-The idea: such an object is two things. What its class adds (attributes, methods, overridden special methods) is a user object's;
-what it holds is its **storage**, a tracker of the C type below (`OrderedDictVariable`). A method that the class does not override is
-the C type's, and asks the storage. `super().__setitem__(key, value)` ends there too.
+The idea: such an object is two things. What its class adds (attributes, methods, overridden special methods) is a
+user object's; what it holds is its **storage**, a tracker of the C type below (`OrderedDictVariable`). A method that
+the class does not override is the C type's, and asks the storage. `super().__setitem__(key, value)` ends there too.
 
 In: existing instances, and calls of such classes. Out: `UserObjectVariable`s with a storage, replayed past the program's own code.
 torch/_dynamo/variables/user_defined.py does the same job.
@@ -10,126 +10,219 @@ torch/_dynamo/variables/user_defined.py does the same job.
 
 from __future__ import annotations
 
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.provenance.sources import DictItemSource, Source
+from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
 from dynexplore.engine.variables.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.class_lookup import find, layout_of, raw_lookup
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.class_lookup import Found, layout_of, raw_lookup
+from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable, run_now
+from dynexplore.engine.variables.known import is_settled, settled
 from dynexplore.engine.variables.mapping import DictVariable, OrderedDictVariable, become
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.set_ import SetVariable
 from dynexplore.engine.variables.unread import UnreadVariable
-from dynexplore.engine.variables.user_object import UserObjectVariable
+from dynexplore.engine.variables.user_object import CMethodVariable, UserObjectVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
-# The C types that are looked into, most special first, and the tracker of what an instance holds.
-_STORAGES: dict[type[Any], Callable[[], VariableTracker]] = {
-    OrderedDict: OrderedDictVariable, dict: DictVariable, list: lambda: ListVariable([]), tuple: lambda: TupleVariable([]),
+# The C types that are looked into, and the tracker of what an empty instance holds.
+_CONTAINERS: dict[type[Any], Callable[[], VariableTracker]] = {
+    OrderedDict: OrderedDictVariable, dict: DictVariable, list: lambda: ListVariable([]), set: SetVariable,
+}
+# Immutable ones: how an instance becomes a value of the C type itself, past the program's own methods.
+_IMMUTABLE: dict[type[Any], Callable[[Any], Any]] = {
+    int: int.__int__, float: float.__float__, str: str.__str__, tuple: lambda value: tuple(tuple.__iter__(value)),
 }
 # What a class must not change, or the C methods no longer tell what the object holds.
-_WALKING = {dict: ("__iter__", "__len__"), OrderedDict: ("__iter__", "__len__"), list: ("__iter__", "__len__"), tuple: ("__iter__", "__len__")}
+_WALKING = ("__iter__", "__len__")
 
 
 class BuiltinSubclassVariable(UserObjectVariable):
     """A user object with a storage."""
 
+    @property
+    def layout(self) -> Any:
+        """The C type below."""
+        return layout_of(self.cls)
+
+    def held(self) -> VariableTracker:
+        """What it holds."""
+        assert self.storage is not None
+        return self.storage
+
+    def is_constant(self) -> bool:
+        return False
+
+    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+        if found.owner is object:
+            return None
+        if found.name in _OWN_ANSWERS:
+            return CMethodVariable(self, found.name, _OWN_ANSWERS[found.name])
+        return ConstantMethodVariable(self.held(), found.name)
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        method = self.special(ctx, "__getitem__")
+        return ctx.call_function(method, [key], {}) if method is not None else self.held_item(ctx, key)
+
+    def held_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """dict.__getitem__ and its kin; a dict asks the class for what is missing."""
+        if isinstance(self.storage, DictVariable):
+            found = self.storage.find(ctx, key)
+            if found is not None:
+                return found
+            missing = self.special(ctx, "__missing__")
+            if missing is not None:
+                return ctx.call_function(missing, [key], {})
+        return self.held().get_item(ctx, key)
+
+    # -- out of the frame
+
     def push_empty(self, build: Reconstruction) -> None:
         assert self.class_variable is not None
-        layout = layout_of(self.cls)
-        if layout is tuple:
-            build.call_object(tuple.__new__, self.class_variable, TupleVariable(list(self.storage.items)))  # type: ignore[union-attr]
-        else:
-            build.call_object(layout.__new__, self.class_variable)
+        arguments = [self.held()] if self.layout in _IMMUTABLE else []
+        build.call_object(self.layout.__new__, self.class_variable, *arguments)
 
     def fill(self, build: Reconstruction) -> None:
-        layout = layout_of(self.cls)
-        if isinstance(self.storage, DictVariable):
-            build.writer.begin_call()
-            build.push_object(become)
-            build.writer.callable_ready()
-            build.push_object(layout)
-            build.push(self)
-            build.push(DictVariable(self.storage.entries))
-            build.writer.call(3)
+        storage = self.storage
+        if isinstance(storage, DictVariable):
+            build.call_object(become, ConstantVariable(self.layout), self, DictVariable(storage.entries))
             build.writer.pop_top()
-        elif isinstance(self.storage, ListVariable):
-            build.call_object(list.extend, self, ListVariable(list(self.storage.items)))
+        elif isinstance(storage, ListVariable):
+            build.call_object(list.extend, self, ListVariable(storage.items))
+            build.writer.pop_top()
+        elif isinstance(storage, SetVariable):
+            build.call_object(set.update, self, ListVariable(storage.in_order()))
             build.writer.pop_top()
         super().fill(build)
+
+
+def _held_item(
+    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    found: VariableTracker = self.held_item(ctx, args[0])
+    return found
+
+
+def _initialize(
+    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """What `dict.__init__`, `list.__init__` and `set.__init__` do."""
+    if args or kwargs:
+        if self.layout is OrderedDict and isinstance(raw_lookup(self.cls, "__setitem__"), types.FunctionType):
+            ctx.break_graph("DX209", type=self.cls.__qualname__)  # the C code calls it
+        filler = "extend" if self.layout is list else "update"
+        self.held().call_method(ctx, filler, list(args), kwargs)
+    return ConstantVariable(None)
+
+
+_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _held_item, "__init__": _initialize}
 
 
 # -- new instances ----------------------------------------------------------------------------------------------------
 
 
-def _maker(layout: type[Any]) -> Callable[..., VariableTracker]:
-    def make(
-        ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+def make_extended(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A call of a class that extends a builtin type."""
+    layout = layout_of(cls.value)
+    if isinstance(raw_lookup(cls.value, "__new__"), types.FunctionType | staticmethod):
+        return cls.make_instance(ctx, args, kwargs)
+    made = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout, args))
+    if layout in _CONTAINERS or isinstance(raw_lookup(cls.value, "__init__"), types.FunctionType):
+        initialize(ctx, made, args, kwargs)
+    elif kwargs:
+        ctx.break_graph("DX209", type=cls.value.__qualname__)
+    return made
+
+
+def _storage(ctx: TraceContext, layout: type[Any], args: Sequence[VariableTracker]) -> VariableTracker:
+    """What `layout.__new__` keeps of its arguments."""
+    if layout in _CONTAINERS:
+        return _CONTAINERS[layout]()
+    if layout is tuple:
+        return TupleVariable(args[0].unpack(ctx) if args else [])
+    if not all(map(is_settled, args)):
+        ctx.break_graph("DX209", type=layout.__qualname__)
+    return ConstantVariable(run_now(ctx, layout, *map(settled, args)))
+
+
+for _layout in (*_CONTAINERS, *(layout for layout in _IMMUTABLE if layout is not tuple)):
+    makes(_layout)(make_extended)
+
+
+def new_extended(ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker]) -> VariableTracker:
+    """`super().__new__(cls, ...)` in such a class: the C type's own `__new__`."""
+    return BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout_of(cls.value), args))
+
+
+def _declare_new(layout: Any) -> None:
+    @rule(layout.__new__)
+    def new(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        if layout_of(cls.value) is not layout or not isinstance(raw_lookup(cls.value, "__new__"), type(layout.__new__)):
-            return cls.make_instance(ctx, args, kwargs)
-        made = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_STORAGES[layout]())
-        if layout is tuple:
-            made.storage = TupleVariable(args[0].unpack(ctx) if args else [])
-            return made
-        found = find(ctx, cls.value, "__init__")
-        if found is not None and found.is_python_function:
-            initialize(ctx, made, args, kwargs)
-        else:
-            _fill_storage(ctx, made, args, kwargs)
-        return made
-
-    return make
+        if not args or not isinstance(args[0], ClassVariable) or kwargs or layout_of(args[0].value) is not layout:
+            ctx.break_graph("DX209", type=args[0].text() if args else layout.__qualname__)
+        if args[0].value is layout:
+            return ctx.call_function(args[0], args[1:], kwargs)
+        return new_extended(ctx, args[0], args[1:])
 
 
-def _fill_storage(
-    ctx: TraceContext, made: UserObjectVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> None:
-    """What `dict.__init__` and `list.__init__` do."""
-    if not args and not kwargs:
-        return
-    if isinstance(made.storage, DictVariable) and isinstance(raw_lookup(made.cls, "__setitem__"), type(len).__class__):
-        ctx.break_graph("DX209", type=made.cls.__qualname__)
-    assert made.storage is not None
-    made.storage.call_method(ctx, "update" if isinstance(made.storage, DictVariable) else "extend", list(args), kwargs)
-
-
-for _layout in (dict, OrderedDict, list, tuple):
-    makes(_layout)(_maker(_layout))
+for _layout in (*_CONTAINERS, *_IMMUTABLE):
+    if _layout is not tuple:  # that one's row stands in named_tuple.py
+        _declare_new(_layout)
 
 
 # -- existing instances -----------------------------------------------------------------------------------------------
 
 
-def _extends_container(value: Any) -> bool:
+def _extends_builtin(value: Any) -> bool:
     cls = type(value)
     layout = layout_of(cls)
-    if layout not in (dict, OrderedDict, list) or cls is layout:
+    if cls is layout or (layout not in _CONTAINERS and layout not in _IMMUTABLE):
         return False
-    return all(raw_lookup(cls, name) is raw_lookup(layout, name) for name in _WALKING[layout])
+    return layout in (int, float, str) or all(raw_lookup(cls, name) is raw_lookup(layout, name) for name in _WALKING)
 
 
-@builds_when(_extends_container, rank=90)
-def build_extended_container(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """An instance of a class that extends dict, OrderedDict or list: type and keys (or length) are guarded."""
+@builds_when(_extends_builtin, rank=90)
+def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """An instance of a class that extends a builtin type: its type is guarded, and what the C type holds."""
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
     ctx.guard(source, "TYPE_MATCH", type(value))
-    storage: VariableTracker
-    if isinstance(value, list):
-        ctx.guard(source, "LIST_LENGTH", list.__len__(value))
-        storage = ListVariable([UnreadVariable(item, source.item(index)) for index, item in enumerate(list.__iter__(value))], source)
-    else:
-        storage = _existing_dict(ctx, value, source)
+    storage = _existing(ctx, value, layout_of(type(value)), source)
     return BuiltinSubclassVariable(type(value), value=value, source=source, storage=storage)
+
+
+def _existing(ctx: TraceContext, value: Any, layout: type[Any], source: Source) -> VariableTracker:
+    if layout in (dict, OrderedDict):
+        return _existing_dict(ctx, value, source)
+    if layout is list or layout is tuple:
+        ctx.guard(source, "LIST_LENGTH", layout.__len__(value))
+        items = [UnreadVariable(item, _item_source(source, layout, index)) for index, item in enumerate(layout.__iter__(value))]
+        return ListVariable(items, source) if layout is list else TupleVariable(items)
+    if layout is set:
+        ctx.break_graph("DX302", question="its members", type=type(value).__qualname__)
+    plain = _IMMUTABLE[layout]
+    content: Source = source.child("content", lambda: CallSource(source, plain, layout.__name__))
+    return ctx.build(plain(value), content)
+
+
+def _item_source(source: Source, layout: Any, index: int) -> Source:
+    def item(value: Any) -> Any:
+        return layout.__getitem__(value, index)
+
+    found: Source = source.child(("own item", index), lambda: CallSource(source, item, f"item {index} of "))
+    return found
 
 
 def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> DictVariable:
@@ -143,60 +236,3 @@ def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> 
         entries[key] = (ConstantVariable(key), UnreadVariable(dict.__getitem__(value, key), item))
     kind = OrderedDictVariable if isinstance(value, OrderedDict) else DictVariable
     return kind(entries, source)
-
-
-# -- object's own methods, as a class calls them through super() -------------------------------------------------------
-
-
-@rule(object.__getattribute__)
-def _getattribute(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    owner, name = args[0], args[1].as_constant()
-    return owner.plain_get(ctx, name) if isinstance(owner, UserObjectVariable) else owner.get_attribute(ctx, name)
-
-
-@rule(object.__setattr__)
-def _setattr(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    owner, name, value = args[0], args[1].as_constant(), args[2]
-    if isinstance(owner, UserObjectVariable):
-        owner.generic_set(ctx, name, value)
-    else:
-        owner.set_attribute(ctx, name, value)
-    return ConstantVariable(None)
-
-
-@rule(object.__delattr__)
-def _delattr(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    owner, name = args[0], args[1].as_constant()
-    if isinstance(owner, UserObjectVariable):
-        owner.generic_delete(ctx, name)
-    else:
-        owner.delete_attribute(ctx, name)
-    return ConstantVariable(None)
-
-
-@rule(object.__init__)
-def _init(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    if len(args) != 1 or kwargs:
-        ctx.break_graph("DX218", callee="object.__init__")
-    return ConstantVariable(None)
-
-
-def _storage_init(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    owner = args[0]
-    if not isinstance(owner, UserObjectVariable) or owner.storage is None:
-        ctx.break_graph("DX209", type=owner.type_name())
-    _fill_storage(ctx, owner, args[1:], kwargs)
-    return ConstantVariable(None)
-
-
-rule(dict.__init__, OrderedDict.__init__, list.__init__)(_storage_init)

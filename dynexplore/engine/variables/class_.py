@@ -1,13 +1,15 @@
 """Classes: their attributes, and what calling one makes.
 
-The idea: `C.name` looks in the metaclass for a data descriptor, then along C's own MRO, as CPython's type_getattro does. `C(...)` is
-`type.__call__`: `__new__`, then `__init__` if an instance came out. For a class written in Python both are inlined, on a
-`UserObjectVariable` that only becomes a real object when it outlives the frame. Builtin types (`list`, `dict`, `int`) have rules of
-their own (rules.py); exceptions stand in exception.py, enumerations in enumeration.py.
+The idea: `C.name` looks in the metaclass for a data descriptor, then along C's own MRO, as CPython's type_getattro
+does. `C(...)` is `type.__call__`: `__new__`, then `__init__` if an instance came out. For a class written in Python
+both are inlined, on a `UserObjectVariable` that only becomes a real object when it outlives the frame. Builtin types
+(`list`, `dict`, `int`) have rules of their own (rules.py); exceptions stand in exception.py, enumerations in
+enumeration.py.
 
 What this frame assigns to a class stands in `stored` and in the journal.
 
-In: a live class. Out: attributes, new objects. torch/_dynamo/variables/user_defined.py (UserDefinedClassVariable) does the same job.
+In: a live class. Out: attributes, new objects. torch/_dynamo/variables/user_defined.py (UserDefinedClassVariable)
+does the same job.
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ class ClassVariable(VariableTracker):
         self.stored[name] = None
 
     def _check_assignable(self, ctx: TraceContext, name: str) -> None:
-        plain = type(self.value).__setattr__ is type.__setattr__ and not (name.startswith("__") and name.endswith("__"))
+        plain = type(self.value).__setattr__ is type.__setattr__ and not (name.startswith("__") and name.endswith("__"))  # type: ignore[comparison-overlap]
         if is_fixed_class(self.value) or not plain:
             ctx.break_graph("DX314", what=f"{self.value.__qualname__}.{name}")
 
@@ -156,7 +158,7 @@ class ClassVariable(VariableTracker):
         if is_fixed_class(self.value):
             key.read_items(ctx)
             try:
-                return ctx.build(self.value[live_nest(key)], None)  # type: ignore[index]
+                return ctx.build(self.value[live_nest(key)], None)
             except (NotConstant, TypeError):
                 pass
         return ctx.call_function(self.get_attribute(ctx, "__class_getitem__"), [key], {})
@@ -175,18 +177,23 @@ class ClassVariable(VariableTracker):
         row = rule_for(self.value)
         if row is not None:
             return row.answer(ctx, args, kwargs)
-        metaclass_call = raw_lookup(type(self.value), "__call__")
+        if isinstance(raw_lookup(type(self.value), "__call__"), types.FunctionType):
+            return ctx.call_function(self._special(ctx, "__call__", "call"), args, kwargs)
+        return self.construct(ctx, args, kwargs)
+
+    def construct(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """type.__call__, as the C type below wants it."""
         for layout, maker in _MAKERS:
             if issubclass(self.value, layout):
                 return maker(ctx, self, args, kwargs)
-        if isinstance(metaclass_call, types.FunctionType):
-            return ctx.call_function(self._special(ctx, "__call__", "call"), args, kwargs)
         return self.make_instance(ctx, args, kwargs)
 
     def make_instance(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        """type.__call__: `__new__`, then `__init__`."""
+        """`__new__`, then `__init__`."""
         made = self._new(ctx, args, kwargs)
         if issubclass(made.python_type(), self.value):
             initialize(ctx, made, args, kwargs)
@@ -226,7 +233,7 @@ def new_instance(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """object.__new__, or that of the C type below."""
-    if layout_of(cls.value) is not object or cls.value is object and (args or kwargs):
+    if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
         ctx.break_graph("DX209", type=cls.value.__qualname__)
     if getattr(cls.value, "__abstractmethods__", None):
         ctx.break_graph("DX209", type=cls.value.__qualname__)  # Python raises its TypeError
@@ -240,15 +247,12 @@ def initialize(
     cls = made.python_type()
     found = find(ctx, cls, "__init__")
     assert found is not None
-    if found.is_python_function:
+    if found.is_python_function or found.raw is not object.__init__:
         returned = ctx.call_function(bind(ctx, found, made, cls), args, kwargs)
         if not (returned.is_constant() and returned.as_constant() is None):
             ctx.raise_exception(TypeError, f"__init__() should return None, not {returned.python_type().__name__!r}")
-    elif found.raw is object.__init__:
-        if (args or kwargs) and raw_lookup(cls, "__new__") is object.__new__:
-            ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
-    else:
-        ctx.break_graph("DX209", type=cls.__qualname__)
+    elif (args or kwargs) and raw_lookup(cls, "__new__") is object.__new__:
+        ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
 
 
 @rule(object.__new__)
@@ -267,6 +271,16 @@ def _object(
     if args or kwargs:
         ctx.raise_exception(TypeError, "object() takes no arguments")
     return UserObjectVariable(object, class_variable=ctx.build(object, None))
+
+
+@rule(type.__call__)
+def _type_call(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """super().__call__(...) in a metaclass."""
+    if not args or not isinstance(args[0], ClassVariable):
+        ctx.break_graph("DX205", function="type.__call__", arguments=", ".join(arg.type_name() for arg in args))
+    return args[0].construct(ctx, args[1:], kwargs)
 
 
 # -- attributes that every class has ----------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """What a class gives to a name: the scan of the MRO, the guards it costs, and the binding of descriptors.
 
-The idea: `obj.name` begins in the class. CPython's `_PyType_Lookup` takes the first class of the MRO whose `__dict__` has the name;
-what it finds decides: a data descriptor wins over the object's own dictionary, anything else loses to it; a function becomes a bound
-method, a property is called, a plain value is taken as it is. How each kind of descriptor binds is a row of `BINDERS`.
+The idea: `obj.name` begins in the class. CPython's `_PyType_Lookup` takes the first class of the MRO whose `__dict__`
+has the name; what it finds decides: a data descriptor wins over the object's own dictionary, anything else loses to
+it; a function becomes a bound method, a property is called, a plain value is taken as it is. How each kind of
+descriptor binds is a row of `BINDERS`.
 
-That a class still has this attribute, and that no class before it in the MRO got one, are facts of `provenance/module_guards.py`. Classes
-of torch and of the standard library are taken as fixed.
+That a class still has this attribute, and that no class before it in the MRO got one, are facts of
+`provenance/module_guards.py`. Classes of torch and of the standard library are taken as fixed.
 
 In: a class and a name. Out: what stands there, and the tracker it becomes for an instance or for the class.
 Mirrors CPython's Objects/object.c (_PyObject_GenericGetAttrWithDict) and Objects/typeobject.c (type_getattro).
@@ -259,29 +260,9 @@ def _bind_cached_property(
     return value
 
 
-@binds(type(types.SimpleNamespace.__init__), types.MethodDescriptorType)
-def _bind_c_method(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    function = ctx.build(found.raw, None)
-    return function if instance is None else BoundMethodVariable(function, instance)
-
-
-@binds(types.ClassMethodDescriptorType)
-def _bind_c_class_method(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
-) -> VariableTracker:
-    return ctx.build(found.raw.__get__(None, cls), None)  # `dict.fromkeys`
-
-
 @binds(types.BuiltinFunctionType)
 def _bind_builtin(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     return ctx.build(found.raw, None)  # a C function is no descriptor: `activation = torch.relu` in a class body
-
-
-@binds(types.MemberDescriptorType)
-def _bind_slot(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    if instance is None:
-        return ctx.build(found.raw, constant_source(ctx, found))
-    return instance.read_slot(ctx, found)  # type: ignore[attr-defined,no-any-return]
 
 
 def _bind_user_descriptor(

@@ -1,12 +1,13 @@
 """Context managers: what `with` does, and the modes of torch that traced code enters.
 
-The idea: entering a mode (`torch.no_grad()`) while tracing applies it for real, so that fake results are right, and adds a node that
-sets it to the graph, as PyTorch's Dynamo does. The exit function waits on the symbolic stack. When the graph ends inside the
-block, nodes that leave the mode are added at its end; the exit function is then *rebuilt* by making the context manager, entering
-it for real and taking its `__exit__`: so the instruction that broke and the resume functions run under the real mode, and
-whoever calls that `__exit__` restores it.
+The idea: entering a mode (`torch.no_grad()`) while tracing applies it for real, so that fake results are right, and
+adds a node that sets it to the graph, as PyTorch's Dynamo does. The exit function waits on the symbolic stack. When
+the graph ends inside the block, nodes that leave the mode are added at its end; the exit function is then *rebuilt*
+by making the context manager, entering it for real and taking its `__exit__`: so the instruction that broke and the
+resume functions run under the real mode, and whoever calls that `__exit__` restores it.
 
-A mode that was set by a call (`torch.set_grad_enabled(False)`) outlives the frame: the modified code sets it when the graph has run.
+A mode that was set by a call (`torch.set_grad_enabled(False)`) outlives the frame: the modified code sets it when the
+graph has run.
 
 Other context managers are entered by interpreting their `__enter__` and left by their `__exit__`.
 torch/_dynamo/variables/ctx_manager.py does the same job.
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.amp.autocast_mode import _enter_autocast, _exit_autocast
+from torch.amp import autocast_mode
 
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
 NONE = ConstantVariable(None)
+_enter_autocast: Any = autocast_mode._enter_autocast
+_exit_autocast: Any = autocast_mode._exit_autocast
+_AUTOCASTS: tuple[Any, ...] = (torch.autocast, vars(torch.cpu.amp)["autocast"], vars(torch.cuda.amp)["autocast"])
 
 
 class ActiveMode:
@@ -105,7 +109,8 @@ class ModeManagerVariable(VariableTracker):
         return _DecoratedVariable(self, args[0])
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(make_manager, ConstantVariable(self.cls), ConstantVariable(self.arguments), ConstantVariable(self.keywords))
+        parts = self.cls, self.arguments, self.keywords
+        build.call_object(make_manager, *map(ConstantVariable, parts))
 
     def text(self) -> str:
         return f"{self.cls.__name__}({', '.join(map(str, self.arguments))})"
@@ -314,7 +319,7 @@ class AutocastVariable(ModeManagerVariable):
         _leave(ctx, self.entered.pop())
 
 
-@rule(torch.autocast, torch.cpu.amp.autocast, torch.cuda.amp.autocast)
+@rule(*_AUTOCASTS)
 def _autocast(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:

@@ -20,6 +20,7 @@ from dynexplore.engine.variables.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.iterator import SequenceIteratorVariable, stale_iterator
 from dynexplore.engine.variables.known import equal, known_index
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
+from dynexplore.engine.variables.ranges import SliceVariable
 from dynexplore.engine.variables.sequence import (
     SequenceVariable,
     TupleVariable,
@@ -61,9 +62,7 @@ class DequeVariable(SequenceVariable):
     value_type = deque
     mutable = True
 
-    def __init__(
-        self, items: Iterable[VariableTracker], maxlen: int | None = None, source: Source | None = None
-    ) -> None:
+    def __init__(self, items: Iterable[VariableTracker], maxlen: int | None = None, source: Source | None = None) -> None:
         super().__init__(items, source)
         self.maxlen = maxlen
         self.state = 0
@@ -86,6 +85,13 @@ class DequeVariable(SequenceVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         return ConstantVariable(self.maxlen) if name == "maxlen" else super().get_attribute(ctx, name)
+
+    def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
+        return key.known(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques refuse
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        found: VariableTracker = run_now(ctx, operator.getitem, self.real(), self.index_of(ctx, key))
+        return found.read(ctx)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         place = self.index_of(ctx, key)
@@ -139,9 +145,7 @@ def build_deque(ctx: TraceContext, value: deque[Any], source: Source | None) -> 
 
 
 @builtin(deque)
-def _deque(
-    ctx: TraceContext, iterable: VariableTracker | None = None, maxlen: VariableTracker | None = None
-) -> VariableTracker:
+def _deque(ctx: TraceContext, iterable: VariableTracker | None = None, maxlen: VariableTracker | None = None) -> VariableTracker:
     items = [] if iterable is None else iterable.unpack(ctx)
     unlimited = maxlen is None or (maxlen.is_constant() and maxlen.as_constant() is None)
     largest = None if maxlen is None or unlimited else known_index(ctx, maxlen, "deque()")

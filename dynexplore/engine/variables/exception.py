@@ -1,102 +1,267 @@
-"""Exceptions that the traced program makes, raises and catches.
+"""Exceptions: made by the program, raised by it or by a rule, caught, and passed on.
 
-The idea: an exception made in this frame is a type and arguments. Raising one unwinds symbolic frames (context.py's UserRaised); a
-handler of the traced program may catch it, and then nothing real was ever raised. One that leaves the root frame is raised by
-Python itself: the graph breaks before the raising instruction, which then runs for real.
+The idea: an exception is an object of the program whose class extends a C type that keeps `args`. Raising one while tracing unwinds
+symbolic frames (`UserRaised`) until a handler of the traced program takes it; one that leaves the root frame is no capture at
+all: the graph ends before the instruction that raised, and Python raises it for real, from the same line.
 
-torch/_dynamo/variables/builtin.py and user_defined.py hold the same.
+One that existed before the frame (a resume function that goes on in an `except` block gets it as an argument) is read
+from its source. One made here and passed on is made again: `cls.__new__(cls, *args)`, the C type's own `__init__`, then the
+attributes; the `__init__` of the program does not run twice.
+
+In: exception classes called, live exceptions, `ctx.raise_exception`. Out: what `except` and `raise ... from` ask.
+torch/_dynamo/variables/misc.py (ExceptionVariable) does the same job.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.class_ import ClassVariable, makes
-from dynexplore.engine.variables.class_lookup import raw_lookup
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.build import builds_when
+from dynexplore.engine.variables.class_ import ClassVariable, initialize, makes
+from dynexplore.engine.variables.class_lookup import Found, layout_of, raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.known import live_nest
 from dynexplore.engine.variables.sequence import TupleVariable
+from dynexplore.engine.variables.user_object import CMethodVariable, UserObjectVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
+NONE = ConstantVariable(None)
 
-class ExceptionVariable(VariableTracker):
-    """An exception made in this frame."""
+
+class ExceptionVariable(UserObjectVariable):
+    """An exception; see the head of this file."""
 
     kind = "exception"
-    mutable = True
 
-    def __init__(self, exception_type: type[BaseException], args: Sequence[VariableTracker]) -> None:
-        self.exception_type = exception_type
+    def __init__(self, cls: type[Any], args: Sequence[VariableTracker] = (), *, value: Any = None,
+                 source: Source | None = None, class_variable: VariableTracker | None = None) -> None:
+        super().__init__(cls, value=value, source=source, class_variable=class_variable)
         self.args = list(args)
         self.cause: VariableTracker | None = None
+        self.context: VariableTracker | None = None
+        self.suppress_context = False
 
-    def python_type(self) -> type[Any]:
-        return self.exception_type
+    @property
+    def exception_type(self) -> type[Any]:
+        """Its class."""
+        return self.cls
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         return True
 
-    def hash_key(self, ctx: TraceContext) -> object:
-        return self
+    def known_args(self, ctx: TraceContext) -> list[VariableTracker]:
+        """Its arguments, also of a live one."""
+        if self.value is not None:
+            self.args = self.get_attribute(ctx, "args").unpack(ctx)
+        return self.args
 
-    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if name == "args":
-            return TupleVariable(self.args)
-        if name == "value" and self.exception_type is StopIteration:
-            return self.args[0].read(ctx) if self.args else ConstantVariable(None)
-        if name == "__class__":
-            return ctx.build(self.exception_type, None)
-        if name in ("__cause__", "__context__"):
-            return self.cause or ConstantVariable(None)
-        return super().get_attribute(ctx, name)
+    # -- attributes that the C type keeps
 
-    def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(self.exception_type, *self.args)
+    def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
+        if found.name in ("__class__", "__dict__"):
+            return super().c_attribute(ctx, found)
+        if self.value is not None:
+            assert self.source is not None
+            return ctx.build(getattr(self.value, found.name), self.source.attribute(found.name, "getattr"))
+        reader = _C_ATTRIBUTES.get(found.name)
+        if reader is None or (found.name in _OF_FIRST_ARGUMENT and not issubclass(self.cls, (StopIteration, SystemExit))):
+            return super().c_attribute(ctx, found)
+        return reader(self)
+
+    def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
+        setter = _C_SETTERS.get(found.name)
+        if setter is None:
+            super().set_c_attribute(ctx, found, value)
+            return
+        self.before_change(ctx, found.name)
+        setter(ctx, self, value)
+
+    def before_change(self, ctx: TraceContext, name: str) -> None:
+        """What the C type keeps of an existing exception is not replayed."""
+        if self.value is not None:
+            ctx.break_graph("DX310", attribute=name, type=self.cls.__qualname__)
+
+    def set_cause(self, ctx: TraceContext, cause: VariableTracker) -> None:
+        """`raise self from cause`."""
+        self.before_change(ctx, "__cause__")
+        self.cause = None if _is_none(cause) else cause
+        self.suppress_context = True
+
+    # -- methods of the C type
+
+    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+        answer = _C_METHODS.get(found.name) if found.owner is not object else None
+        return CMethodVariable(self, found.name, answer) if answer is not None else None
+
+    # -- out of the frame
+
+    def push_empty(self, build: Reconstruction) -> None:
+        assert self.class_variable is not None
+        build.call_object(remade, self.class_variable, TupleVariable(self.args))
+
+    def fill(self, build: Reconstruction) -> None:
+        super().fill(build)
+        for name, value in (("__context__", self.context), ("__cause__", self.cause)):
+            if value is not None:
+                build.push(value)
+                build.push(self)
+                build.writer.store_attr(name)
+        if self.suppress_context != (self.cause is not None):
+            build.writer.load_const(self.suppress_context)
+            build.push(self)
+            build.writer.store_attr("__suppress_context__")
 
     def text(self) -> str:
-        return f"{self.exception_type.__name__}({', '.join(arg.text() for arg in self.args)})"
+        return f"{self.cls.__qualname__}({', '.join(arg.text() for arg in self.args)})"
+
+
+def remade(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """An exception of this class with these `args`; no `__init__` of the program runs."""
+    layout: Any = layout_of(cls)
+    exception: BaseException = layout.__new__(cls, *args)
+    layout.__init__(exception, *args)
+    return exception
+
+
+def _is_none(value: VariableTracker) -> bool:
+    return value.is_constant() and value.as_constant() is None
+
+
+_OF_FIRST_ARGUMENT = frozenset({"value", "code"})
+_C_ATTRIBUTES: dict[str, Callable[[ExceptionVariable], VariableTracker]] = {
+    "args": lambda self: TupleVariable(self.args),
+    "__cause__": lambda self: self.cause or NONE,
+    "__context__": lambda self: self.context or NONE,
+    "__suppress_context__": lambda self: ConstantVariable(self.suppress_context),
+    "value": lambda self: self.args[0] if self.args else NONE,
+    "code": lambda self: self.args[0] if self.args else NONE,
+}
+
+
+def _set_args(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.args = value.unpack(ctx)
+
+
+def _set_context(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.context = None if _is_none(value) else value
+
+
+def _set_suppress_context(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.suppress_context = value.truth(ctx) is True
+
+
+def _set_traceback(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    if not _is_none(value):
+        ctx.break_graph("DX310", attribute="__traceback__")
+
+
+_C_SETTERS: dict[str, Callable[[Any, ExceptionVariable, VariableTracker], None]] = {
+    "args": _set_args, "__context__": _set_context, "__suppress_context__": _set_suppress_context,
+    "__traceback__": _set_traceback, "__cause__": lambda ctx, self, value: self.set_cause(ctx, value),
+}
+
+
+def _init(
+    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """BaseException.__init__ keeps the arguments."""
+    if kwargs:
+        ctx.break_graph("DX310", type=self.cls.__qualname__)
+    self.before_change(ctx, "args")
+    self.args = list(args)
+    return NONE
+
+
+def _with_traceback(
+    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if len(args) != 1 or not _is_none(args[0]):
+        ctx.break_graph("DX310", method="with_traceback")
+    return self
+
+
+def _str(
+    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    try:
+        values = tuple([arg.read(ctx).as_constant() for arg in self.known_args(ctx)])
+    except NotConstant:
+        ctx.break_graph("DX310", method="__str__")
+    return ConstantVariable(str(remade(layout_of(self.cls), values)))
+
+
+_C_METHODS: dict[str, Any] = {"__init__": _init, "with_traceback": _with_traceback, "__str__": _str}
+
+
+# -- what the translator asks -----------------------------------------------------------------------------------------
+
+
+def exception_from_python(ctx: TraceContext, exception_type: type[BaseException], args: Sequence[object]) -> VariableTracker:
+    """The tracker of an exception that a rule raises; its arguments are values or trackers."""
+    trackers = [arg if isinstance(arg, VariableTracker) else ctx.build(arg, None) for arg in args]
+    return ExceptionVariable(exception_type, trackers, class_variable=ctx.build(exception_type, None))
+
+
+def instantiate(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """What `raise value` raises: an instance; a class is called."""
+    if isinstance(value, ExceptionVariable):
+        return value
+    if isinstance(value, ClassVariable) and issubclass(value.value, BaseException):
+        made = ctx.call_function(value, [], {})
+        if isinstance(made, ExceptionVariable):
+            return made
+    ctx.raise_exception(TypeError, "exceptions must derive from BaseException")
+
+
+def set_cause(ctx: TraceContext, exception: VariableTracker, cause: VariableTracker) -> None:
+    """`raise ... from cause`."""
+    if not isinstance(exception, ExceptionVariable):
+        ctx.break_graph("DX310", type=exception.type_name())
+    exception.set_cause(ctx, cause if _is_none(cause) else instantiate(ctx, cause))
+
+
+def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTracker) -> bool:
+    """Whether `except wanted` catches the exception."""
+    try:
+        classes = live_nest(wanted)
+    except NotConstant:
+        ctx.break_graph("DX310", type=wanted.type_name())
+    for cls in classes if isinstance(classes, tuple) else (classes,):
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            ctx.raise_exception(TypeError, "catching classes that do not inherit from BaseException is not allowed")
+    return issubclass(exception.python_type(), classes)
+
+
+# -- building ---------------------------------------------------------------------------------------------------------
 
 
 @makes(BaseException)
 def _make_exception(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    own = raw_lookup(cls.value, "__init__"), raw_lookup(cls.value, "__new__")
-    if kwargs or any(isinstance(method, types.FunctionType | staticmethod) for method in own):
-        ctx.break_graph("DX209", type=cls.value.__qualname__)
-    return ExceptionVariable(cls.value, args)
+    """BaseException.__new__ keeps the arguments; then `__init__`, of the program or of the C type."""
+    layout = layout_of(cls.value)
+    if isinstance(raw_lookup(cls.value, "__new__"), staticmethod | types.FunctionType):
+        return cls.make_instance(ctx, args, kwargs)
+    if issubclass(layout, OSError) and len(args) > 1:
+        ctx.break_graph("DX310", type=cls.value.__qualname__)  # the number of the error decides the class
+    made = ExceptionVariable(cls.value, args, class_variable=cls)
+    initialize(ctx, made, args, kwargs)
+    return made
 
 
-def exception_from_python(ctx: TraceContext, exception_type: type[BaseException], args: Sequence[object]) -> VariableTracker:
-    """The tracker of an exception that a rule raises."""
-    return ExceptionVariable(exception_type, [ctx.build(arg, None) for arg in args])
-
-
-def instantiate(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
-    """What `raise value` raises: an instance; a class is called."""
-    if issubclass(value.python_type(), BaseException):
-        return value
-    if not isinstance(value, ClassVariable) or not issubclass(value.value, BaseException):
-        ctx.break_graph("DX310", exception=value.text())
-    return ctx.call_function(value, [], {})
-
-
-def set_cause(ctx: TraceContext, exception: VariableTracker, cause: VariableTracker) -> None:
-    """`raise ... from cause`."""
-    if not isinstance(exception, ExceptionVariable):
-        ctx.break_graph("DX310", exception=exception.text())
-    exception.cause = cause
-
-
-def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTracker) -> bool:
-    """Whether `except wanted` catches the exception."""
-    if isinstance(wanted, TupleVariable):
-        return any(matches(ctx, exception, item.read(ctx)) for item in wanted.items)
-    if not isinstance(wanted, ClassVariable) or not issubclass(wanted.value, BaseException):
-        ctx.break_graph("DX310", exception=wanted.text())
-    return issubclass(exception.python_type(), wanted.value)
+@builds_when(lambda value: isinstance(value, BaseException), rank=50)
+def build_exception(ctx: TraceContext, value: BaseException, source: Source | None) -> VariableTracker:
+    """A live exception: its type is guarded."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
+        ctx.module_guards.know(source)
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    return ExceptionVariable(type(value), value=value, source=source)

@@ -1,7 +1,8 @@
 """Generators whose body is traced: a symbolic frame that stops at each `yield`.
 
-The idea: calling a generator function makes one of these; asking for the next item lets the translator interpret the body to its next
-`yield`. So generator expressions in `sum(...)` or `all(...)`, and generator functions used in a loop, leave no trace in the graph.
+The idea: calling a generator function makes one of these; asking for the next item lets the translator interpret the
+body to its next `yield`. So generator expressions in `sum(...)` or `all(...)`, and generator functions used in a
+loop, leave no trace in the graph.
 
 A generator that outlives the traced code cannot be rebuilt half-way: if its body has not started, its remaining items are
 made a list iterator only when that changes nothing; else the graph breaks (DX318).

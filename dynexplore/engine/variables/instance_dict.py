@@ -1,24 +1,23 @@
 """`obj.__dict__`: the attributes of a user object, seen as a dict.
 
-The idea: the dictionary is the object's own attributes under another face; every question is passed on to the object's tracker, so that
-guards and the journal stay in one place.
+The idea: the dictionary is the object's own attributes under another face; every question is passed on to the
+object's tracker, so that guards and the journal stay in one place.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.class_lookup import Found, binds, class_tracker
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.mapping import DictVariable
-from dynexplore.engine.variables.user_object import UserObjectVariable
+from dynexplore.engine.variables.rules import rule
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
+    from dynexplore.engine.variables.user_object import UserObjectVariable
 
 _READING = frozenset({"get", "keys", "values", "items", "copy", "__contains__", "__getitem__", "__len__", "__iter__"})
 
@@ -90,7 +89,7 @@ class InstanceDictVariable(VariableTracker):
                 names.pop(name, None)
             else:
                 names[name] = None
-        entries = {}
+        entries: dict[object, tuple[VariableTracker, VariableTracker]] = {}
         for name in names:
             found = owner.own_attribute(ctx, name)
             assert found is not None
@@ -116,11 +115,9 @@ class _InstanceDictMethodVariable(VariableTracker):
         return self.mapping.call_method(ctx, self.name, args, kwargs)
 
 
-@binds(types.GetSetDescriptorType)
-def _bind_c_attribute(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    """An attribute computed in C: `__class__`, `__dict__`."""
-    if found.name == "__class__" and instance is not None:
-        return class_tracker(ctx, cls)
-    if found.name == "__dict__" and isinstance(instance, UserObjectVariable):
-        return InstanceDictVariable(instance)
-    ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
+@rule(vars)
+def _vars(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """vars(obj) is obj.__dict__; without arguments it is the locals of the frame."""
+    if len(args) != 1 or kwargs:
+        ctx.break_graph("DX204", function="vars")
+    return args[0].get_attribute(ctx, "__dict__")

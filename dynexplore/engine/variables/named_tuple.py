@@ -17,6 +17,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables import class_lookup
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
+from dynexplore.engine.variables.builtin_subclass import make_extended, new_extended
 from dynexplore.engine.variables.builtin_value import method_row
 from dynexplore.engine.variables.class_ import ClassVariable, makes
 from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable
@@ -137,7 +138,7 @@ def _make_tuple(
     """A call of a class that extends tuple."""
     maker = getattr(class_lookup.raw_lookup(cls.value, "__new__"), "__module__", None) or "namedtuple_"
     if not is_named_tuple_class(cls.value):
-        ctx.break_graph("DX209", type=cls.value.__qualname__)
+        return make_extended(ctx, cls, args, kwargs)
     if not maker.startswith("namedtuple_"):
         return cls.make_instance(ctx, args, kwargs)
     return construct(ctx, cls.value, args, kwargs)
@@ -146,8 +147,10 @@ def _make_tuple(
 @builtin(tuple.__new__)
 def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None = None, /) -> VariableTracker:
     """`tuple.__new__(cls, items)`, to which the `__new__` of each namedtuple comes down."""
-    if not isinstance(cls, ClassVariable) or (cls.value is not tuple and not is_named_tuple_class(cls.value)):
+    if not isinstance(cls, ClassVariable) or not issubclass(cls.value, tuple):
         ctx.break_graph("DX209", type=cls.describe())
+    if cls.value is not tuple and not is_named_tuple_class(cls.value):
+        return new_extended(ctx, cls, [items] if items is not None else [])
     made = [] if items is None else items.unpack(ctx)
     return TupleVariable(made) if cls.value is tuple else NamedTupleVariable(cls.value, made)
 

@@ -1,16 +1,17 @@
 """nn.Module: parameters, buffers, submodules, and calls.
 
-The idea: a module is an object of the program like any other (user_object.py) whose `__getattr__` and `__setattr__` are known: they look
-into three dictionaries, `_parameters`, `_buffers` and `_modules`, the *registries*. So they are answered here instead of being inlined.
-Calling a module without hooks inlines its `forward`; with hooks, `Module._call_impl`.
+The idea: a module is an object of the program like any other (user_object.py) whose `__getattr__` and `__setattr__`
+are known: they look into three dictionaries, `_parameters`, `_buffers` and `_modules`, the *registries*. So they are
+answered here instead of being inlined. Calling a module without hooks inlines its `forward`; with hooks,
+`Module._call_impl`.
 
-What it costs to rely on a module: the root is guarded by identity once. Everything below hangs on dictionaries and is checked by one walk
-in C (provenance/module_guards.py): `training`, the registries' items, empty hooks. Parameters and buffers become inputs of the graph; as
-long as their identity is guarded, modified code and tensor guards hold them directly (`PinnedSource`) and no Python
-attribute is walked.
+What it costs to rely on a module: the root is guarded by identity once. Everything below hangs on dictionaries and is
+checked by one walk in C (provenance/module_guards.py): `training`, the registries' items, empty hooks. Parameters and
+buffers become inputs of the graph; as long as their identity is guarded, modified code and tensor guards hold them
+directly (`PinnedSource`) and no Python attribute is walked.
 
-When another instance of the same block comes (`ctx.is_stable` says no), the same module is reached through plain sources and guarded by
-type and content: one more entry then serves every instance.
+When another instance of the same block comes (`ctx.is_stable` says no), the same module is reached through plain
+sources and guarded by type and content: one more entry then serves every instance.
 
 In: live modules. Out: attributes, graph inputs, inlined calls. torch/_dynamo/variables/nn_module.py does the same job.
 """

@@ -26,6 +26,7 @@ from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.known import is_settled, is_tensor, live_nest, settled
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.sequence import TupleVariable
+from dynexplore.engine.variables.set_ import is_by_identity
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.stand_ins import type_of
 from dynexplore.engine.variables.tensor import TensorVariable
@@ -63,9 +64,7 @@ def _classes(ctx: TraceContext, wanted: VariableTracker, function: str) -> Itera
 @builtin(isinstance)
 def _isinstance(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
     python_type = _known_type(ctx, value, "isinstance")
-    return ConstantVariable(
-        any(_is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance"))
-    )
+    return ConstantVariable(any(_is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance")))
 
 
 def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
@@ -77,11 +76,7 @@ def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[An
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
         return _is_marked(value, python_type, cls)
     check = getattr(type(cls), "__instancecheck__", None)
-    if (
-        isinstance(cls, type)
-        and check not in _KNOWN_METACLASSES
-        and not type(cls).__module__.startswith(("typing", "torch"))
-    ):
+    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith(("typing", "torch")):
         ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
     return bool(run_now(ctx, _check_class, python_type, cls))
 
@@ -167,9 +162,7 @@ def _hasattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, /
 
 
 @builtin(setattr)
-def _setattr(
-    ctx: TraceContext, value: VariableTracker, name: VariableTracker, item: VariableTracker, /
-) -> VariableTracker:
+def _setattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, item: VariableTracker, /) -> VariableTracker:
     value.set_attribute(ctx, _name(ctx, name, "setattr"), item)
     return NONE
 
@@ -178,6 +171,16 @@ def _setattr(
 def _delattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, /) -> VariableTracker:
     value.delete_attribute(ctx, _name(ctx, name, "delattr"))
     return NONE
+
+
+@builtin(vars)
+def _vars(ctx: TraceContext, value: VariableTracker | None = None, /) -> VariableTracker:
+    if value is None:
+        ctx.break_graph("DX217", function="vars")
+    found = attribute_or_none(ctx, value, "__dict__")
+    if found is None:
+        ctx.raise_exception(TypeError, "vars() argument must have __dict__ attribute")
+    return found
 
 
 # -- identity ---------------------------------------------------------------------------------------------------------
@@ -198,5 +201,7 @@ def _id(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 def _hash(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
     if is_settled(value):
         return ConstantVariable(run_now(ctx, hash, settled(value)))
-    value.hash_key(ctx)  # raises for what cannot be hashed
+    key = value.hash_key(ctx)
+    if not is_by_identity(key):
+        return ConstantVariable(hash(key))
     ctx.break_graph("DX205", function="hash", arguments=value.type_name())

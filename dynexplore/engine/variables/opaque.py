@@ -1,7 +1,8 @@
 """Opaque objects: everything that no other row knows.
 
-The idea: a live object of any type can be passed along, compared by identity, and be loaded again from where it came. That is enough
-for a lock, a socket or a file that a traced function only hands to another. Every question about its inside breaks the graph.
+The idea: a live object of any type can be passed along, compared by identity, and be loaded again from where it came.
+That is enough for a lock, a socket or a file that a traced function only hands to another. Every question about its
+inside breaks the graph.
 
 In: a live value and its source. Out: a tracker that guards the identity of the value when somebody asks which object it is.
 torch/_dynamo/variables/user_defined.py does the same job for objects it cannot look into.
@@ -46,7 +47,7 @@ class OpaqueVariable(VariableTracker):
         return self is other
 
     def hash_key(self, ctx: TraceContext) -> object:
-        if type(self.value).__hash__ is not object.__hash__:
+        if type(self.value).__hash__ is not object.__hash__:  # type: ignore[comparison-overlap]
             return super().hash_key(ctx)
         return self
 

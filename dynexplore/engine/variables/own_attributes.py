@@ -1,8 +1,9 @@
 """What stands in an existing object's own dictionary: reading it, and what must be guarded for that.
 
-The idea: there are two ways to rely on `obj.name`. If `obj` is held (its identity is guarded, see provenance/module_guards.py) and the value
-is told by its identity (a constant, a function, a class, another object), one pointer compare in C will do, and nothing below needs a Python guard.
-Otherwise the value gets a source, `obj.__dict__['name']`, and its own row guards what it must.
+The idea: there are two ways to rely on `obj.name`. If `obj` is held (its identity is guarded, see
+provenance/module_guards.py) and the value is told by its identity (a constant, a function, a class, another object),
+one pointer compare in C will do, and nothing below needs a Python guard. Otherwise the value gets a source,
+`obj.__dict__['name']`, and its own row guards what it must.
 
 A value that is another one at the next call (a counter, a cache) is not stable: the entry that relied on its identity failed,
 and the frame is translated again with the second way (`ctx.is_stable`).

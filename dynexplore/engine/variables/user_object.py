@@ -1,8 +1,9 @@
 """Instances of the program's own classes, existing or made in this frame.
 
-The idea: an attribute is looked up as CPython's object.__getattribute__ does it: data descriptors of the class, the object's own dictionary,
-other attributes of the class, `__getattr__`. Functions found in the class become bound methods and are inlined; properties and other
-descriptors are called. Special methods (`obj + 1`, `len(obj)`, `with obj`) are looked up in the class only, as CPython does, and inlined too.
+The idea: an attribute is looked up as CPython's object.__getattribute__ does it: data descriptors of the class, the
+object's own dictionary, other attributes of the class, `__getattr__`. Functions found in the class become bound
+methods and are inlined; properties and other descriptors are called. Special methods (`obj + 1`, `len(obj)`, `with
+obj`) are looked up in the class only, as CPython does, and inlined too.
 
 What this frame assigns stands in `stored` and in the journal. An existing object gets it when the graph has run; an object
 made in this frame is made for real only if it outlives the frame: `cls.__new__(cls)` and its attributes, without
@@ -27,15 +28,22 @@ from dynexplore.engine.variables.class_lookup import (
     Found,
     accessor,
     bind,
+    binds,
+    class_tracker,
     find,
+    is_made_in_python,
     layout_of,
     raw_lookup,
     rely_on_absence,
 )
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
+from dynexplore.engine.variables.function import BoundMethodVariable
+from dynexplore.engine.variables.instance_dict import InstanceDictVariable
+from dynexplore.engine.variables.known import equal
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.own_attributes import read_own
+from dynexplore.engine.variables.program_key import key_by_program
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -164,8 +172,10 @@ class UserObjectVariable(VariableTracker):
             self.store_own(ctx, name, value)
 
     def _set_through(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
-        if isinstance(found.raw, types.MemberDescriptorType):
+        if is_slot(found):
             self._store(ctx, found.name, value)
+        elif isinstance(found.raw, _C_ATTRIBUTES):
+            self.set_c_attribute(ctx, found, value)
         elif isinstance(found.raw, property):
             if found.raw.fset is None:
                 ctx.raise_exception(
@@ -215,7 +225,7 @@ class UserObjectVariable(VariableTracker):
             self._forget(ctx, name)
 
     def _delete_through(self, ctx: TraceContext, found: Found) -> None:
-        if isinstance(found.raw, types.MemberDescriptorType):
+        if is_slot(found):
             self.read_slot(ctx, found)
             self._forget(ctx, found.name)
         elif isinstance(found.raw, property) and found.raw.fdel is not None:
@@ -247,6 +257,26 @@ class UserObjectVariable(VariableTracker):
             read = self._read[name] = ctx.build(value, source)
             return read
         ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+
+    # -- what the C type below gives
+
+    def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
+        """An attribute that a C type computes or keeps: `__class__`, `__dict__`, `exception.args`."""
+        if found.name == "__class__":
+            return class_tracker(ctx, self.cls)
+        if found.name == "__dict__":
+            return InstanceDictVariable(self)
+        ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+
+    def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
+        """Assign such an attribute."""
+        ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+
+    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+        """A method that a C type implements, bound; None if the method itself has a rule."""
+        if found.raw is types.SimpleNamespace.__init__:
+            return CMethodVariable(self, found.name, _fill_namespace)
+        return None
 
     # -- special methods
 
@@ -310,7 +340,11 @@ class UserObjectVariable(VariableTracker):
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
         if self.storage is not None and self.special(ctx, "__iter__") is None:
             return self.storage.contains(ctx, item)
-        return self.iterate(ctx).contains(ctx, item)
+        iterator = self.iterate(ctx)
+        while (one := iterator.next_item(ctx)) is not None:
+            if equal(ctx, one, item):
+                return ConstantVariable(True)
+        return ConstantVariable(False)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         found = self._ask(ctx, "__getitem__", key)
@@ -337,7 +371,7 @@ class UserObjectVariable(VariableTracker):
         method = self.special(ctx, "__call__")
         if method is not None:
             return ctx.call_function(method, args, kwargs)
-        if not hasattr(self.cls, "__call__"):
+        if raw_lookup(self.cls, "__call__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
         return super().call(ctx, args, kwargs)
 
@@ -355,7 +389,7 @@ class UserObjectVariable(VariableTracker):
         """A frozen dataclass is equal to another of its class when its fields are."""
         parameters = getattr(self.cls, "__dataclass_params__", None)
         if parameters is None or not (parameters.eq and parameters.frozen):
-            return super().hash_key(ctx)
+            return key_by_program(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
         fields = [field for field in self.cls.__dataclass_fields__.values()
                   if (field.hash if field.hash is not None else field.compare)]
         return (self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields))
@@ -386,7 +420,7 @@ class UserObjectVariable(VariableTracker):
     def push_empty(self, build: Reconstruction) -> None:
         """Push a new instance without attributes."""
         assert self.class_variable is not None
-        build.call_object(object.__new__, self.class_variable)
+        build.call_object(layout_of(self.cls).__new__, self.class_variable)
 
     def fill(self, build: Reconstruction) -> None:
         """Give the new instance what it holds."""
@@ -454,9 +488,78 @@ def bind_raw(ctx: TraceContext, found: Found) -> VariableTracker:
     return ctx.build(found.raw, source)
 
 
+class CMethodVariable(VariableTracker):
+    """A method of a C type bound to an object of the program, and the function that answers for it."""
+
+    kind = "method"
+
+    def __init__(self, receiver: VariableTracker, name: str, answer: Any) -> None:
+        self.receiver, self.name, self.answer = receiver, name, answer
+
+    def python_type(self) -> type[Any]:
+        return types.MethodWrapperType
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        found: VariableTracker = self.answer(ctx, self.receiver, args, kwargs)
+        return found
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.receiver)
+        build.writer.load_attr(self.name)
+
+    def text(self) -> str:
+        return f"{self.receiver.type_name()}.{self.name}"
+
+
+def _fill_namespace(
+    ctx: TraceContext, self: UserObjectVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """SimpleNamespace.__init__: keywords become attributes."""
+    if args:
+        ctx.break_graph("DX209", type=self.cls.__qualname__)
+    for name, value in kwargs.items():
+        self.store_own(ctx, name, value)
+    return ConstantVariable(None)
+
+
+_C_ATTRIBUTES = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def is_slot(found: Found) -> bool:
+    """Whether a class attribute is a place that `__slots__` made."""
+    return isinstance(found.raw, types.MemberDescriptorType) and is_made_in_python(found.owner)
+
+
+@binds(*_C_ATTRIBUTES)
+def _bind_c_attribute(
+    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    """A slot, or an attribute of a C type."""
+    if instance is None:
+        return bind_raw(ctx, found)
+    if not isinstance(instance, UserObjectVariable):
+        ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
+    return instance.read_slot(ctx, found) if is_slot(found) else instance.c_attribute(ctx, found)
+
+
+@binds(types.WrapperDescriptorType, types.MethodDescriptorType)
+def _bind_c_method(
+    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    """A method of a C type."""
+    if isinstance(instance, UserObjectVariable):
+        method = instance.c_method(ctx, found)
+        if method is not None:
+            return method
+    function = ctx.build(found.raw, None)
+    return function if instance is None else BoundMethodVariable(function, instance)
+
+
 def is_user_object(value: Any) -> bool:
     """Whether a live value is an instance of a class made of Python code, on top of nothing but `object`."""
-    return layout_of(type(value)) is object and type(value) is not object
+    return layout_of(type(value)) in (object, types.SimpleNamespace) and type(value) is not object
 
 
 def hold_if_fixed(ctx: TraceContext, value: Any, source: Source | None) -> bool:

@@ -1,0 +1,92 @@
+"""engine/runtime/other_tracers.py: who else is watching the operators."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.flop_counter import FlopCounterMode
+
+import dynexplore
+from dynexplore.engine.runtime import other_tracers
+from dynexplore.engine.runtime.other_tracers import active, dynamo_off
+from engine_checks import CountingBackend
+
+
+def test_nobody_is_there() -> None:
+    """Usually nothing is active."""
+    assert active() is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_each_tracer_is_named() -> None:
+    """Modes and tracers say who they are."""
+    seen: list[str | None] = []
+
+    def look(x: Any) -> Any:
+        seen.append(active())
+        return x + 1
+
+    torch.jit.trace(look, torch.ones(2), check_trace=False)
+    torch.fx.symbolic_trace(look)
+    torch.func.vmap(look)(torch.ones(2, 2))
+    make_fx(look)(torch.ones(2))
+    with FakeTensorMode():
+        look(torch.ones(2))
+    with torch.device("meta"):
+        look(torch.ones(2))
+    with FlopCounterMode(display=False):
+        look(torch.ones(2))
+    assert [reason and reason.split(" is ")[0] for reason in seen] == [
+        "torch.jit.trace",
+        "torch.fx",
+        "a torch.func transform (vmap, grad, ...)",
+        seen[3] and seen[3].split(" is ")[0],
+        "FakeTensorMode",
+        "the mode DeviceContext",
+        "the mode _FlopCounterMode",
+    ]
+    assert seen[3] is not None
+
+
+@pytest.mark.lenses
+def test_beside_torch_compile() -> None:
+    """Inside a function that torch.compile runs, ours compiles for itself, and torch's callback is what it was."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(lambda x: x * 2)
+
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        return optimized(x) - 1
+
+    compiled = torch.compile(outer, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2)).tolist() == [3, 3]
+    assert backend.targets() == [["mul"]]
+
+
+def test_dynamo_is_off_while_we_translate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block clears the callback of torch.compile in this thread, and puts it back."""
+
+    class Evaluator:
+        callback: Any = "torch's"
+
+        def get_eval_frame_callback(self) -> Any:
+            return self.callback
+
+        def set_eval_frame(self, callback: Any) -> Any:
+            before, self.callback = self.callback, callback
+            return before
+
+    evaluator = Evaluator()
+    monkeypatch.setitem(sys.modules, "torch._dynamo", types.ModuleType("torch._dynamo"))
+    monkeypatch.setattr(other_tracers._dynamo, "eval_frame", evaluator)
+    with pytest.raises(ZeroDivisionError), dynamo_off():
+        assert evaluator.callback is None
+        1 / 0
+    assert evaluator.callback == "torch's"

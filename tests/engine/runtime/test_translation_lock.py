@@ -1,0 +1,201 @@
+"""engine/runtime/translation_lock.py: threads, forks, and what a backend may do meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine import native
+from dynexplore.engine.runtime.translation_lock import released, translation_lock
+from engine_checks import CountingBackend
+
+X = torch.ones(3)
+
+
+def run_threads(count: int, target: Any) -> list[Any]:
+    """What `count` threads return; an exception in one is raised here."""
+    results: list[Any] = [None] * count
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            results[number] = target(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+    return results
+
+
+def is_held_by_another_thread() -> bool:
+    free: list[bool] = []
+
+    def look() -> None:
+        free.append(translation_lock.acquire(blocking=False))
+        if free[0]:
+            translation_lock.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    return not free[0]
+
+
+def test_released_lets_go_and_takes_again() -> None:
+    """All levels are let go for the block and taken again, also after an exception; without the lock nothing happens."""
+    with translation_lock, translation_lock:
+        assert is_held_by_another_thread()
+        with pytest.raises(ValueError), released():
+            assert not is_held_by_another_thread()
+            raise ValueError
+        assert is_held_by_another_thread()
+    assert not is_held_by_another_thread()
+    with released():
+        assert not is_held_by_another_thread()
+
+
+def test_threads_compile_one_function_once() -> None:
+    """Threads that call the same function at once make one graph between them, and all get eager's value."""
+
+    def slow(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    graphs: list[Any] = []
+    optimized = dynexplore.optimize(slow)(lambda x: x * 2 + 1)
+    barrier = threading.Barrier(6)
+
+    def call(number: int) -> Any:
+        barrier.wait()
+        return optimized(X).tolist()
+
+    assert run_threads(6, call) == [[3, 3, 3]] * 6
+    assert 1 <= len(graphs) <= 6  # while a backend works, others may translate the same frame
+    calls = len(graphs)
+    run_threads(6, lambda number: optimized(X))
+    assert len(graphs) == calls
+
+
+def test_the_lock_is_not_held_while_a_backend_works() -> None:
+    """Another thread compiles and runs something else while a backend takes its time."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def waiting(graph: Any, inputs: Any) -> Any:
+        started.set()
+        assert go_on.wait(30)
+        return graph.forward
+
+    thread = threading.Thread(target=lambda: dynexplore.optimize(waiting)(lambda x: x + 1)(X))
+    thread.start()
+    assert started.wait(30)
+    assert dynexplore.optimize()(lambda x: x - 1)(X).tolist() == [0, 0, 0]
+    go_on.set()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_many_threads_with_many_functions() -> None:
+    """Every thread compiles its own functions and breaks its own graphs; nothing is mixed up."""
+
+    def work(number: int) -> list[float]:
+        def f(x: torch.Tensor) -> torch.Tensor:
+            x = x + number
+            dynexplore.graph_break()
+            return x * 2
+
+        optimized = dynexplore.optimize()(f)
+        return [optimized(X * n).sum().item() for n in range(3)]
+
+    assert run_threads(4, work) == [[(n + number) * 6.0 for n in range(3)] for number in range(4)]
+    assert not native.installed()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("where", ["outside", "in a region", "while a thread translates"])
+def test_a_forked_child_compiles_for_itself(where: str) -> None:
+    """After a fork the child's lock is free, its hook works, and what was compiled before is there."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(lambda x: x * 2)
+    optimized(X)
+    if where == "while a thread translates":
+        holding, done = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with translation_lock:
+                holding.set()
+                done.wait(30)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        holding.wait(30)
+    region = dynexplore.optimize(disable=where != "in a region")
+    with region:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)  # a child that hangs must not outlive the test
+            own_runs = 1 if where == "in a region" else 2  # of nested regions the outer wins
+            fine = optimized(X).tolist() == [2, 2, 2] and backend.runs == own_runs
+            fine = fine and dynexplore.optimize()(lambda x: x - 1)(X).tolist() == [0, 0, 0]
+            os._exit(0 if fine else 1)
+    if where == "while a thread translates":
+        done.set()
+        thread.join()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert optimized(X).tolist() == [2, 2, 2] and len(backend.graphs) == 1
+
+
+# one that comes while a weak reference's callback runs is printed and lost, as everywhere in Python
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_at_any_moment() -> None:
+    """A signal handler that raises, again and again, while functions are compiled and run: everything stays clean."""
+
+    class Stop(BaseException):
+        pass
+
+    def interrupt(signum: int, frame: Any) -> None:
+        raise Stop
+
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        x = x + n
+        dynexplore.graph_break()
+        return x * 2
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    interrupted = 0
+    try:
+        for n in range(40):
+            dynexplore.reset()
+            optimized = dynexplore.optimize()(f)
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + n * 0.0004)
+            try:
+                for _ in range(200):
+                    optimized(X, n)
+            except Stop:
+                interrupted += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert native.current() is None and not native.installed(), n
+            assert not is_held_by_another_thread() and torch.is_grad_enabled(), n
+            assert torch.get_default_dtype() is torch.float32 and not torch._C._len_torch_dispatch_stack(), n
+            assert optimized(X, n).tolist() == [2.0 * (1 + n)] * 3, n
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        time.sleep(0)
+    assert interrupted > 10

@@ -1,0 +1,1005 @@
+"""Objects in traced code: classes of the program, their attributes, special methods and inheritance, against eager."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import functools
+import types
+from typing import Any, Generic, TypeVar
+
+import pytest
+import torch
+from programs.program_table import Programs
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def caught(call: Any) -> str:
+    try:
+        return f"no exception: {call()!r}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class Point:
+    """A plain class with everything that plain classes have."""
+
+    kinds = 2
+    registry: dict[str, Any] = {}
+
+    def __init__(self, x: Any, y: Any = 3) -> None:
+        self.x = x
+        self.y = y
+
+    def total(self, factor: float = 1.0) -> Any:
+        return (self.x + self.y) * factor
+
+    @property
+    def swapped(self) -> Point:
+        return Point(self.y, self.x)
+
+    @property
+    def double(self) -> Any:
+        return self.x * 2
+
+    @double.setter
+    def double(self, value: Any) -> None:
+        self.x = value / 2
+
+    @double.deleter
+    def double(self) -> None:
+        del self.x
+
+    @classmethod
+    def origin(cls, x: Any) -> Point:
+        return cls(x * 0, cls.kinds)
+
+    @staticmethod
+    def scale(x: Any, by: Any = 2) -> Any:
+        return x * by
+
+
+class Point3(Point):
+    """A subclass that calls up."""
+
+    kinds = 3
+
+    def __init__(self, x: Any, y: Any, z: Any) -> None:
+        super().__init__(x, y)
+        self.z = z
+
+    def total(self, factor: float = 1.0) -> Any:
+        return super().total(factor) + self.z
+
+    @classmethod
+    def origin(cls, x: Any) -> Point:
+        made = super().origin.__func__(Point, x)
+        return cls(made.x, made.y, 1)
+
+
+# -- existing objects -------------------------------------------------------------------------------------------------
+
+
+@program(X, Point(X, 4), graphs=1, calls=2)
+def reads_attributes(x, p):
+    return x + p.x * p.y, p.kinds, p.total(2.0), p.scale(x), p.double
+
+
+@program(X, Point3(X, 4, 5), graphs=1)
+def inherits(x, p):
+    return p.total(), p.origin(x).total(), Point.total(p), isinstance(p, Point), type(p) is Point3, type(p).__name__
+
+
+@program(X, Point(X, 4), graphs=2, calls=2)
+def writes_attributes(x, p):
+    p.x = p.x + x
+    p.new = x * 2
+    p.y += 1
+    p.double = x
+    del p.new
+    p.again = [x, p.x]
+    return p.x, p.y
+
+
+@program(X, Point(X, 4), graphs=1)
+def deletes_attributes(x, p):
+    del p.y
+    before = hasattr(p, "y"), getattr(p, "y", "gone")
+    p.y = x
+    del p.double
+    return before, hasattr(p, "x"), sorted(p.__dict__), x + 1
+
+
+@program(X, Point(X, 4), graphs=1)
+def asks_for_attributes(x, p):
+    return (
+        hasattr(p, "x"),
+        hasattr(p, "nothing"),
+        getattr(p, "y"),
+        getattr(p, "nothing", x + 1),
+        callable(p.total),
+        caught(lambda: p.nothing),
+        caught(lambda: setattr(p, "swapped", 1)),
+        caught(lambda: delattr(p, "nothing")),
+        vars(p)["y"],
+        p.__dict__["y"],
+        "x" in p.__dict__,
+        p.__class__ is Point,
+    )
+
+
+@program(X, Point(X, 4), Point(X, 4), graphs=1)
+def identity_of_objects(x, p, q):
+    first = p
+    return first is p, p is q, p == q, p != q, [p, q].index(q), {p: 1, q: 2}[q], p in (q, p), x + 1
+
+
+@program(X, (lambda p: (p, p))(Point(X, 4)), graphs=1)
+def one_object_twice(x, pair):
+    pair[0].x = x + 1
+    return pair[1].x * 2, pair[0] is pair[1]
+
+
+# -- new objects ------------------------------------------------------------------------------------------------------
+
+
+@program(X, graphs=1)
+def makes_objects(x):
+    p = Point(x, y=x + 1)
+    q = Point3(1, 2, x)
+    return p.total(), q.total(), p.swapped.x, Point.origin(x).y, p
+
+
+@program(X, graphs=1)
+def returns_new_objects(x):
+    p = Point(x)
+    p.me = p
+    p.others = [p, Point3(1, 2, p)]
+    return p, p.others, x + 1
+
+
+@program(X, [], graphs=1)
+def new_objects_escape(x, out):
+    p = Point(x + 1)
+    out.append(p)
+    p.y = x * 2
+    return len(out)
+
+
+class WithNew:
+    """A class with a `__new__` of its own."""
+
+    made = 0
+
+    def __new__(cls, x: Any) -> Any:
+        made = super().__new__(cls)
+        made.by_new = x + 1
+        return made
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+class Other:
+    """A class whose `__new__` gives another type."""
+
+    def __new__(cls, x: Any) -> Any:
+        return x * 3
+
+    def __init__(self, x: Any) -> None:
+        raise AssertionError("not reached")
+
+
+@program(X, graphs=1)
+def new_before_init(x):
+    made = WithNew(x)
+    return made.by_new, made.x, Other(x), made
+
+
+@program(X, graphs=1)
+def wrong_arguments(x):
+    return caught(lambda: Point()), caught(lambda: object(1)), caught(lambda: Plain(1)), caught(lambda: Point(1, z=2)), x + 1
+
+
+class Plain:
+    """A class without anything."""
+
+
+# -- special methods --------------------------------------------------------------------------------------------------
+
+
+class Vector:
+    """Special methods of every kind."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+        self.log: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.items[index] = value
+
+    def __delitem__(self, index: Any) -> None:
+        del self.items[index]
+
+    def __contains__(self, item: Any) -> bool:
+        return any(item is one for one in self.items)
+
+    def __iter__(self) -> Any:
+        return iter(self.items)
+
+    def __call__(self, x: Any, *, by: Any = 1) -> Any:
+        return [item * x * by for item in self.items]
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Vector):
+            return Vector([a + b for a, b in zip(self.items, other.items)])
+        if isinstance(other, (int, float, torch.Tensor)):
+            return Vector([a + other for a in self.items])
+        return NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Vector([other + a for a in self.items])
+
+    def __iadd__(self, other: Any) -> Any:
+        self.items = [a + other for a in self.items]
+        return self
+
+    def __mul__(self, other: Any) -> Any:
+        return Vector([a * other for a in self.items])
+
+    def __matmul__(self, other: Any) -> Any:
+        return sum(a * b for a, b in zip(self.items, other.items))
+
+    def __neg__(self) -> Any:
+        return Vector([-a for a in self.items])
+
+    def __invert__(self) -> Any:
+        return "inverted"
+
+    def __eq__(self, other: Any) -> Any:
+        if not isinstance(other, Vector):
+            return NotImplemented
+        return len(self) == len(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return len(self) < len(other)
+
+    def __bool__(self) -> bool:
+        return len(self.items) > 1
+
+    def __enter__(self) -> Any:
+        self.log.append("enter")
+        return self
+
+    def __exit__(self, *exc: Any) -> bool:
+        self.log.append("exit" if exc[0] is None else exc[0].__name__)
+        return True
+
+    def __str__(self) -> str:
+        return f"Vector of {len(self)}"
+
+
+class LongVector(Vector):
+    """A subclass that overrides a reflected method: it is asked first."""
+
+    def __radd__(self, other: Any) -> Any:
+        return "long"
+
+
+@program(X, Vector([X, 2, 3]), graphs=1)
+def containers_of_its_own(x, v):
+    v[1] = x + 1
+    del v[2]
+    first, second = v
+    return len(v), v[0], v[-1], x in v, v[0] in v, list(v), [*v, 1], first + second, v(x, by=2), bool(v), not v
+
+
+@program(X, graphs=1)
+def operators_of_its_own(x):
+    v, w = Vector([x, x + 1]), Vector([1, 2])
+    v2 = v
+    v2 += 1
+    return (
+        (v + w).items,
+        (v + x).items,
+        (x + v).items,
+        (1 + v).items,
+        (v * 2).items,
+        v @ w,
+        (-v).items,
+        ~v,
+        v == w,
+        v != w,
+        v == 3,
+        v != 3,
+        v < w,
+        v > w,
+        v2 is v,
+        v + LongVector([]),
+        str(v),
+        f"{v}",
+        caught(lambda: v + "s"),
+        caught(lambda: v - 1),
+        caught(lambda: v < 3),
+        caught(lambda: -Plain()),
+        caught(lambda: v % 2),
+        1 if v else 2,
+        1 if Vector([1]) else 2,
+        v and 3,
+    )
+
+
+class Countdown:
+    """An iterator class."""
+
+    def __init__(self, start: int) -> None:
+        self.left = start
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> int:
+        if self.left == 0:
+            raise StopIteration
+        self.left -= 1
+        return self.left
+
+
+class ByIndex:
+    """A sequence without `__iter__`."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+@program(X, graphs=1)
+def iterators_of_its_own(x):
+    for n in Countdown(3):
+        x = x + n
+    c = Countdown(2)
+    return (
+        x,
+        list(Countdown(3)),
+        next(c),
+        next(c),
+        next(c, "end"),
+        list(ByIndex([1, x])),
+        2 in ByIndex([1, 2]),
+        sum(Countdown(4)),
+        [(a, b) for a, b in zip(Countdown(3), Countdown(2))],
+        sorted(Countdown(3)),
+        max(Countdown(3)),
+        5 in Countdown(3),
+    )
+
+
+# -- attribute access of its own --------------------------------------------------------------------------------------
+
+
+class Proxy:
+    """`__getattr__`, `__setattr__`, `__delattr__`."""
+
+    def __init__(self, inner: Any) -> None:
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "log", [])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.log.append(f"get {name}")
+        if name.startswith("no_"):
+            raise AttributeError(f"no {name}")
+        return getattr(self.inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.log.append(f"set {name}")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self.log.append(f"del {name}")
+        object.__delattr__(self, name)
+
+
+class Strict:
+    """`__getattribute__`."""
+
+    def __init__(self) -> None:
+        self.a = 1
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "magic":
+            return 42
+        return super().__getattribute__(name)
+
+
+@program(X, Proxy(Point(X, 4)), graphs=1)
+def attribute_hooks(x, p):
+    p.own = x + 1
+    q = Proxy(Point(x, x))
+    q.z = x
+    del p.own
+    return p.total(), p.y, hasattr(p, "no_way"), getattr(p, "no_thing", 5), q.total(), q.z, q, Strict().magic, Strict().a
+
+
+class Slotted:
+    """`__slots__`."""
+
+    __slots__ = ("a", "b", "unset")
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+
+class SlottedChild(Slotted):
+    """Slots, and a dictionary."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        super().__init__(a, b)
+        self.c = 3
+
+
+@program(X, Slotted(X, 2), graphs=2, calls=2)
+def slots(x, s):
+    s.b = s.a + s.b
+    made, child = Slotted(x, 1), SlottedChild(x, 2)
+    made.b += 1
+    del made.a
+    return s.b, made.b, hasattr(made, "a"), hasattr(made, "unset"), child.c + child.b, child, caught(lambda: made.unset)
+
+
+class Positive:
+    """A data descriptor of the program."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = "_" + name
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        if obj is None:
+            return self
+        return getattr(obj, self.name)
+
+    def __set__(self, obj: Any, value: Any) -> None:
+        setattr(obj, self.name, abs(value))
+
+
+class Lazy:
+    """A non-data descriptor of the program: computed once."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+        self.name = fn.__name__
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        value = self.fn(obj)
+        obj.__dict__[self.name] = value
+        return value
+
+
+class Described:
+    """A class with descriptors, cached properties, partial methods and callables as class attributes."""
+
+    size = Positive()
+    activation = torch.relu
+    python_function = staticmethod(lambda x: x + 1)
+    Nested = Point
+    constant = (1, [2])
+
+    def __init__(self, size: Any) -> None:
+        self.size = size
+        self.computed = 0
+
+    @Lazy
+    def lazy(self) -> Any:
+        self.computed += 1
+        return self.size * 2
+
+    @functools.cached_property
+    def cached(self) -> Any:
+        self.computed += 10
+        return self.size * 3
+
+    def scaled(self, x: Any, by: Any) -> Any:
+        return x * by
+
+    doubled = functools.partialmethod(scaled, by=2)
+
+
+@program(X, Described(-3), graphs=2, calls=2)
+def descriptors(x, d):
+    d.size = -5
+    return (
+        d.size,
+        d.lazy,
+        d.lazy,
+        d.cached,
+        d.cached,
+        d.computed,
+        d.activation(x),
+        d.python_function(x),
+        d.Nested(x).x,
+        d.constant[1][0],
+        Described(2).cached,
+        x + 1,
+    )
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+
+
+class Counter:
+    """Class attributes that change."""
+
+    count = 0
+    names: list[str] = []
+
+    def __init__(self) -> None:
+        Counter.count += 1
+        type(self).names.append("made")
+        self.number = Counter.count
+
+
+def reset_counter() -> None:
+    Counter.count = 0
+    Counter.names.clear()
+    if hasattr(Counter, "extra"):
+        del Counter.extra
+
+
+def test_class_attributes_change() -> None:
+    """What a function assigns to a class is seen within it, and afterwards by everyone."""
+
+    def fn(x):
+        first, second = Counter(), Counter()
+        Counter.extra = x + 1
+        return x + first.number + second.number, second.extra, Counter.count, second.count
+
+    assert_same_as_eager(
+        fn,
+        X,
+        graphs=None,
+        breaks=0,
+        setup=reset_counter,
+        calls=2,
+        observe=lambda: (Counter.count, list(Counter.names), getattr(Counter, "extra", None)),
+    )
+
+
+class Shape:
+    """`__init_subclass__`, class methods as factories, class getattr."""
+
+    sides = 0
+    table: dict[str, Any] = {}
+
+    def __init_subclass__(cls, sides: int = 0, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        cls.sides = sides
+        Shape.table[cls.__name__] = cls
+
+    @classmethod
+    def make(cls, name: str, *args: Any) -> Any:
+        return cls.table[name](*args)
+
+
+class Square(Shape, sides=4):
+    def __init__(self, size: Any) -> None:
+        self.size = size
+
+    def area(self) -> Any:
+        return self.size * self.size
+
+
+class Meta(type):
+    """A metaclass with attributes and a `__call__`."""
+
+    @property
+    def tag(cls) -> str:
+        return f"tag of {cls.__name__}"
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        made.touched = True
+        return made
+
+    def __len__(cls) -> int:
+        return 7
+
+    def __getitem__(cls, key: Any) -> Any:
+        return (cls.__name__, key)
+
+
+class WithMeta(metaclass=Meta):
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+T = TypeVar("T")
+
+
+class Box(Generic[T]):
+    """A generic class."""
+
+    def __init__(self, content: T) -> None:
+        self.content = content
+
+    def get(self) -> T:
+        return self.content
+
+
+@program(X, graphs=1)
+def classes_as_values(x):
+    square = Shape.make("Square", x)
+    made = WithMeta(x)
+    table = {Point: 1, Square: 2}
+    return (
+        square.area(),
+        Square.sides,
+        WithMeta.tag,
+        made.touched,
+        len(WithMeta),
+        WithMeta["k"],
+        table[type(square)],
+        Square.__name__,
+        Square.__mro__[1] is Shape,
+        issubclass(Square, Shape),
+        Box(x).get(),
+        [c(x) for c in (Box,)][0].content,
+        getattr(Point, "total")(Point(x, x)),
+        Point.kinds,
+        Point.__doc__,
+        hasattr(Point, "nothing"),
+        caught(lambda: Point.nothing),
+    )
+
+
+@program(X, graphs=1)
+def bound_methods_as_values(x):
+    p = Point(x)
+    total = p.total
+    apply = lambda f, *a: f(*a)
+    return (
+        total(),
+        apply(p.total, 2.0),
+        [f(x) for f in (Point.scale, p.scale)],
+        total.__self__ is p,
+        total.__func__ is Point.total,
+        p.origin,
+    )
+
+
+# -- dataclasses, enumerations, named things ---------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Config:
+    """A dataclass with defaults, a factory and a `__post_init__`."""
+
+    width: int
+    depth: int = 2
+    names: list[str] = dataclasses.field(default_factory=list)
+    area: int = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.area = self.width * self.depth
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.area
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Key:
+    """A frozen dataclass: equal by its fields, hashable."""
+
+    name: str
+    index: int = 0
+
+
+@dataclasses.dataclass
+class Derived(Config):
+    extra: Any = None
+
+
+@dataclasses.dataclass(slots=True)
+class Slim:
+    a: Any
+    b: Any = 1
+
+
+@program(X, Config(3), graphs=1)
+def data_classes(x, config):
+    made = Config(2, names=["a"])
+    made.names.append("b")
+    derived = Derived(1, extra=x)
+    return (
+        config.scaled(x),
+        made,
+        made.area,
+        made == Config(2, 2, ["a", "b"]),
+        made != config,
+        Key("a") == Key("a"),
+        Key("a") < Key("b"),
+        {Key("a"): x}[Key("a")],
+        Key("a", 1),
+        derived.extra + 1,
+        derived,
+        Slim(x),
+        Slim(1) == Slim(1),
+        caught(lambda: setattr(Key("a"), "name", "b")),
+        dataclasses.replace(config, width=5).area,
+        [f.name for f in dataclasses.fields(config)],
+        dataclasses.is_dataclass(config),
+    )
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = "green"
+
+    @property
+    def title(self) -> str:
+        return self.name.title()
+
+    def paint(self, x: Any) -> Any:
+        return x * 2 if self is Color.RED else x * 3
+
+    @classmethod
+    def default(cls) -> Color:
+        return cls.GREEN
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 10
+
+
+class Mode(str, enum.Enum):
+    TRAIN = "train"
+    EVAL = "eval"
+
+
+class Bits(enum.Flag):
+    A = enum.auto()
+    B = enum.auto()
+
+
+@program(X, Color.RED, Mode.EVAL, graphs=1, calls=2)
+def enumerations(x, color, mode):
+    return (
+        color.paint(x),
+        color is Color.RED,
+        color == Color.GREEN,
+        color.name,
+        color.value,
+        color.title,
+        Color("green"),
+        Color["RED"],
+        [c.name for c in Color],
+        len(Color),
+        color in (Color.RED,),
+        {Color.RED: 1}[color],
+        Color.default(),
+        Level.HIGH > Level.LOW,
+        Level.HIGH + 1,
+        x * Level.HIGH,
+        mode == "eval",
+        mode is Mode.EVAL,
+        mode.value.upper(),
+        Bits.A | Bits.B,
+        bool(Bits.A & Bits.B),
+        Bits.A in (Bits.A | Bits.B),
+        isinstance(color, Color),
+        caught(lambda: Color(5)),
+        Level(10),
+        f"{mode.value}",
+        Color.RED,
+    )
+
+
+# -- classes that extend builtin types ---------------------------------------------------------------------------------
+
+
+class Registry(dict):
+    """A dict with attributes and an overridden method."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.reads = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(key)
+
+    def __missing__(self, key: Any) -> Any:
+        return f"missing {key}"
+
+
+class AttrDict(dict):
+    """Keys as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+class Stack(list):
+    """A list with a method."""
+
+    def push(self, item: Any) -> Any:
+        self.append(item)
+        return self
+
+    @property
+    def top(self) -> Any:
+        return self[-1]
+
+
+class Output(collections.OrderedDict):
+    """What transformers' models return, in short: a dict whose fields are attributes too."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.keys() and value is not None:
+            super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+    def to_tuple(self) -> Any:
+        return tuple(self[k] for k in self.keys())
+
+
+class Celsius(float):
+    """A number with a method."""
+
+    def warm(self) -> bool:
+        return self > 20
+
+
+@program(X, Registry(a=1, b=X), AttrDict(w=X), Stack([1, X]), graphs=1)
+def extended_containers(x, registry, attrs, stack):
+    registry["c"] = x + 1
+    attrs.v = x * 2
+    stack.push(x).push(3)
+    made = Registry({"k": x}, z=1)
+    made["n"] = 1
+    return (
+        registry["a"],
+        registry["b"] + registry["c"],
+        registry.reads,
+        registry["zz"],
+        registry.get("zz"),
+        len(registry),
+        attrs.w + attrs.v,
+        hasattr(attrs, "nope"),
+        stack.top,
+        len(stack),
+        stack[1],
+        [*stack],
+        made["k"],
+        made,
+        made.reads,
+        Stack([1]).push(2),
+        isinstance(stack, list),
+        list(registry),
+        sorted(attrs),
+        "a" in registry,
+        dict(attrs),
+        x in [x],
+        stack == [1],
+        Stack([1, 2]) == [1, 2],
+        stack + [1],
+    )
+
+
+@program(X, graphs=1)
+def ordered_outputs(x):
+    out = Output()
+    out["logits"] = x + 1
+    out.hidden = 3
+    out["loss"] = x.sum()
+    out.logits = x * 2
+    return out.to_tuple(), out.logits, out["loss"], list(out.keys()), out, out.hidden
+
+
+@program(X, graphs=1)
+def other_objects(x):
+    namespace = types.SimpleNamespace(a=x, b=2)
+    namespace.c = namespace.a + 1
+    return namespace.c, namespace, hasattr(namespace, "d"), Celsius(21.0).warm()
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
+
+
+# -- what must be noticed ---------------------------------------------------------------------------------------------
+
+
+def changes() -> dict[str, Any]:
+    def method(target: Any) -> None:
+        Point.total = lambda self, factor=1.0: self.x * 100
+
+    return {
+        "an attribute that was read": lambda p: setattr(p, "y", 10),
+        "an attribute of another type": lambda p: setattr(p, "y", torch.ones(3)),
+        "the class": lambda p: setattr(p, "__class__", Point3),
+        "an attribute that hides a method": lambda p: setattr(p, "total", lambda factor: factor),
+        "an attribute that hides a class attribute": lambda p: setattr(p, "kinds", 10),
+        "an attribute that is gone": lambda p: delattr(p, "y"),
+        "a method of the class": method,
+        "a class attribute": lambda p: setattr(Point, "kinds", 5),
+        "a property of the class": lambda p: setattr(Point, "double", property(lambda self: 7)),
+        "an attribute that was not there": lambda p: setattr(p, "maybe", 8),
+    }
+
+
+@pytest.mark.parametrize("change", changes())
+@pytest.mark.parametrize("place", ["argument", "closure", "global"])
+def test_changes_are_noticed(change: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of an object or its class after capture changes what the compiled function gives."""
+    for name in ("total", "kinds", "double"):
+        monkeypatch.setattr(Point, name, Point.__dict__[name])
+    point = Point(X, 4)
+    point.z = 1
+    global SHARED
+    SHARED = point
+
+    def on_argument(p, x):
+        return x + p.x, p.y, p.total(2.0), p.kinds, p.double, getattr(p, "maybe", None)
+
+    def on_closure(x):
+        p = point
+        return x + p.x, p.y, p.total(2.0), p.kinds, p.double, getattr(p, "maybe", None)
+
+    def on_global(x):
+        p = SHARED
+        return x + p.x, p.y, p.total(2.0), p.kinds, p.double, getattr(p, "maybe", None)
+
+    def call(wrap: Any) -> Any:
+        if place == "argument":
+            return caught(lambda: wrap(on_argument)(point, X))
+        return caught(lambda: wrap({"closure": on_closure, "global": on_global}[place])(X))
+
+    compiled = dynexplore.optimize("eager")
+    assert call(compiled) == call(lambda f: f)
+    changes()[change](point)
+    assert call(compiled) == call(lambda f: f)
+
+
+SHARED: Any = None
+
+
+def test_changes_recompile_once() -> None:
+    """An attribute that differs at each call does not make an entry for each value."""
+
+    def fn(p, x):
+        return p.x + x
+
+    compiled = dynexplore.optimize("eager")(fn)
+    dynexplore.reset()
+    for _ in range(5):
+        compiled(Point(torch.ones(3)), X)
+    assert dynexplore.counters["stats"]["recompiles"] == 0
