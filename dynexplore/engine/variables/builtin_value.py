@@ -100,9 +100,7 @@ def method_row(python_type: type[Any], name: str) -> MethodAnswer | None:
     return None
 
 
-def _special_setitem(
-    ctx: TraceContext, self: VariableTracker, key: VariableTracker, value: VariableTracker
-) -> VariableTracker:
+def _special_setitem(ctx: TraceContext, self: VariableTracker, key: VariableTracker, value: VariableTracker) -> VariableTracker:
     self.set_item(ctx, key, value)
     return NONE
 

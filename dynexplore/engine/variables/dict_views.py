@@ -198,14 +198,10 @@ def _declare_views() -> None:
         builtin_method(dict, part)(view)
         builtin_method(MappingProxyType, part)(view)
         for mapping_type in (dict, OrderedDict, defaultdict):
-            builtin_method(_view_type(mapping_type, part), "__reversed__")(
-                lambda ctx, self, /: self.iterate_reversed(ctx)
-            )
+            builtin_method(_view_type(mapping_type, part), "__reversed__")(lambda ctx, self, /: self.iterate_reversed(ctx))
             if part != "values":
                 builtin_method(_view_type(mapping_type, part), "isdisjoint")(
-                    lambda ctx, self, other, /: ConstantVariable(
-                        self.as_set(ctx).places.isdisjoint(members_of(ctx, other).places)
-                    )
+                    lambda ctx, self, other, /: ConstantVariable(self.as_set(ctx).places.isdisjoint(members_of(ctx, other).places))
                 )
 
 

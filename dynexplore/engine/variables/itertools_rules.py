@@ -412,9 +412,7 @@ def _repeat(ctx: TraceContext, object: VariableTracker, times: VariableTracker |
 
 
 @builtin(itertools.count)
-def _count(
-    ctx: TraceContext, start: VariableTracker | None = None, step: VariableTracker | None = None
-) -> VariableTracker:
+def _count(ctx: TraceContext, start: VariableTracker | None = None, step: VariableTracker | None = None) -> VariableTracker:
     return CountVariable(ConstantVariable(0) if start is None else start, ConstantVariable(1) if step is None else step)
 
 

@@ -179,9 +179,7 @@ class DefaultDictVariable(DictVariable):
 
     value_type = defaultdict
 
-    def __init__(
-        self, entries: Entries | None = None, source: Source | None = None, factory: VariableTracker = NONE
-    ) -> None:
+    def __init__(self, entries: Entries | None = None, source: Source | None = None, factory: VariableTracker = NONE) -> None:
         super().__init__(entries, source)
         self.factory = factory
 
@@ -213,9 +211,7 @@ class MappingProxyVariable(DictVariable):
     mutable = True
     value_type = MappingProxyType
 
-    def __init__(
-        self, entries: Entries | None = None, source: Source | None = None, behind: VariableTracker | None = None
-    ) -> None:
+    def __init__(self, entries: Entries | None = None, source: Source | None = None, behind: VariableTracker | None = None) -> None:
         super().__init__(entries, source)
         self.behind = behind
 
@@ -356,25 +352,19 @@ def _pair_of(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
             raise
         ctx.raise_exception(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
     if len(parts) != 2:
-        ctx.raise_exception(
-            ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required"
-        )
+        ctx.raise_exception(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
     return parts[0], parts[1]
 
 
 @builtin_method(dict, "get")
 @builtin_method(MappingProxyType, "get")
-def _get(
-    ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE, /
-) -> VariableTracker:
+def _get(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE, /) -> VariableTracker:
     found = self.find(ctx, key)
     return default if found is None else found
 
 
 @changing_method(dict, "setdefault")
-def _setdefault(
-    ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE
-) -> VariableTracker:
+def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE) -> VariableTracker:
     found = self.find(ctx, key)
     if found is None:
         self.store(ctx, key, default)
@@ -382,9 +372,7 @@ def _setdefault(
 
 
 @changing_method(dict, "pop")
-def _pop(
-    ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None
-) -> VariableTracker:
+def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None) -> VariableTracker:
     pair = self.entries.pop(key.hash_key(ctx), None)
     if pair is None:
         return self.missing_key(ctx, key) if default is None else default
@@ -407,9 +395,7 @@ def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracke
 
 
 @changing_method(OrderedDict, "move_to_end")
-def _move_to_end(
-    ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None
-) -> None:
+def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
     place = key.hash_key(ctx)
     pair = self.entries.pop(place, None)
     if pair is None:
@@ -428,9 +414,7 @@ def _clear(ctx: TraceContext, self: DictVariable, /) -> None:
 
 
 @changing_method(dict, "update")
-def _update(
-    ctx: TraceContext, self: DictVariable, other: VariableTracker | None = None, /, **kwargs: VariableTracker
-) -> None:
+def _update(ctx: TraceContext, self: DictVariable, other: VariableTracker | None = None, /, **kwargs: VariableTracker) -> None:
     if other is not None:
         update(ctx, self, other)
     for name, value in kwargs.items():

@@ -52,9 +52,7 @@ def plain(ctx: TraceContext, value: VariableTracker, function: str) -> Any:
 def runs_on_constants(function: Any) -> None:
     """Declare that a C function acts on nothing but its arguments and is run at once on constants."""
 
-    def row(
-        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         symbolic = _SYMBOLIC.get(function)
         if symbolic is not None and isinstance(args[0], SymbolicNumberVariable):
             return ctx.operation("call_function", symbolic, args, kwargs)
@@ -100,9 +98,7 @@ _special(math.trunc, "__trunc__")
 def _conversion(python_type: type[Any], name: str, symbolic: Callable[[Any], Any]) -> None:
     """`int(value)` and `float(value)`."""
 
-    def row(
-        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if len(args) == 1 and not kwargs:
             value = args[0]
             if is_tensor(value):
@@ -148,9 +144,7 @@ def _round(ctx: TraceContext, number: VariableTracker, ndigits: VariableTracker 
 
 
 @builtin(pow)
-def _pow(
-    ctx: TraceContext, base: VariableTracker, exp: VariableTracker, mod: VariableTracker | None = None
-) -> VariableTracker:
+def _pow(ctx: TraceContext, base: VariableTracker, exp: VariableTracker, mod: VariableTracker | None = None) -> VariableTracker:
     if mod is None:
         return binary(ctx, "**", base, exp)
     return computed(ctx, pow, *(plain(ctx, part, "pow") for part in (base, exp, mod)))
@@ -169,9 +163,7 @@ def _declare_prod() -> None:
     """math.prod on what is not constant multiplies."""
 
     @builtin(math.prod)
-    def prod(
-        ctx: TraceContext, iterable: VariableTracker, /, *, start: VariableTracker | None = None
-    ) -> VariableTracker:
+    def prod(ctx: TraceContext, iterable: VariableTracker, /, *, start: VariableTracker | None = None) -> VariableTracker:
         total: VariableTracker = ConstantVariable(1) if start is None else start
         items = iterable.unpack(ctx)
         if total.is_constant() and all(item.is_constant() for item in items):

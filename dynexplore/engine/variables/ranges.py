@@ -32,9 +32,7 @@ _PARTS = ("start", "stop", "step")
 class ThreeNumbersVariable(BuiltinValueVariable):
     """What ranges and slices share: start, stop, step."""
 
-    def __init__(
-        self, start: VariableTracker, stop: VariableTracker, step: VariableTracker, source: Source | None = None
-    ) -> None:
+    def __init__(self, start: VariableTracker, stop: VariableTracker, step: VariableTracker, source: Source | None = None) -> None:
         self.parts = [start, stop, step]
         self.source = source
 

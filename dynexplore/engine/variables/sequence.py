@@ -242,9 +242,7 @@ def build_size(ctx: TraceContext, value: torch.Size, source: Source | None) -> V
 
 @binary_rule(ListVariable, ListVariable, *COMPARE)
 @binary_rule(TupleVariable, TupleVariable, *COMPARE)
-def compare_sequences(
-    ctx: TraceContext, symbol: str, left: SequenceVariable, right: SequenceVariable
-) -> VariableTracker:
+def compare_sequences(ctx: TraceContext, symbol: str, left: SequenceVariable, right: SequenceVariable) -> VariableTracker:
     """The first pair that differs decides, else the lengths (listobject.c, list_richcompare)."""
     if symbol in ("==", "!=") and len(left.items) != len(right.items):
         return ConstantVariable(symbol == "!=")

@@ -46,9 +46,7 @@ class SetVariable(BuiltinValueVariable):
     mutable = True
     value_type: ClassVar[type[Any]] = set
 
-    def __init__(
-        self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None
-    ) -> None:
+    def __init__(self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None) -> None:
         self.members: Members = dict(members or {})
         self.places = set(self.members) if places is None else places
         self.source = source

@@ -37,9 +37,7 @@ def builtin(*targets: Any) -> Callable[[Row], Row]:
         fits = _fits(row, skip=1)
 
         @functools.wraps(row)
-        def answer(
-            ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-        ) -> VariableTracker:
+        def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
             if not fits(args, kwargs):
                 ctx.break_graph("DX218", callee=getattr(targets[0], "__name__", str(targets[0])))
             return row(ctx, *args, **kwargs)

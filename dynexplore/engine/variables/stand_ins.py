@@ -79,9 +79,7 @@ def type_of(value: VariableTracker) -> type[Any] | None:
         return None
 
 
-def misfit(
-    ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker, kind: str, **facts: object
-) -> NoReturn:
+def misfit(ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker, kind: str, **facts: object) -> NoReturn:
     """The program raises what `function` raises on stand-ins of the operands; a graph break if that says nothing."""
     try:
         values = [stand_in(operand) for operand in operands]
@@ -114,9 +112,7 @@ def compare_unlike(
     misfit(ctx, function, left, right, kind="DX305", **facts)
 
 
-def _equal_by_type(
-    left: VariableTracker, right: VariableTracker, types: tuple[type[Any] | None, type[Any] | None]
-) -> bool | None:
+def _equal_by_type(left: VariableTracker, right: VariableTracker, types: tuple[type[Any] | None, type[Any] | None]) -> bool | None:
     """Whether values are equal, as far as types and identity tell; None when they do not."""
     if None in types:
         return None
