@@ -13,11 +13,11 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.user_object import C_ATTRIBUTES, UserObjectVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
-    from dynexplore.engine.variables.user_object import UserObjectVariable
 
 _READING = frozenset({"get", "keys", "values", "items", "copy", "__contains__", "__getitem__", "__len__", "__iter__"})
 
@@ -113,6 +113,9 @@ class _InstanceDictMethodVariable(VariableTracker):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         return self.mapping.call_method(ctx, self.name, args, kwargs)
+
+
+C_ATTRIBUTES["__dict__"] = lambda ctx, owner: InstanceDictVariable(owner)
 
 
 @rule(vars)

@@ -18,7 +18,7 @@ torch/_dynamo/variables/user_defined.py does the same job.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
@@ -39,7 +39,6 @@ from dynexplore.engine.variables.class_lookup import (
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.function import BoundMethodVariable
-from dynexplore.engine.variables.instance_dict import InstanceDictVariable
 from dynexplore.engine.variables.known import equal
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.own_attributes import read_own
@@ -174,7 +173,7 @@ class UserObjectVariable(VariableTracker):
     def _set_through(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
         if is_slot(found):
             self._store(ctx, found.name, value)
-        elif isinstance(found.raw, _C_ATTRIBUTES):
+        elif isinstance(found.raw, _C_DESCRIPTORS):
             self.set_c_attribute(ctx, found, value)
         elif isinstance(found.raw, property):
             if found.raw.fset is None:
@@ -262,11 +261,10 @@ class UserObjectVariable(VariableTracker):
 
     def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
         """An attribute that a C type computes or keeps: `__class__`, `__dict__`, `exception.args`."""
-        if found.name == "__class__":
-            return class_tracker(ctx, self.cls)
-        if found.name == "__dict__":
-            return InstanceDictVariable(self)
-        ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+        reader = C_ATTRIBUTES.get(found.name)
+        if reader is None:
+            ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+        return reader(ctx, self)
 
     def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
         """Assign such an attribute."""
@@ -524,7 +522,11 @@ def _fill_namespace(
     return ConstantVariable(None)
 
 
-_C_ATTRIBUTES = (types.GetSetDescriptorType, types.MemberDescriptorType)
+# Attributes that `object` computes in C: `__class__`; instance_dict.py adds `__dict__`.
+C_ATTRIBUTES: dict[str, Callable[[TraceContext, UserObjectVariable], VariableTracker]] = {
+    "__class__": lambda ctx, self: class_tracker(ctx, self.cls),
+}
+_C_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
 def is_slot(found: Found) -> bool:
@@ -532,7 +534,7 @@ def is_slot(found: Found) -> bool:
     return isinstance(found.raw, types.MemberDescriptorType) and is_made_in_python(found.owner)
 
 
-@binds(*_C_ATTRIBUTES)
+@binds(*_C_DESCRIPTORS)
 def _bind_c_attribute(
     ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
