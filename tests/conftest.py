@@ -5,6 +5,8 @@ In: nothing that a test has to ask for. Out: the fixtures `dump` and `seeds`, an
 
 from __future__ import annotations
 
+import functools
+import importlib
 import random
 import sys
 from collections.abc import Iterator
@@ -52,9 +54,19 @@ def fresh_engine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def dump(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Under `pytest -s` the engine prints what it does: graphs, original and modified bytecode, guards."""
-    with config.patch(debug=request.config.getoption("capture") == "no"):
+def dump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Under `pytest -s` the engine prints what it does: graphs, original and modified bytecode, guards.
+
+    It prints to the terminal itself: where a test compares what a program prints, the printout is no part of that. A
+    test that looks at the output of this process (`capsys`, `capfd`) sees what it asks for, and no more.
+    """
+    looks_at_output = {"capsys", "capfd"} & set(request.fixturenames)
+    if request.config.getoption("capture") != "no" or looks_at_output:
+        yield
+        return
+    printout = importlib.import_module("dynexplore.engine.runtime.printout")
+    monkeypatch.setattr(printout, "print", functools.partial(print, file=sys.stdout), raising=False)
+    with config.patch(debug=True):
         yield
 
 
