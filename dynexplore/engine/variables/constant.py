@@ -132,6 +132,7 @@ class ConstantMethodVariable(VariableTracker):
     """A bound method of a constant, such as `", ".join`."""
 
     kind = "method"
+    mutable = True
 
     def __init__(self, receiver: VariableTracker, name: str) -> None:
         self.receiver, self.name = receiver, name

@@ -536,7 +536,10 @@ def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source 
         ctx.guard(source, "TYPE_MATCH", type(value))
         ctx.guard(source.attribute("__name__", "getattr"), "EQUALS", value.__name__)
         owner = ctx.build(receiver, source.attribute("__self__", "getattr"))
-    return owner.get_attribute(ctx, value.__name__)
+    made = owner.get_attribute(ctx, value.__name__)
+    if made.source is None:
+        made.source = source
+    return made
 
 
 @builds(types.CellType)

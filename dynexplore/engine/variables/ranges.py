@@ -32,6 +32,8 @@ _PARTS = ("start", "stop", "step")
 class ThreeNumbersVariable(BuiltinValueVariable):
     """What ranges and slices share: start, stop, step."""
 
+    mutable = True  # they cannot change, but two references to one of them must stay so
+
     def __init__(self, start: VariableTracker, stop: VariableTracker, step: VariableTracker, source: Source | None = None) -> None:
         self.parts = [start, stop, step]
         self.source = source

@@ -161,6 +161,7 @@ class TupleVariable(SequenceVariable):
 
     kind = "tuple"
     value_type = tuple
+    mutable = True  # it cannot change, but two references to one tuple must stay so
     iterator_type = type(iter(()))
     reversed_type = reversed
 

@@ -141,7 +141,6 @@ class FrozenSetVariable(SetVariable):
     """A `frozenset`."""
 
     kind = "frozenset"
-    mutable = False
     value_type = frozenset
 
     def as_constant(self) -> Any:
