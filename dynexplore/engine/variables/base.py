@@ -142,6 +142,12 @@ class VariableTracker:
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """`value(*args, **kwargs)`."""
+        try:
+            known = self.python_type()
+        except NotImplementedError:
+            ctx.break_graph("DX212", callee=self.describe())
+        if not any("__call__" in vars(base) for base in known.__mro__):
+            ctx.raise_exception(TypeError, f"{known.__name__!r} object is not callable")
         ctx.break_graph("DX212", callee=self.describe())
 
     def call_method(

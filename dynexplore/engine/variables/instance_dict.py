@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.mapping import DictVariable
-from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.user_object import C_ATTRIBUTES, UserObjectVariable
 
 if TYPE_CHECKING:
@@ -116,11 +115,3 @@ class _InstanceDictMethodVariable(VariableTracker):
 
 
 C_ATTRIBUTES["__dict__"] = lambda ctx, owner: InstanceDictVariable(owner)
-
-
-@rule(vars)
-def _vars(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """vars(obj) is obj.__dict__; without arguments it is the locals of the frame."""
-    if len(args) != 1 or kwargs:
-        ctx.break_graph("DX204", function="vars")
-    return args[0].get_attribute(ctx, "__dict__")

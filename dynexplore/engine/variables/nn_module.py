@@ -206,9 +206,6 @@ class NNModuleVariable(UserObjectVariable):
 
     # -- containers of modules
 
-    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return super().truth(ctx) if hasattr(self.cls, "__len__") or hasattr(self.cls, "__bool__") else True
-
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         if raw_lookup(self.cls, "__iter__") in (nn.ModuleList.__iter__, nn.Sequential.__iter__):
             return ctx.iterator_over([self.entry(ctx, MODULES, name) for name in self.names(ctx, MODULES)])

@@ -292,7 +292,7 @@ class UserObjectVariable(VariableTracker):
             return ctx.call_function(method, [], {}).truth(ctx)
         if self.storage is not None and not self.special(ctx, "__len__"):
             return self.storage.truth(ctx)
-        return self.length(ctx).truth(ctx) if hasattr(self.cls, "__len__") else True
+        return self.length(ctx).truth(ctx) if raw_lookup(self.cls, "__len__") is not None else True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
         return self._ask(ctx, "__len__") or self._of_storage(ctx, "len()").length(ctx)
@@ -303,7 +303,7 @@ class UserObjectVariable(VariableTracker):
             return found
         if self.storage is None and self.special(ctx, "__getitem__") is not None:
             return ctx.iterator_over(self._items_by_index(ctx))
-        if self.storage is None and not hasattr(self.cls, "__iter__"):
+        if self.storage is None and raw_lookup(self.cls, "__iter__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
         return self._of_storage(ctx, "iteration").iterate(ctx)
 
@@ -321,7 +321,7 @@ class UserObjectVariable(VariableTracker):
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         method = self.special(ctx, "__next__")
         if method is None:
-            if self.storage is None and not hasattr(self.cls, "__next__"):
+            if self.storage is None and raw_lookup(self.cls, "__next__") is None:
                 ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
             return super().next_item(ctx)
         try:
@@ -357,7 +357,7 @@ class UserObjectVariable(VariableTracker):
             self._subscriptable(ctx, "__delitem__").delete_item(ctx, key)
 
     def _subscriptable(self, ctx: TraceContext, method: str) -> VariableTracker:
-        if self.storage is None and not hasattr(self.cls, method):
+        if self.storage is None and raw_lookup(self.cls, method) is None:
             words = {"__getitem__": "is not subscriptable", "__setitem__": "does not support item assignment",
                      "__delitem__": "doesn't support item deletion"}
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {words[method]}")

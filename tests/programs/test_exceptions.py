@@ -1,0 +1,261 @@
+"""Exceptions in traced code: raised, caught, chained, passed on, and left to Python, against eager.
+
+PYTEST_DONT_REWRITE: the asserts of the programs are material.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from programs.program_table import Programs
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class Failed(Exception):
+    """An exception class with an `__init__`."""
+
+    def __init__(self, code: int, detail: Any = None) -> None:
+        super().__init__(f"failed with {code}")
+        self.code = code
+        self.detail = detail
+
+
+class Worded(ValueError):
+    """An exception class with a `__str__`."""
+
+    def __str__(self) -> str:
+        return "worded: " + ", ".join(map(str, self.args))
+
+
+class Plain(RuntimeError):
+    """A subclass without anything."""
+
+
+def raises(x: Any, kind: Any = ValueError) -> Any:
+    x = x * 2
+    if kind is not None:
+        raise kind("from inside")
+    return x
+
+
+@program(X, graphs=1)
+def raised_and_caught(x):
+    try:
+        x = x + 1
+        raise ValueError("no", 3)
+    except ValueError as error:
+        x = x * len(error.args)
+        y = error.args[0]
+    return x, y, str(ValueError("a")), repr(ValueError("a", 1)), str(KeyError("k")), str(Exception())
+
+
+@program(X, graphs=1)
+def caught_from_a_callee(x):
+    log = []
+    for kind in (ValueError, KeyError, Plain, None):
+        try:
+            log.append(raises(x, kind))
+        except (ValueError, KeyError) as error:
+            log.append(type(error).__name__)
+        except RuntimeError as error:
+            log.append((isinstance(error, Plain), str(error)))
+        else:
+            log.append("fine")
+        finally:
+            log.append(x + 1)
+    return log
+
+
+@program(X, graphs=1)
+def exceptions_of_the_program(x):
+    try:
+        raise Failed(3, x)
+    except Failed as error:
+        caught = error.code, error.detail + 1, str(error), error.args
+    try:
+        raise Worded("a", 1)
+    except ValueError as error:
+        words = f"{error}", str(error), error.args
+    try:
+        raise Plain
+    except Exception as error:
+        kind = type(error) is Plain, error.args
+    return caught, words, kind
+
+
+@program(X, graphs=1)
+def chained(x):
+    try:
+        try:
+            raise KeyError("inner")
+        except KeyError as inner:
+            raise ValueError("outer") from inner
+    except ValueError as outer:
+        cause = outer.__cause__
+        kinds = type(cause).__name__, outer.__suppress_context__, cause.args
+    try:
+        try:
+            raise KeyError("inner")
+        except KeyError:
+            raise ValueError("outer") from None
+    except ValueError as outer:
+        kinds += (outer.__cause__, outer.__suppress_context__)
+    return kinds, x + 1
+
+
+@program(X, graphs=1)
+def raised_again(x):
+    try:
+        try:
+            raise ValueError("first")
+        except ValueError:
+            x = x + 1
+            raise
+    except ValueError as error:
+        return x, str(error)
+
+
+@program(X, graphs=1)
+def passed_on(x):
+    error = Failed(1, x + 1)
+    error.note = "kept"
+    made = ValueError("a", x)
+    return error, made, [Worded("w")], Failed
+
+
+@program(X, graphs=1)
+def finally_runs(x):
+    log = []
+
+    def inner(y):
+        try:
+            return y + 1
+        finally:
+            log.append("finally")
+
+    for n in range(3):
+        try:
+            if n == 1:
+                continue
+            x = inner(x)
+            if n == 2:
+                break
+        finally:
+            log.append(n)
+    return x, log
+
+
+@program(X, graphs=1)
+def what_python_raises(x):
+    log = []
+    for attempt in (
+        lambda: [1][3],
+        lambda: {"a": 1}["b"],
+        lambda: (1).nothing,
+        lambda: 1 + "a",
+        lambda: int("x"),
+        lambda: 1 / 0,
+        lambda: next(iter([])),
+        lambda: undefined,
+        lambda: len(3),
+        lambda: x.nothing,
+        lambda: [].pop(),
+        lambda: (lambda n: n())(None),
+        lambda: "a".join([1]),
+        lambda: (lambda a: a)(),
+        lambda: max([]),
+        lambda: dict(a=1).pop("b"),
+        lambda: tuple(5),
+    ):
+        try:
+            attempt()
+        except Exception as error:
+            log.append(f"{type(error).__name__}: {error}")
+    return log, x + 1
+
+
+@program(X, graphs=1)
+def stops_early(x):
+    def take(items, limit):
+        for index, item in enumerate(items):
+            if index == limit:
+                raise StopIteration(item)
+        return None
+
+    try:
+        take([x, x + 1, x + 2], 1)
+    except StopIteration as stop:
+        return stop.value * 2
+
+
+@program(X, graphs=1, breaks=["DX310"])
+def leaves_the_function(x):
+    y = x + 1
+    raise ValueError("out", 3)
+
+
+@program(X, graphs=2, breaks=["DX310", "DX310"])
+def leaves_a_callee(x):
+    y = x + 1
+    return raises(y, Failed)
+
+
+@program(X, graphs=1, breaks=["DX310"])
+def asserts(x):
+    y = x + 1
+    assert x.shape[0] == 3, f"expected 3, got {x.shape[0]}"
+    return y
+
+
+@program(X, graphs=1)
+def asserts_that_hold(x):
+    assert x.shape[0] == 2, "two"
+    assert isinstance(x, torch.Tensor)
+    return x + 1
+
+
+@program(X, [], breaks=None)
+def a_break_in_try(x, log):
+    try:
+        y = x + 1
+        print("in try")
+        z = y * 2
+        raise ValueError("after the break")
+    except ValueError as error:
+        log.append(str(error))
+        print("in except")
+        z = x - 1
+    finally:
+        log.append("finally")
+        print("in finally")
+    return z + 1
+
+
+@program(X, graphs=1)
+def not_an_exception(x):
+    try:
+        raise 3
+    except TypeError as error:
+        first = str(error)
+    try:
+        raise int
+    except TypeError as error:
+        second = str(error)
+    try:
+        try:
+            raise ValueError
+        except 3:
+            pass
+    except TypeError as error:
+        third = str(error)
+    return first, second, third, x + 1
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
