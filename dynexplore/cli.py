@@ -233,9 +233,9 @@ def _check_folder(out: Path | None) -> None:
 
 
 def _page(recording: Recording, title: str) -> str:
-    from dynexplore.views import html_text
+    from dynexplore.widgets import html
 
-    return html_text.page(recording, title)
+    return html.page(recording, title)
 
 
 def _write(out: Path, text: str) -> None:

@@ -5,7 +5,8 @@ a saved notebook still shows. Sections open and close by themselves (`<details>`
 colours follow the notebook's theme and else the system's. Nothing is fetched, nothing runs, every text is escaped.
 
 In:  a Recording.
-Out: `fragment(recording)` to put into a page, `page(recording)` as a whole document.
+Out: `fragment(recording)` to put into a page, `page(recording)` as a whole document, `mimebundle(recording)` for a
+     notebook.
 
 PyTorch's counterpart: the report folders of tlparse.
 """
@@ -13,6 +14,7 @@ PyTorch's counterpart: the report folders of tlparse.
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Iterable, Sequence
 
 from dynexplore.engine import events as ev
@@ -40,12 +42,33 @@ STYLE = """
 """.strip()
 
 
-def page(recording: Recording, title: str = "") -> str:
-    """Return the recording as one HTML document that needs nothing else."""
+PAGE_STYLE = """
+body { margin: 24px auto; padding: 0 24px; max-width: 1500px; color-scheme: light dark; font: 13px/1.45 system-ui, sans-serif; }
+h1 { font-size: 20px; }
+""".strip()
+
+
+def page(recording: Recording, title: str = "", *, note: str = "") -> str:
+    """Return the recording as one HTML document that needs nothing else; `note` stands at its end."""
     name = escape(title or recording.title or "recording")
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    body = f"<h1>{name}</h1>{fragment(recording)}"
-    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{name}</title></head><body>{body}</body></html>\n'
+    head += f"<title>{name}</title><style>{PAGE_STYLE}</style>"
+    end = f"<footer>{escape(note)}</footer>" if note else ""
+    body = f"<main><h1>{name}</h1>{fragment(recording)}</main>{end}"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+_fragments = itertools.count(1)
+
+
+def mimebundle(recording: Recording) -> dict[str, str]:
+    """Return what a notebook shows: one stable line of text, and a fragment whose anchors no other fragment has."""
+    return {"text/plain": text.summary(recording), "text/html": fragment(recording, f"dynx{next(_fragments)}")}
+
+
+def preformatted(shown: str) -> str:
+    """Return plain text as HTML that looks like the rest."""
+    return f'<div class="dynx"><style>{STYLE}</style><pre>{escape(shown)}</pre></div>'
 
 
 def fragment(recording: Recording, prefix: str = "dynx") -> str:

@@ -266,6 +266,17 @@ def _node_made(node: ev.NodeAdded) -> str:
 # -- the whole capture -------------------------------------------------------------------------------------------------
 
 
+def summary(recording: Recording) -> str:
+    """The recording in one line, without addresses, paths and times.
+
+    >>> summary(Recording(title="f"))
+    'Explorer(f: 0 steps, 0 graphs, 0 guards)'
+    """
+    counts = ((recording.steps, "step"), (recording.graphs, "graph"), (recording.guards, "guard"))
+    listed = ", ".join(plural(len(found), noun) for found, noun in counts)
+    return f"Explorer({recording.title or 'recording'}: {listed})"
+
+
 def explanation(recording: Recording) -> str:
     """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do."""
     graphs, breaks = recording.graphs, recording.breaks

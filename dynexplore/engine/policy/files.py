@@ -171,11 +171,11 @@ _GOES_ON = ("engine/translate/tail_calls.py",)
 
 _PLAIN_PACKAGES = _words(
     """
-    IPython PIL _pytest _pydevd_bundle _pydevd_frame_eval absl anyio attr coverage cv2 debugpy executing
-    hypothesis ipykernel joblib jupyter_client matplotlib networkx nbclient nbval numba numpy onnx
-    onnxruntime pandas pluggy psutil pyarrow pydantic pydantic_core pygments pytest requests rich scipy
-    sklearn sympy tensorboard tensorflow tornado tqdm traitlets tree triton typing_extensions urllib3 wandb
-    xarray yaml zmq
+    IPython PIL _distutils_hack _pydevd_bundle _pydevd_frame_eval _pytest absl anyio attr coverage cv2
+    debugpy executing hypothesis ipykernel joblib jupyter_client matplotlib nbclient nbval networkx numba
+    numpy onnx onnxruntime pandas pip pkg_resources pluggy psutil pyarrow pydantic pydantic_core pygments
+    pytest requests rich scipy setuptools sklearn sympy tensorboard tensorflow tornado tqdm traitlets tree
+    triton typing_extensions urllib3 wandb xarray yaml zmq
     """
 )
 

@@ -111,8 +111,8 @@ class Explanation:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_html_(self) -> str:
-        return html_text.fragment(self.recording)
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return html_text.mimebundle(self.recording)
 
 
 def explain(

@@ -1,0 +1,214 @@
+"""`%%dynamo` on top of a cell, `%dynamo` before an expression: run it under the engine, and show what was captured.
+
+Which idea lives here: thin magics over `dynexplore.explain`. The cell becomes a function (source.py), is run once under
+the engine in the notebook's own namespace, and prints, stores and gives what it would have without the magic; then its
+recording is shown. What is wrong with the cell or an option is said in one sentence; an exception of the cell is raised
+as it is, its traceback holding the user's frames only. Nothing here keeps a recording alive: `-o NAME` binds it, and
+running the cell again drops the one before.
+
+In:  lines and cells of IPython.
+Out: `load_ipython_extension` and `unload_ipython_extension`, which `%load_ext` and `%unload_ext` call.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dis
+import types
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import display
+
+import dynexplore
+from dynexplore.engine.recording import Recording
+from dynexplore.views import html_text, text
+from dynexplore.widgets.source import CellError, function_code
+
+SHOWN = "explorer"
+"""The view that is shown when no other is asked for."""
+
+
+def _each_frame(view: Callable[[Recording, int], str]) -> Callable[[Recording], str]:
+    return lambda recording: "\n\n".join(view(recording, entered.frame) for entered in recording.frames)
+
+
+def _part(name: str) -> Callable[[Recording], str]:
+    return _each_frame(lambda recording, frame: text.debug_printout(recording, frame, (name,)))
+
+
+VIEWS: dict[str, Callable[[Recording], str] | None] = {
+    SHOWN: None,
+    "summary": text.explanation,
+    "frames": text.frames,
+    "calls": text.calls,
+    "graphs": lambda recording: "\n\n".join(text.graph(graph) for graph in recording.graphs),
+    "bytecode": _part("bytecode"),
+    "guards": _each_frame(text.guard_anatomy),
+    "breaks": lambda recording: "\n\n".join(text.break_details(recording, broke) for broke in recording.breaks),
+    "steps": _each_frame(text.steps),
+    "all": text.report,
+    "none": lambda recording: "",
+}
+"""What --view takes: name -> the text that is shown; the explorer is no text."""
+
+
+@magics_class
+class DynamoMagics(Magics):
+    """The magics of dynexplore."""
+
+    @magic_arguments("%dynamo")
+    @argument("-b", "--backend", default="eager", help="who compiles the graphs; dynexplore.list_backends() has the names")
+    @argument("--fullgraph", action="store_true", help="a graph break is an error")
+    @argument("--dynamic", action="store_true", help="sizes are symbols from the first call on")
+    @argument("-f", "--function", metavar="FUNCTION", default="", help="translate and show only functions of this name")
+    @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
+    @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
+    @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
+    @argument("code", nargs="...", help="the expression to run; a cell magic has its code below")
+    @line_cell_magic
+    def dynamo(self, line: str, cell: str | None = None) -> Any:
+        """Run a cell, or an expression, under the engine and show what was captured.
+
+        What the cell prints, stores and gives stays as it is without the magic.
+        """
+        __tracebackhide__ = True  # what a cell raises is shown with the user's frames only
+        words, code = _split(line)
+        options = _parsed(self.dynamo.parser, words)
+        if cell is None:
+            if not code:
+                raise UsageError("%dynamo wants an expression, as in %dynamo fn(x, y); %%dynamo runs a whole cell")
+            cell = code
+        elif code:
+            raise UsageError(f"%%dynamo takes options only, not {code!r}: the code goes into the lines below it")
+        return self._show_and_run(options, cell)
+
+    def _show_and_run(self, options: argparse.Namespace, cell: str) -> Any:
+        __tracebackhide__ = True
+        function = self._function(cell)
+        if options.no_run:
+            _show_text(dis.Bytecode(function.__code__).dis())
+            return None
+        if options.output:
+            self.shell.user_ns.pop(options.output, None)  # the recording of the last run, if it is one, is free now
+        explanation = self._run(options, function)
+        if options.output:
+            self.shell.user_ns[options.output] = explanation.recording
+        if options.function and not explanation.recording.frames:
+            _show_text(f"nothing to show: no function named {options.function!r} was captured")
+        else:
+            _show(explanation.recording, options.view)
+        return explanation.value
+
+    def _function(self, cell: str) -> types.FunctionType:
+        source = self.shell.transform_cell(cell)
+        file = self.shell.compile.cache(source, self.shell.execution_count, raw_code=cell)
+        try:
+            code = function_code(source, file)
+        except CellError as error:
+            raise UsageError(str(error)) from None
+        return types.FunctionType(code, self.shell.user_ns)
+
+    def _run(self, options: argparse.Namespace, function: types.FunctionType) -> Any:
+        __tracebackhide__ = True
+        call = dynexplore.explain(
+            function, backend=options.backend, nopython=options.fullgraph, dynamic=True if options.dynamic else None
+        )
+        changes: dict[str, Any] = {"log_level": "ERROR"}  # breaks are shown below, not logged as they happen
+        if options.function:
+            changes["debug_function"] = options.function
+        try:
+            with dynexplore.config.patch(**changes):
+                return call()
+        except (dynexplore.exc.InvalidBackend, dynexplore.exc.MissingBackendPackage) as error:
+            raise UsageError(str(error)) from None
+        except Exception as error:
+            error.__traceback__ = _of_cell(error.__traceback__, function.__code__)
+            raise
+
+
+def _of_cell(trace: types.TracebackType | None, code: types.CodeType) -> types.TracebackType | None:
+    """The part of a traceback from the cell on; nothing where the engine refused to run the cell."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != code.co_filename:
+        trace = trace.tb_next
+    return trace
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+_WITH_VALUE = ("-b", "--backend", "-f", "--function", "-o", "--output", "--view")
+
+
+def _split(line: str) -> tuple[list[str], str]:
+    """The options at the start of a line, and the rest as it was typed.
+
+    >>> _split("-o rec --fullgraph fn(x,  '-b')")
+    (['-o', 'rec', '--fullgraph'], "fn(x,  '-b')")
+    """
+    words: list[str] = []
+    rest = line.strip()
+    while rest.startswith("-"):
+        word, _, rest = rest.partition(" ")
+        rest = rest.lstrip()
+        if word == "--":
+            break
+        words.append(word)
+        if word in _WITH_VALUE and rest and not rest.startswith("-"):
+            value, _, rest = rest.partition(" ")
+            words.append(value)
+            rest = rest.lstrip()
+    return words, rest
+
+
+def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
+    try:
+        options: argparse.Namespace = parser.parse_args(words)
+    except UsageError as error:
+        known = " ".join(action.option_strings[-1] for action in parser._actions if action.option_strings)
+        raise UsageError(f"{str(error).strip()}; %dynamo knows {known}") from None
+    if options.view not in VIEWS:
+        raise UsageError(f"there is no view {options.view!r}; there are: {', '.join(VIEWS)}")
+    if options.output and not options.output.isidentifier():
+        raise UsageError(f"-o wants a name to bind the recording to, and {options.output!r} is none")
+    return options
+
+
+# -- showing -----------------------------------------------------------------------------------------------------------
+
+
+def _show(recording: Recording, view: str) -> None:
+    shown = VIEWS[view]
+    if shown is None:
+        display(html_text.mimebundle(recording), raw=True)
+    elif view != "none":
+        _show_text(shown(recording) or f"nothing to show: the recording has no {view}")
+
+
+def _show_text(shown: str) -> None:
+    display({"text/plain": shown, "text/html": html_text.preformatted(shown)}, raw=True)
+
+
+def _mimebundle(recording: Recording, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    return html_text.mimebundle(recording)
+
+
+# -- %load_ext, %unload_ext --------------------------------------------------------------------------------------------
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the magics, and show recordings as the explorer."""
+    shell.register_magics(DynamoMagics)
+    shell.display_formatter.mimebundle_formatter.for_type(Recording, _mimebundle)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take them away again."""
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("dynamo", None)
+    shell.magics_manager.registry.pop(DynamoMagics.__name__, None)
+    shell.display_formatter.mimebundle_formatter.type_printers.pop(Recording, None)

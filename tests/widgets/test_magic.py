@@ -1,0 +1,235 @@
+"""`%%dynamo` and `%dynamo`: they run what the cell says, show what was captured, and say clearly what is wrong."""
+
+from __future__ import annotations
+
+import gc
+import re
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from dynexplore.engine.recording import Recording
+
+
+@pytest.fixture(scope="module")
+def one_shell() -> Iterator[InteractiveShell]:
+    """IPython as a notebook's kernel has it."""
+    shell = InteractiveShell.instance(history_length=0)
+    shell.history_manager.enabled = False
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+class Notebook:
+    """Runs cells and keeps what they showed."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.stdout = self.stderr = ""
+        self.shown: list[Any] = []
+        self.error: BaseException | None = None
+
+    def run(self, cell: str) -> Any:
+        """The cell's result; what was shown is kept."""
+        with capture_output() as captured:
+            done = self.shell.run_cell(cell)
+        self.stdout, self.stderr = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (captured.stdout, captured.stderr))
+        self.shown = [output.data for output in captured.outputs]
+        self.error = done.error_in_exec or done.error_before_exec
+        return done.result
+
+    def __getitem__(self, name: str) -> Any:
+        return self.shell.user_ns[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.shell.user_ns
+
+
+@pytest.fixture
+def notebook(one_shell: InteractiveShell) -> Iterator[Notebook]:
+    """An empty notebook with the extension loaded and tensors a and b."""
+    one_shell.reset(new_session=False)
+    made = Notebook(one_shell)
+    made.run("%load_ext dynexplore")
+    made.run("import torch\na = torch.ones(2)\nb = -torch.ones(2)")
+    assert made.error is None
+    yield made
+    made.run("%unload_ext dynexplore")
+
+
+def test_straight_tensor_code_is_captured(notebook: Notebook) -> None:
+    """Tensor operators at the top of the cell are nodes of a graph, and the names that it stores are stored."""
+    notebook.run("%%dynamo -o rec\nx: torch.Tensor = a + b\ny = x.sin() * 2\ny")
+    assert isinstance(notebook["rec"], Recording)
+    (graph,) = notebook["rec"].graphs
+    assert [node.name for node in graph.nodes if node.op.startswith("call_")] == ["add", "sin", "mul"]
+    assert torch.equal(notebook["y"], (notebook["a"] + notebook["b"]).sin() * 2)
+    assert notebook["x"] is not None
+
+
+def test_prints_and_result_stay(notebook: Notebook) -> None:
+    """What the cell prints is printed once, and its last expression is its result."""
+    result = notebook.run("%%dynamo\nprint('once')\nz = a + 1\nz * 2")
+    assert notebook.stdout.count("once") == 1
+    assert torch.equal(result, torch.full((2,), 4.0))
+    assert notebook.run("%%dynamo\nz = a + 1") is None
+
+
+def test_functions_of_a_cell_have_their_source(notebook: Notebook) -> None:
+    """A function of another cell is captured with its source, under the name that it has at the top of a module."""
+    notebook.run("def g(t):\n    return t.cos()")
+    notebook.run("%%dynamo -o rec -f g\ng(a)")
+    entered = notebook["rec"].frames[0]
+    assert (entered.code.qualname, entered.code.source) == ("g", "def g(t):\n    return t.cos()\n")
+    notebook.run("%%dynamo\ndef h():\n    return lambda: 0\nk = [lambda: 1]")
+    assert (notebook["h"].__qualname__, notebook["k"][0].__qualname__) == ("h", "<lambda>")
+
+
+def test_a_function_that_is_defined_again_is_captured_again(notebook: Notebook) -> None:
+    """After a later cell defines a function anew, the new one is captured."""
+    for operator in ("sin", "cos"):
+        notebook.run(f"def g(t):\n    return t.{operator}()")
+        notebook.run("%dynamo -o rec g(a)")
+        assert notebook["rec"].graphs[0].nodes[1].name == operator
+
+
+def test_the_line_form_runs_an_expression(notebook: Notebook) -> None:
+    """`%dynamo g(a, b)` has the value of the expression; spaces and quotes in it stay as they are."""
+    notebook.run("def g(x, y, sep=''):\n    return sep, x + y")
+    assert notebook.run("%dynamo -o rec g(a, b, sep='-b  x')")[0] == "-b  x"
+    assert len(notebook["rec"].graphs) == 1
+
+
+def test_the_explorer_is_shown(notebook: Notebook) -> None:
+    """A cell shows its recording as HTML and as one stable line; a recording as a result is shown the same way."""
+    notebook.run("%%dynamo -o rec\nx = a + b")
+    (shown,) = notebook.shown
+    assert shown["text/plain"].startswith("Explorer(<cell>: ")
+    assert shown["text/plain"].endswith(" 1 graph, 3 guards)")
+    assert "operator.add" in shown["text/html"]
+    notebook.run("rec")
+    assert "Explorer(<cell>: " in notebook.stdout
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        ("summary", "Dynamo produced 2 graphs, with 1 graph break"),
+        ("frames", "frame 1: "),
+        ("calls", "entry added"),
+        ("graphs", "operator.add"),
+        ("bytecode", "MODIFIED BYTECODE"),
+        ("guards", "TENSOR_MATCH"),
+        ("breaks", "DX206"),
+        ("steps", "BINARY_OP"),
+        ("all", "ORIGINAL BYTECODE"),
+    ],
+)
+def test_views(notebook: Notebook, view: str, said: str) -> None:
+    """--view chooses what is shown, as text."""
+    notebook.run(f"%%dynamo --view {view}\nx = a + b\nprint('hello')\ny = x * 2")
+    (shown,) = notebook.shown
+    assert said in shown["text/plain"]
+    assert "<pre>" in shown["text/html"]
+
+
+def test_no_view(notebook: Notebook) -> None:
+    """--view none shows nothing."""
+    notebook.run("%%dynamo --view none\nx = a + b")
+    assert notebook.shown == []
+
+
+def test_no_run(notebook: Notebook) -> None:
+    """--no-run shows the bytecode of the cell, and runs nothing."""
+    notebook.run("%%dynamo --no-run\nnever = a + b")
+    assert "BINARY_OP" in notebook.shown[0]["text/plain"]
+    assert "never" not in notebook
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("%%dynamo\nx = = 1", "the cell has a syntax error in line 1, invalid syntax: x = = 1"),
+        ("%%dynamo\nreturn 1", "the cell has a syntax error in line 1, 'return' outside function"),
+        ("%%dynamo\nawait f()", "await at the top of the cell cannot be captured"),
+        ("%%dynamo\nfrom math import *", "`from math import *` cannot be captured"),
+        ("%%dynamo --backend nope\na", "there is no backend 'nope'"),
+        ("%%dynamo --nope\na", "unrecognized arguments: --nope; %dynamo knows --backend --fullgraph"),
+        ("%%dynamo --view nope\na", "there is no view 'nope'; there are: explorer, summary"),
+        ("%%dynamo -o 3x\na", "-o wants a name"),
+        ("%%dynamo a + b\na", "%%dynamo takes options only, not 'a + b'"),
+        ("%dynamo", "%dynamo wants an expression"),
+    ],
+)
+def test_mistakes_are_said_in_one_sentence(notebook: Notebook, cell: str, said: str) -> None:
+    """What is wrong with a cell or an option is said in one line, nothing is run, and the notebook goes on."""
+    notebook.run(cell)
+    assert said in notebook.stderr
+    assert notebook.stderr.count("\n") == 1
+    assert torch.equal(notebook.run("%dynamo a + b"), torch.zeros(2))
+
+
+def test_a_cell_that_raises_keeps_its_traceback(notebook: Notebook) -> None:
+    """The exception of a cell is its own, and its traceback shows the cell's lines and none of ours."""
+    notebook.run("%%dynamo\ndef h(t):\n    return t + 1 / 0\n\nh(a)")
+    assert isinstance(notebook.error, ZeroDivisionError)
+    assert notebook.error.__context__ is None
+    assert "return t + 1 / 0" in notebook.stdout
+    assert "dynexplore" not in notebook.stdout
+
+
+def test_fullgraph_refuses_breaks(notebook: Notebook) -> None:
+    """--fullgraph makes a graph break an error that names it."""
+    notebook.run("%%dynamo --fullgraph\nprint(a)")
+    assert type(notebook.error).__name__ == "Unsupported"
+
+
+def test_dynamic(notebook: Notebook) -> None:
+    """--dynamic makes sizes symbols from the first call on."""
+    notebook.run("%%dynamo --dynamic -o rec\nx = a * a.shape[0]")
+    assert "s" in "".join(node.shape for node in notebook["rec"].graphs[0].nodes)
+
+
+def test_a_name_that_is_never_called(notebook: Notebook) -> None:
+    """-f with a name that no captured function has says so."""
+    notebook.run("%%dynamo -f nobody\nx = a + b")
+    assert "no function named 'nobody' was captured" in notebook.shown[0]["text/plain"]
+
+
+def test_running_again_frees_the_recording_before(notebook: Notebook) -> None:
+    """A cell that runs again leaves nothing of the recording that it made before."""
+    notebook.run("%%dynamo -o rec\nx = a + b")
+    before = weakref.ref(notebook["rec"])
+    notebook.run("%%dynamo -o rec\nx = a + b")
+    gc.collect()
+    assert before() is None
+
+
+def test_other_magics_around_it(notebook: Notebook) -> None:
+    """%%time and %%capture around the cell work."""
+    notebook.run("%%capture out\n%%dynamo\nprint('kept')\nx = a + b")
+    assert notebook.error is None
+    assert "kept" in notebook["out"].stdout
+    notebook.run("%%time\n%dynamo a + b")
+    assert notebook.error is None
+
+
+def test_help(notebook: Notebook) -> None:
+    """The magic's docstring lists its options."""
+    text = notebook.shell.find_line_magic("dynamo").__doc__
+    assert "--fullgraph" in text
+    assert "bind the recording" in text
+
+
+def test_unload(notebook: Notebook) -> None:
+    """After %unload_ext the magics are gone, and the extension can be loaded again."""
+    notebook.run("%unload_ext dynexplore")
+    notebook.run("%%dynamo\na")
+    assert "not found" in notebook.stderr
+    notebook.run("%load_ext dynexplore")
+    assert torch.equal(notebook.run("%dynamo a + b"), torch.zeros(2))
