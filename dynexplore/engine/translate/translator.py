@@ -12,8 +12,10 @@ torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
 
 from __future__ import annotations
 
+import gc
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import torch
@@ -186,7 +188,8 @@ class Translator:
                 self.narrator.guard_installed(modes)
         try:
             self.root.stack = [value.read(self) for value in self.root.stack]
-            planned = self.interpret(self.root)
+            with _without_collector():
+                planned = self.interpret(self.root)
         except GraphBreak as graph_break:
             return self._broke(graph_break)
         except UserRaised as raised:
@@ -459,6 +462,19 @@ def user_frame(frame: SymbolicFrame) -> UserFrame:
     same_line = position is not None and position.end_lineno == position.lineno
     end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)
     return UserFrame(code.co_filename, line, code.co_qualname, text, column, end_column)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the garbage collector still: it would walk over a growing graph again and again, which is not linear."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _fixed(size: Any) -> int | None:
