@@ -57,7 +57,7 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest $(or $(ARGS),tests)
 ifneq ($(NOTEBOOKS),)
-	$(BIN)/python -m pytest --nbval -p no:warnings notebooks
+	$(BIN)/python -m pytest --nbval --nbval-sanitize-with notebooks/sanitize.cfg -p no:warnings notebooks
 endif
 
 lint: $(BUILT)
