@@ -54,10 +54,13 @@ lab: setup
 demo: setup
 	$(BIN)/dynexplore explain examples/toy.py --html demo.html
 
+# Notebooks are run and what they print is compared; sanitize.cfg blanks times and ids. ARGS picks a part of the tests.
 test: setup
 	$(BIN)/python -m pytest $(or $(ARGS),tests)
 ifneq ($(NOTEBOOKS),)
-	$(BIN)/python -m pytest --nbval --nbval-sanitize-with notebooks/sanitize.cfg -p no:warnings notebooks
+ifeq ($(ARGS),)
+	$(BIN)/python -m pytest --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
+endif
 endif
 
 lint: $(BUILT)
