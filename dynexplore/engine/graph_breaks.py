@@ -294,10 +294,10 @@ def f(x):
         "The class has a metaclass, a `__new__` or an `__init__` that the engine does not look into.",
         "Make the object outside of the compiled function, or give the class a plain Python `__init__`.",
         example="""
-class Celsius(float):
-    pass
+from array import array
 def f(x):
-    return x * Celsius(2.0)
+    numbers = array("d", [2.0])
+    return x * numbers[0]
 """,
     ),
     Kind(
@@ -617,10 +617,10 @@ def f(x):
         "The engine knows the hash and equality only of constants, tensors by identity, modules, functions and classes.",
         "Use strings or numbers as keys.",
         example="""
-from fractions import Fraction
-half = Fraction(1, 2)
+from datetime import date
+day = date(2020, 2, 29)
 def f(x):
-    return x * {half: 2}[half]
+    return x * {day: 2}[day]
 """,
     ),
     # -- DX4xx: torch ----------------------------------------------------------------------------------------------
