@@ -29,9 +29,9 @@ STYLE = """
 .dynx { font: 13px/1.45 system-ui, sans-serif; color: var(--jp-content-font-color1, CanvasText); }
 .dynx { color-scheme: light dark; }
 .dynx table { border-collapse: collapse; margin: 4px 0 8px; }
-.dynx th, .dynx td { text-align: left; vertical-align: top; padding: 1px 10px 1px 0; font: 12px/1.5 Courier, monospace;
-  white-space: pre-wrap; border: 0; }
-.dynx th { border-bottom: 1px solid var(--jp-border-color1, GrayText); }
+.dynx.dynx.dynx th, .dynx.dynx.dynx td { text-align: left; vertical-align: top; padding: 1px 10px 1px 0;
+  font: 12px/1.5 Courier, monospace; white-space: pre-wrap; border: 0; }
+.dynx.dynx.dynx th { border-bottom: 1px solid var(--jp-border-color1, GrayText); }
 .dynx tr:target td { background: var(--jp-warn-color3, Mark); color: CanvasText; }
 .dynx pre { font: 12px/1.5 Courier, monospace; margin: 4px 0 8px; white-space: pre-wrap; }
 .dynx summary { cursor: pointer; font-weight: 600; margin: 4px 0; }
@@ -42,20 +42,17 @@ STYLE = """
 """.strip()
 
 
-PAGE_STYLE = """
-body { margin: 24px auto; padding: 0 24px; max-width: 1500px; color-scheme: light dark; font: 13px/1.45 system-ui, sans-serif; }
-h1 { font-size: 20px; }
-""".strip()
+PAGE_STYLE = "margin: 24px auto; padding: 0 24px; max-width: 1500px; color-scheme: light dark; font-family: system-ui, sans-serif"
 
 
 def page(recording: Recording, title: str = "", *, note: str = "") -> str:
     """Return the recording as one HTML document that needs nothing else; `note` stands at its end."""
     name = escape(title or recording.title or "recording")
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += f"<title>{name}</title><style>{PAGE_STYLE}</style>"
+    head += f"<title>{name}</title>"
     end = f"<footer>{escape(note)}</footer>" if note else ""
     body = f"<main><h1>{name}</h1>{fragment(recording)}</main>{end}"
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body style="{PAGE_STYLE}">{body}</body></html>\n'
 
 
 _fragments = itertools.count(1)
