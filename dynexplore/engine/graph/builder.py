@@ -78,6 +78,7 @@ class GraphBuilder:
         self.inputs: list[GraphInput] = []
         self.attributes: dict[str, Any] = {}
         self.random = False  # whether an operation draws random numbers
+        self.sets_modes = False  # whether a node sets a mode of torch
         self.mutates_inputs = False  # whether an operation changes an input in place
         self._make_shape_env = make_shape_env
         self.shape_env: Any = None

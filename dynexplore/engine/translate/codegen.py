@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 import torch.fx
@@ -37,6 +37,7 @@ from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
 from dynexplore.engine.translate.unique_names import unique_number
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, is_constant_value
+from dynexplore.engine.variables.context_manager import restoring_modes
 from dynexplore.engine.variables.function import NestedFunctionVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
@@ -164,15 +165,29 @@ class CodeGenerator:
 
     def make_function(self, function: NestedFunctionVariable) -> None:
         """Push a new function."""
-        if not function.in_frame:
-            self.ctx.break_graph("DX318", type=f"function {function.text()} of another module")
         flags = self._push_function_parts(function)
-        self.writer.make_function(function.code, closure=bool(function.cells), flags=flags)
+        if function.in_frame:
+            self.writer.make_function(function.code, closure=bool(function.cells), flags=flags)
+        else:
+            self._make_function_elsewhere(function, flags)
         for name, value in function.attributes.items():
             self.writer.copy(1)
             self.push(value)
             self.writer.swap(2)
             self.writer.store_attr(name)
+
+    def _make_function_elsewhere(self, function: NestedFunctionVariable, flags: int) -> None:
+        """A function whose globals are not the frame's: MAKE_FUNCTION would give it the wrong ones."""
+        parts = [self.store_temporary() for bit in (8, 4, 2, 1) if flags & bit or (bit == 8 and function.cells)]
+        self.writer.begin_call()
+        self.push_object(function_of_parts)
+        self.writer.callable_ready()
+        self.push_object(function.code)
+        self.push_object(function.namespace)
+        self.writer.load_const(flags | (8 if function.cells else 0))
+        for part in reversed(parts):
+            self.writer.load_fast(part)
+        self.writer.call(3 + len(parts))
 
     def _push_function_parts(self, function: NestedFunctionVariable) -> int:
         flags = 0
@@ -232,6 +247,8 @@ class CodeGenerator:
             graph = ctx.graph.finish(list(self._outputs), name)
             began = time.perf_counter()
             function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
+            if ctx.graph.sets_modes:
+                function = restoring_modes(function)
             if ctx.narrator is not None:
                 ctx.narrator.compiled(name, graph, ctx.request.backend_name, time.perf_counter() - began)
             graphs.append(CompiledGraph(name, graph, function))
@@ -326,6 +343,18 @@ def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *a
     if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
         raise failure
     return function(*args)
+
+
+def function_of_parts(code: CodeType, namespace: dict[str, Any], flags: int, *parts: Any) -> FunctionType:
+    """What MAKE_FUNCTION does, with other globals than the running frame's; `parts` in the order of its flags."""
+    given = iter(parts)
+    defaults, keyword_defaults, annotations, closure = (next(given) if flags & bit else None for bit in (1, 2, 4, 8))
+    made = FunctionType(code, namespace, code.co_name, defaults, closure)
+    made.__kwdefaults__ = keyword_defaults
+    made.__qualname__ = code.co_qualname
+    if annotations:
+        made.__annotations__ = dict(zip(annotations[::2], annotations[1::2], strict=True))
+    return made
 
 
 # -- the two ways in which a frame ends ------------------------------------------------------------------------------

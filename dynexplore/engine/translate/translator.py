@@ -318,6 +318,15 @@ class Translator:
             self.break_graph("DX313", function=code.co_qualname)
         return frame.cells["__class__"].load(self), receiver.read(self)
 
+    def handled_exception(self) -> VariableTracker | None:
+        """The exception that is being handled."""
+        frame: SymbolicFrame | None = self.innermost
+        while frame is not None:
+            if frame.exceptions:
+                return frame.exceptions[-1]
+            frame = frame.parent
+        return None
+
     def guard_tensor(self, tensor: torch.Tensor, source: Source) -> torch.fx.Node:
         """Make a live tensor an input of the graph."""
         context = None

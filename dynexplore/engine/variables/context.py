@@ -69,6 +69,10 @@ class TraceContext(Protocol):
         """What `super()` without arguments means in the innermost frame: the `__class__` cell's content, the first argument."""
         ...
 
+    def handled_exception(self) -> VariableTracker | None:
+        """The exception that an `except` or `finally` block of the innermost frame, or of one around it, handles just now."""
+        ...
+
     def guard_tensor(self, tensor: Any, source: Source) -> Any:
         """Make a tensor an input of the graph: TENSOR_MATCH, fake twin and placeholder; gives the node."""
         ...

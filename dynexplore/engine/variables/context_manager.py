@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.amp import autocast_mode
+from torch.autograd import grad_mode
+from torch.utils._device import DeviceContext
 
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of
-from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.rules import Answer, rule
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
 NONE = ConstantVariable(None)
 _enter_autocast: Any = autocast_mode._enter_autocast
 _exit_autocast: Any = autocast_mode._exit_autocast
-_AUTOCASTS: tuple[Any, ...] = (torch.autocast, vars(torch.cpu.amp)["autocast"], vars(torch.cuda.amp)["autocast"])
+_enter_inference_mode: Any = grad_mode._enter_inference_mode
+_exit_inference_mode: Any = grad_mode._exit_inference_mode
+_AUTOCASTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (torch.autocast, ()), (vars(torch.cpu.amp)["autocast"], ("cpu",)), (vars(torch.cuda.amp)["autocast"], ("cuda",)),
+)
 
 
 class ActiveMode:
@@ -63,7 +69,37 @@ def _add_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
     """A node that changes a mode; no operation of the program, so it is not counted as one."""
     node = ctx.graph.graph.create_node("call_function", function, args, {})
     node.meta["example_value"] = None
+    ctx.graph.sets_modes = True
     return node
+
+
+def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled graph that sets modes, made so that it leaves them as they were also when one of its operators raises."""
+
+    def run(*inputs: Any) -> Any:
+        grad, casts = torch.is_grad_enabled(), [_autocast_state(device) for device in _CASTING_DEVICES]
+        try:
+            return function(*inputs)
+        except BaseException:
+            torch._C._set_grad_enabled(grad)
+            for state in casts:
+                _set_autocast(*state)
+            raise
+
+    return run
+
+
+_CASTING_DEVICES = ("cpu", "cuda")
+
+
+def _autocast_state(device: str) -> tuple[str, bool, torch.dtype, bool]:
+    return device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device), torch.is_autocast_cache_enabled()
+
+
+def _set_autocast(device: str, enabled: bool, dtype: torch.dtype, cache: bool) -> None:
+    torch.set_autocast_enabled(device, enabled)
+    torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(cache)
 
 
 # -- managers of torch ------------------------------------------------------------------------------------------------
@@ -132,9 +168,10 @@ class _DecoratedVariable(VariableTracker):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         self.manager.enter(ctx)
-        result = ctx.call_function(self.function, args, kwargs)
-        self.manager.exit(ctx)
-        return result
+        try:
+            return ctx.call_function(self.function, args, kwargs)
+        finally:  # also when the program raises; when the graph breaks, the attempt is thrown away as a whole
+            self.manager.exit(ctx)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.writer.begin_call()
@@ -319,12 +356,100 @@ class AutocastVariable(ModeManagerVariable):
         _leave(ctx, self.entered.pop())
 
 
-@rule(*_AUTOCASTS)
-def _autocast(
+def _call_autocast(
+    device: tuple[Any, ...], ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """`torch.autocast(device, ...)`, or `torch.cpu.amp.autocast(enabled, dtype, cache_enabled)`, whose device is given."""
+    values = tuple(constant_of(ctx, arg, "autocast") for arg in args)
+    named = {name: constant_of(ctx, arg, "autocast") for name, arg in kwargs.items()}
+    if device:
+        named.update(zip(("enabled", "dtype", "cache_enabled"), values, strict=False))
+        values = device
+    return AutocastVariable(torch.autocast, values, named)
+
+
+def _autocast_row(device: tuple[Any, ...]) -> Answer:
+    def answer(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return _call_autocast(device, ctx, args, kwargs)
+
+    return answer
+
+
+for _manager, _device in _AUTOCASTS:
+    rule(_manager)(_autocast_row(_device))
+
+
+@rule(torch.autocast.__exit__)
+def _live_autocast_exit(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    values = tuple(constant_of(ctx, arg, "autocast") for arg in args)
-    return AutocastVariable(torch.autocast, values, {name: constant_of(ctx, arg, "autocast") for name, arg in kwargs.items()})
+    """The `__exit__` of an autocast that Python entered: inside the graph its settings are set back, then it runs for real."""
+    manager = args[0]
+    names = ("device", "prev", "prev_fastdtype", "prev_cache_enabled")
+    device, enabled, dtype, cache = (constant_of(ctx, manager.get_attribute(ctx, name), name) for name in names)
+    now = _autocast_state(device)
+
+    def for_real(build: Reconstruction) -> None:
+        build.call_object(_exit_for_real, manager)
+        build.writer.pop_top()
+
+    _set_autocast(device, enabled, dtype, cache)
+    _add_node(ctx, _set_autocast, device, enabled, dtype, cache)
+    ctx.active_modes.append(
+        ActiveMode(lambda: _set_autocast(*now), lambda inner: _add_node(inner, _set_autocast, *now), for_real))
+    return NONE
+
+
+def _exit_for_real(manager: Any) -> None:
+    manager.__exit__(None, None, None)
+
+
+# -- inference mode, a default device ---------------------------------------------------------------------------------
+
+
+class EnteredModeVariable(ModeManagerVariable):
+    """A mode that one function enters, giving an object that another function leaves."""
+
+    def __init__(
+        self, cls: type[Any], argument: Any, begin: Callable[[Any], Any], end: Callable[[Any], None], gives: VariableTracker
+    ) -> None:
+        super().__init__(cls, (argument,))
+        self.begin, self.end, self.gives = begin, end, gives
+        self.entered: list[ActiveMode] = []
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        entered = self.begin(*self.arguments)
+        node = _add_node(ctx, self.begin, *self.arguments)
+        mode = ActiveMode(lambda: self.end(entered), lambda inner: _add_node(inner, self.end, node))
+        self.entered.append(mode)
+        ctx.active_modes.append(mode)
+        return self.gives
+
+    def exit(self, ctx: TraceContext) -> None:
+        _leave(ctx, self.entered.pop())
+
+
+@rule(torch.inference_mode)
+def _inference_mode(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    wanted = args[0] if args else kwargs.get("mode", ConstantVariable(True))
+    enabled = not wanted.is_constant() or bool(wanted.as_constant())
+    manager = EnteredModeVariable(torch.inference_mode, enabled, _enter_inference_mode, _exit_inference_mode, NONE)
+    return manager if wanted.is_constant() else manager.call(ctx, args, kwargs)  # as a decorator without parentheses
+
+
+def _device_manager(device: torch.device) -> EnteredModeVariable:
+    """`with torch.device("meta")`: where tensors are made that do not say so."""
+    return EnteredModeVariable(torch.device, device, _enter_device, _exit_for_real, ConstantVariable(device))
+
+
+def _enter_device(device: torch.device) -> Any:
+    mode: Any = DeviceContext(device)
+    mode.__enter__()
+    return mode
 
 
 # -- managers that do nothing to a graph -------------------------------------------------------------------------------
@@ -365,6 +490,8 @@ def _nullcontext(
 
 def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
     """Enter a context manager: its exit function, and what entering gave."""
+    if manager.is_constant() and isinstance(manager.as_constant(), torch.device):
+        manager = _device_manager(manager.as_constant())
     if isinstance(manager, ModeManagerVariable):
         entered = manager.enter(ctx)
         return ExitFunctionVariable(manager), entered

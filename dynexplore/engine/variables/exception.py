@@ -14,6 +14,7 @@ torch/_dynamo/variables/misc.py (ExceptionVariable) does the same job.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from dynexplore.engine.variables.class_ import ClassVariable, initialize, makes
 from dynexplore.engine.variables.class_lookup import Found, layout_of, raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.known import live_nest
+from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.user_object import CMethodVariable, UserObjectVariable
 
@@ -237,6 +239,16 @@ def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTrack
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             ctx.raise_exception(TypeError, "catching classes that do not inherit from BaseException is not allowed")
     return issubclass(exception.python_type(), classes)
+
+
+@rule(sys.exc_info)
+def _exc_info(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """Type, value and traceback of the exception being handled; a traceback exists only where something really was raised."""
+    if ctx.handled_exception() is not None:
+        ctx.break_graph("DX217", function="sys.exc_info")
+    return TupleVariable([NONE, NONE, NONE])
 
 
 # -- building ---------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable, is_constant_value, run_now
-from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule_for
+from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule, rule_for
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -371,6 +371,16 @@ class BoundMethodVariable(VariableTracker):
 
     def text(self) -> str:
         return f"{self.receiver.type_name()}.{self.function.text()}"
+
+
+@rule(types.MethodType)
+def _bind_by_hand(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """types.MethodType(function, receiver)."""
+    if len(args) != 2 or kwargs:
+        ctx.break_graph("DX218", callee="types.MethodType")
+    return BoundMethodVariable(args[0], args[1])
 
 
 class BuiltinVariable(VariableTracker):

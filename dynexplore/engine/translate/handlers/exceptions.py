@@ -26,7 +26,7 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """raise; raise exception; raise exception from cause."""
     parts = frame.popn(step.arg)
     if not parts:
-        handled = _being_handled(frame)
+        handled = ctx.handled_exception()
         if handled is None:
             ctx.raise_exception(RuntimeError, "No active exception to reraise")
         raise UserRaised(handled)
@@ -34,14 +34,6 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if len(parts) == 2:
         set_cause(ctx, exception, parts[1])
     raise UserRaised(exception)
-
-
-def _being_handled(frame: SymbolicFrame | None):  # type: ignore[no-untyped-def]
-    while frame is not None:
-        if frame.exceptions:
-            return frame.exceptions[-1]
-        frame = frame.parent
-    return None
 
 
 @handles("RERAISE")

@@ -1,0 +1,438 @@
+"""`with` in traced code: torch's modes as blocks, decorators and calls, the program's own context managers, breaks inside."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+import torch
+from programs.program_table import Programs
+
+import dynexplore
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3).requires_grad_()
+
+
+class Logged:
+    """A context manager of the program."""
+
+    def __init__(self, log: list[Any], swallow: bool = False) -> None:
+        self.log, self.swallow = log, swallow
+
+    def __enter__(self) -> Logged:
+        self.log.append("enter")
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> bool:
+        self.log.append(kind.__name__ if kind is not None else "exit")
+        return self.swallow
+
+
+@contextlib.contextmanager
+def noted(log: list[Any], name: str) -> Any:
+    log.append(f"in {name}")
+    try:
+        yield name
+    finally:
+        log.append(f"out {name}")
+
+
+@contextlib.contextmanager
+def without_gradients() -> Any:
+    with torch.no_grad():
+        yield
+
+
+@torch.no_grad()
+def decorated(x: Any) -> Any:
+    return x * 2, torch.is_grad_enabled()
+
+
+@torch.no_grad
+def decorated_plainly(x: Any) -> Any:
+    return x * 3
+
+
+@torch.enable_grad()
+def enabled(x: Any) -> Any:
+    return x * 2
+
+
+@torch.inference_mode()
+def inferred(x: Any) -> Any:
+    return x * 2
+
+
+@contextlib.contextmanager
+def nothing() -> Any:
+    yield
+
+
+@nothing()
+def decorated_by_the_program(x: Any) -> Any:
+    return x + 1
+
+
+# -- modes of torch ---------------------------------------------------------------------------------------------------
+
+
+@program(X, graphs=1)
+def gradient_modes(x):
+    with torch.no_grad():
+        a = x * 2
+        with torch.enable_grad():
+            b = x * 3
+        inside = torch.is_grad_enabled()
+    with torch.set_grad_enabled(False):
+        c = x * 4
+    with torch.set_grad_enabled(mode=True) as nothing_given:
+        d = x * 5
+    with torch.no_grad(), torch.enable_grad():
+        e = x * 6
+    return a, b, c, d, e, inside, torch.is_grad_enabled(), a.requires_grad, b.requires_grad, nothing_given
+
+
+@program(X, graphs=1)
+def gradient_modes_as_decorators(x):
+    @torch.no_grad()
+    def inner(y):
+        return y * 5
+
+    return decorated(x), decorated_plainly(x), enabled(x), inner(x), x * 2
+
+
+@program(X, graphs=1)
+def gradient_modes_as_calls(x):
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    a = x * 2
+    torch.set_grad_enabled(before)
+    b = x * 2
+    previous = torch._C._set_grad_enabled(False)
+    torch._C._set_grad_enabled(True)
+    return a, b
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_call_outlives_the_function(enabled: bool) -> None:
+    """A mode that traced code sets by a call stays set after it."""
+
+    @dynexplore.optimize("eager")
+    def fn(x):
+        y = x * 2
+        torch.set_grad_enabled(enabled)
+        return y, x * 3
+
+    with torch.set_grad_enabled(not enabled):
+        first, second = fn(X)
+        assert torch.is_grad_enabled() == enabled
+    assert first.requires_grad != enabled
+    assert second.requires_grad == enabled
+
+
+@program(X, graphs=1)
+def an_exception_leaves_the_block(x):
+    try:
+        with torch.no_grad():
+            y = x * 2
+            raise ValueError("inside")
+    except ValueError:
+        z = x * 3
+    return y, z, torch.is_grad_enabled()
+
+
+@program(X, graphs=1)
+def returns_from_the_block(x):
+    def inner(y):
+        with torch.no_grad():
+            for n in range(3):
+                with torch.enable_grad():
+                    if n == 1:
+                        return y * n
+        return y
+
+    return inner(x), torch.is_grad_enabled()
+
+
+@program(X, graphs=1)
+def managers_as_values(x):
+    manager = torch.no_grad()
+    with manager:
+        a = x * 2
+    with manager:
+        b = x * 3
+    choose = torch.enable_grad if a.requires_grad else torch.no_grad
+    with choose():
+        c = x * 4
+    with contextlib.nullcontext(), contextlib.nullcontext(x + 1) as given:
+        d = given * 2
+    with contextlib.nullcontext() if x.dim() == 5 else torch.no_grad():
+        e = x + 5
+    return a, b, c, d, e
+
+
+@program(torch.randn(3, 3), graphs=1)
+def inference(x):
+    with torch.inference_mode():
+        y = x * 2
+        inside = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    with torch.inference_mode(False):
+        z = x * 3
+    return y.sum(), z, inside, y.is_inference(), inferred(x).is_inference()
+
+
+@program(torch.randn(3, 3), graphs=1)
+def automatic_casts(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x
+        with torch.autocast(device_type="cpu", enabled=False):
+            z = x @ x
+        inside = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+    with torch.amp.autocast("cpu"):
+        w = x @ x
+    return y, z, w, inside, y.dtype, torch.is_autocast_enabled("cpu")
+
+
+@program(X, graphs=1)
+def profilers(x):
+    with torch.autograd.profiler.record_function("name"), torch.profiler.record_function("other"):
+        x = x * 2
+    return x
+
+
+@program(torch.randn(3), graphs=1)
+def a_device_as_a_manager(x):
+    with torch.device("cpu"):
+        y = torch.ones(3)
+    return x + y
+
+
+# -- managers of the program ------------------------------------------------------------------------------------------
+
+
+@program(X, [], graphs=1)
+def own_managers(x, log):
+    with Logged(log) as entered, Logged(log):
+        x = x * 2
+        log.append(entered is not None)
+    with Logged(log, swallow=True):
+        x = x + 1
+        raise KeyError("swallowed")
+    try:
+        with Logged(log):
+            raise ValueError("passed on")
+    except ValueError as error:
+        log.append(str(error))
+    return x
+
+
+@program(X, [], graphs=1)
+def managers_made_of_generators(x, log):
+    with noted(log, "a") as a, noted(log, "b"):
+        x = x * 2
+        log.append(a)
+    with without_gradients():
+        y = x * 3
+    try:
+        with noted(log, "c"):
+            raise ValueError("inside")
+    except ValueError:
+        log.append("caught")
+    return x, y, decorated_by_the_program(x), torch.is_grad_enabled()
+
+
+@program(X, [], graphs=1)
+def stacks_and_suppressions(x, log):
+    with contextlib.suppress(KeyError, ValueError):
+        x = x + 1
+        raise KeyError("gone")
+    with contextlib.closing(Closing(log)) as closing:
+        x = x * closing.factor
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(Logged(log))
+        stack.callback(log.append, "called back")
+        x = x * 2
+    return x
+
+
+class Closing:
+    """Something with `close`."""
+
+    factor = 2
+
+    def __init__(self, log: list[Any]) -> None:
+        self.log = log
+
+    def close(self) -> None:
+        self.log.append("closed")
+
+
+# -- breaks inside ----------------------------------------------------------------------------------------------------
+
+
+@program(X, graphs=2, breaks=["DX206"])
+def a_break_inside_no_grad(x):
+    with torch.no_grad():
+        y = x * 2
+        print("inside", torch.is_grad_enabled())
+        z = y * 3 + x
+    return y, z, x * 4, torch.is_grad_enabled()
+
+
+@program(X, graphs=3, breaks=["DX206", "DX206"])
+def breaks_inside_two_blocks(x):
+    with torch.no_grad():
+        a = x * 2
+        with torch.enable_grad():
+            b = x * 3
+            print("inner", torch.is_grad_enabled())
+            c = x * 4
+        print("outer", torch.is_grad_enabled())
+        d = x * 5
+    return a, b, c, d, x * 6
+
+
+@program(X, graphs=2, breaks=["DX206"])
+def a_break_inside_a_set_mode(x):
+    with torch.set_grad_enabled(False):
+        y = x * 2
+        print(torch.is_grad_enabled())
+        z = x * 3
+    return y, z, x * 4
+
+
+@program(torch.randn(3, 3), graphs=2, breaks=["DX206"])
+def a_break_inside_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x
+        print(torch.is_autocast_enabled("cpu"))
+        z = x @ x
+    return y, z, x @ x
+
+
+@program(torch.randn(3, 3), graphs=3, breaks=["DX206", "DX303"])
+def a_break_inside_inference_mode(x):
+    with torch.inference_mode():
+        y = x * 2
+        print(torch.is_inference_mode_enabled())
+        z = x * 3
+    return y.sum(), z, x * 4
+
+
+@program(X, [], graphs=2, breaks=["DX206"])
+def a_break_inside_an_own_manager(x, log):
+    with Logged(log):
+        y = x * 2
+        print("inside", log)
+        z = x * 3
+    return y, z, log
+
+
+@program(X, [], graphs=None, breaks=None)
+def a_break_inside_a_generator_manager(x, log):
+    with noted(log, "a"):
+        y = x * 2
+        print("inside", log)
+        z = x * 3
+    return y, z, log
+
+
+@program(X, graphs=None, breaks=None)
+def a_loop_with_breaks_inside(x):
+    for n in range(4):
+        with torch.no_grad():
+            x = x + n
+            print(n, torch.is_grad_enabled())
+            x = x * 2
+    return x, torch.is_grad_enabled()
+
+
+@program(X, graphs=None, breaks=None)
+def a_break_and_an_exception_inside(x):
+    try:
+        with torch.no_grad():
+            y = x * 2
+            print("inside", torch.is_grad_enabled())
+            raise ValueError("inside")
+    except ValueError:
+        print("caught", torch.is_grad_enabled())
+        z = x * 3
+    return y, z
+
+
+@program(X, graphs=None, breaks=None)
+def a_break_in_a_decorated_callee(x):
+    @torch.no_grad()
+    def callee(y):
+        y = y * 2
+        print(torch.is_grad_enabled())
+        return y * 3
+
+    return callee(x), x * 2
+
+
+@program(X, graphs=2, breaks=["DX206"])
+def a_break_after_a_set_mode(x):
+    torch.set_grad_enabled(False)
+    y = x * 2
+    print(torch.is_grad_enabled())
+    z = x * 3
+    torch.set_grad_enabled(True)
+    return y, z, x * 4
+
+
+@program(torch.tensor(1.0), graphs=None, breaks=None)
+def a_branch_on_data_inside(x):
+    with torch.no_grad():
+        y = x * 2
+        if y > 1:
+            y = y + 1
+        else:
+            y = y - 1
+    return y, x * 2
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
+
+
+def test_an_operator_that_fails_inside_leaves_the_modes(capsys: pytest.CaptureFixture[str]) -> None:
+    """When an operator inside a mode raises as the graph runs, the program sees it once, and the mode is as it was."""
+
+    @dynexplore.optimize("eager")
+    def fn(x, index):
+        y = x * 2
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            z = torch.nn.functional.embedding(index, x)
+        return y, z
+
+    fn(X, torch.tensor([0, 1]))
+    with pytest.raises(IndexError, match="index out of range"):
+        fn(X, torch.tensor([0, 7]))
+    assert torch.is_grad_enabled()
+    assert not torch.is_autocast_enabled("cpu")
+    assert fn(X, torch.tensor([0, 1]))[0].requires_grad
+
+
+@pytest.mark.parametrize("backend", ["aot_eager"])
+def test_modes_through_a_compiler(backend: str) -> None:
+    """Modes inside a graph mean the same to a backend that compiles forward and backward."""
+
+    def fn(x):
+        with torch.no_grad():
+            y = x * 2
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            z = x @ x
+        return y + x, z.float() * 2
+
+    x = torch.randn(3, 3, requires_grad=True)
+    expected, actual = fn(x), dynexplore.optimize(backend)(fn)(x)
+    for one, other in zip(expected, actual):
+        assert torch.equal(one, other)
+        first, second = (torch.autograd.grad(out.sum(), x, retain_graph=True)[0] for out in (one, other))
+        torch.testing.assert_close(first, second, rtol=1e-2, atol=1e-2)  # bfloat16, summed in another order
