@@ -17,6 +17,7 @@ torch/_dynamo/convert_frame.py does the same job.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import time
 import traceback
@@ -36,7 +37,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.policy import skip
 from dynexplore.engine.recording import Recorder
-from dynexplore.engine.runtime import other_tracers, printout, reports, torch_state
+from dynexplore.engine.runtime import interrupts, other_tracers, printout, reports, torch_state
 from dynexplore.engine.runtime.backends import compile_graph
 from dynexplore.engine.runtime.cache import (
     CodeState,
@@ -78,7 +79,7 @@ def convert(store: Store, state: FrameState) -> Entry | None:
     """Answer the hook; see the head of this file."""
     if run_only.depth or config.disable or _leave_alone(store, state):
         return None
-    with other_tracers.dynamo_off(), translation_lock:
+    with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
         before = state.cache.entries
         entry = next((one for one in before if fits(one, state)), None)
         if entry is not None:  # made by another thread while this one waited
@@ -210,7 +211,8 @@ class _Conversion:
             self.store.graphs.append(graph.module)
         started = time.perf_counter()
         try:
-            compiled = compile_graph(graph, name, self.store.backend, fake_mode, self.recorder, self.frame)
+            with interrupts.passed_on():
+                compiled = compile_graph(graph, name, self.store.backend, fake_mode, self.recorder, self.frame)
         finally:
             self.backend_seconds += time.perf_counter() - started
         counters["stats"]["graphs"] += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -158,44 +157,3 @@ def test_a_forked_child_compiles_for_itself(where: str) -> None:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert optimized(X).tolist() == [2, 2, 2] and len(backend.graphs) == 1
-
-
-# one that comes while a weak reference's callback runs is printed and lost, as everywhere in Python
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_ctrl_c_at_any_moment() -> None:
-    """A signal handler that raises, again and again, while functions are compiled and run: everything stays clean."""
-
-    class Stop(BaseException):
-        pass
-
-    def interrupt(signum: int, frame: Any) -> None:
-        raise Stop
-
-    def f(x: torch.Tensor, n: int) -> torch.Tensor:
-        x = x + n
-        dynexplore.graph_break()
-        return x * 2
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    interrupted = 0
-    try:
-        for n in range(40):
-            dynexplore.reset()
-            optimized = dynexplore.optimize()(f)
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 + n * 0.0004)
-            try:
-                for _ in range(200):
-                    optimized(X, n)
-            except Stop:
-                interrupted += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            assert native.current() is None and not native.installed(), n
-            assert not is_held_by_another_thread() and torch.is_grad_enabled(), n
-            assert torch.get_default_dtype() is torch.float32 and not torch._C._len_torch_dispatch_stack(), n
-            assert optimized(X, n).tolist() == [2.0 * (1 + n)] * 3, n
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        time.sleep(0)
-    assert interrupted > 10

@@ -1,0 +1,155 @@
+"""engine/runtime/interrupts.py: Ctrl-C at any moment leaves everything clean."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine import native
+from dynexplore.engine.runtime import interrupts
+from dynexplore.engine.runtime.translation_lock import translation_lock
+
+X = torch.ones(3)
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_handler() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, whoever runs the tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def press_ctrl_c(after: float) -> threading.Timer:
+    """Send this process SIGINT, as a terminal does."""
+    timer = threading.Timer(after, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def is_clean() -> bool:
+    """Whether hook, lock, handler and torch's modes are as at the start."""
+    free: list[bool] = []
+
+    def look() -> None:
+        free.append(translation_lock.acquire(blocking=False))
+        if free[0]:
+            translation_lock.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    return (
+        free == [True]
+        and native.current() is None
+        and not native.installed()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        and torch.is_grad_enabled()
+        and torch.get_default_dtype() is torch.float32
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._len_torch_function_stack() == 0
+    )
+
+
+# One that comes while a weak reference's callback runs is printed and lost, as everywhere in Python.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("as_block", [False, True])
+def test_ctrl_c_at_any_moment(as_block: bool) -> None:
+    """While functions are compiled and run, again and again: KeyboardInterrupt, everything is clean, and the next call works."""
+
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        x = x + n
+        dynexplore.graph_break()
+        return x * 2
+
+    arrived: list[int] = []
+
+    def raising(number: int, frame: Any) -> None:
+        arrived.append(number)
+        raise KeyboardInterrupt
+
+    for n in range(30):
+        dynexplore.reset()
+        optimized = dynexplore.optimize()(f)
+        arrived.clear()
+        signal.signal(signal.SIGINT, raising)
+        with pytest.raises(KeyboardInterrupt):
+            press_ctrl_c(0.0003 + n * 0.0006)
+            while True:
+                if as_block:
+                    with dynexplore.optimize():
+                        f(X, n)
+                else:
+                    optimized(X, n)
+                if arrived:  # lost, see above
+                    arrived.clear()
+                    press_ctrl_c(0.001)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        assert is_clean(), n
+        assert optimized(X, n).tolist() == [2.0 * (1 + n)] * 3, n
+
+
+def test_ctrl_c_in_a_backend_comes_at_once() -> None:
+    """A backend that takes long is interrupted as it is without us."""
+
+    def slow(graph: Any, inputs: Any) -> Any:
+        press_ctrl_c(0.01)
+        time.sleep(30)
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dynexplore.optimize(slow)(lambda x: x + 1)(X)
+    assert time.monotonic() - started < 10 and is_clean()
+
+
+def test_it_waits_for_torch() -> None:
+    """While a frame of torch runs the handler is not called; it is as soon as that frame is over."""
+    calls: list[bool] = []
+    inside = False
+
+    def handler(number: int, frame: Any) -> None:
+        calls.append(inside)
+
+    signal.signal(signal.SIGINT, handler)
+
+    def in_torch(*args: Any) -> bool:
+        nonlocal inside
+        inside = True
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(50):
+            time.sleep(0.0002)
+        inside = False
+        return True
+
+    with interrupts.held(sys._getframe()):
+        torch.utils._pytree.tree_map(in_torch, [1])
+        deadline = time.monotonic() + 10
+        while not calls and time.monotonic() < deadline:
+            time.sleep(0.001)
+        signal.raise_signal(signal.SIGINT)
+    assert calls == [False, False] and signal.getsignal(signal.SIGINT) is handler
+
+
+def test_other_handlers_and_threads_are_left_alone() -> None:
+    """An ignored Ctrl-C stays ignored, and nothing is installed outside of the main thread."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interrupts.held(sys._getframe()):
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    done: list[bool] = []
+
+    def elsewhere() -> None:
+        with interrupts.held(sys._getframe()), interrupts.passed_on():
+            done.append(True)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert done == [True]
