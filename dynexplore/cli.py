@@ -87,7 +87,12 @@ def parser() -> argparse.ArgumentParser:
     )
     one.set_defaults(command=open_lab, passes_on=True)
 
-    one = commands.add_parser("bench", help="run the benchmarks beside torch.compile", epilog="Other options go to the benchmark.")
+    one = commands.add_parser(
+        "bench",
+        help="run the benchmarks beside torch.compile",
+        usage="dynexplore bench [NAME] [OPTIONS ...]",
+        epilog="Without a NAME all of them run; options go to the benchmark.",
+    )
     one.set_defaults(command=run_benchmark, passes_on=True)
     return top
 
@@ -145,11 +150,17 @@ def open_lab(arguments: argparse.Namespace) -> int:
 
 
 def run_benchmark(arguments: argparse.Namespace) -> int:
-    """Run benchmarks/cost.py of the checkout."""
-    benchmark = CHECKOUT / "benchmarks" / "cost.py"
-    if not benchmark.is_file():
+    """Run every benchmark of the checkout, or the one that is named first; what else stands there is its own."""
+    benchmarks = {path.stem: path for path in sorted((CHECKOUT / "benchmarks").glob("*.py"))}
+    if not benchmarks:
         raise Mistake("the benchmarks come with a checkout of the project, not with the installed package")
-    return subprocess.call([sys.executable, str(benchmark), *arguments.others])
+    options = list(arguments.others)
+    if options and not options[0].startswith("-"):
+        name = options.pop(0)
+        if name not in benchmarks:
+            raise Mistake(f"there is no benchmark {name!r}; there are: {', '.join(benchmarks)}")
+        benchmarks = {name: benchmarks[name]}
+    return max(subprocess.call([sys.executable, str(path), *options]) for path in benchmarks.values())
 
 
 class _Program:

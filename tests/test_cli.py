@@ -64,6 +64,7 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
     [
         (["explain", "no_such.py"], "dynexplore: there is no script no_such.py\n"),
         (["open", "no_such.json"], "dynexplore: no_such.json cannot be read: No such file or directory\n"),
+        (["bench", "nothing"], "dynexplore: there is no benchmark 'nothing'; there are: "),
         (["open", "README.md"], "dynexplore: README.md: "),
         (
             ["explain", "setup.py", "--html", "no/such/folder.html"],
@@ -148,9 +149,7 @@ def test_a_recording_opens_without_torch(tmp_path: Path) -> None:
     saved, page = tmp_path / "rec.json", tmp_path / "rec.html"
     save(toy(), saved)
     for words in ([str(saved)], [str(saved), "--html", str(page)]):
-        code = (
-            f"import sys; from dynexplore.cli import main; main(['open', *{words}]); assert 'torch' not in sys.modules"
-        )
+        code = f"import sys; from dynexplore.cli import main; main(['open', *{words}]); assert 'torch' not in sys.modules"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
         assert done.returncode == 0, done.stderr
         assert "toy" in done.stdout or "toy" in page.read_text()
