@@ -311,6 +311,36 @@ def test_a_list_walked_across_a_break_is_live() -> None:
     assert_same_as_eager(walk, X)
 
 
+@pytest.mark.parametrize("length", [2, 3, 8, 20])
+@pytest.mark.parametrize("kind", ["list", "tuple", "zip", "enumerate"])
+def test_a_loop_with_a_break_makes_three_graphs(kind: str, length: int) -> None:
+    """Before the first break, from one break to the next, and after the last: three graphs, however long the loop is."""
+
+    def loop(x, items):
+        walked = {"list": items, "tuple": tuple(items), "zip": zip(items, items), "enumerate": enumerate(items, 7)}[kind]
+        for item in walked:
+            x = x + (item if kind in ("list", "tuple") else item[1])
+            print("break")
+            x = x * 2
+        return x - 1
+
+    items = [torch.full((3,), float(n)) for n in range(length)]
+    report = assert_same_as_eager(loop, torch.ones(3), items)
+    if kind != "enumerate":  # whose number is a constant in the first rounds
+        assert len(report.graphs) <= 3
+    assert report.ops[-1] == 2
+
+
+def test_an_iterator_argument_moves_on() -> None:
+    """An iterator that is an argument has moved on after the call by as many items as the program took."""
+
+    def take(x, it, pairs):
+        return x + next(it), next(pairs), [*it], next(it, "end"), next(pairs, None)
+
+    one, two = torch.ones(3), torch.zeros(3)
+    assert_same_as_eager(take, one, iter([one, two, 5]), zip("ab", [1, 2]), breaks=0, graphs=1)
+
+
 @PROGRAMS.parameters()
 def test_iterators(run: Any) -> None:
     """Each program of this file does what eager does."""

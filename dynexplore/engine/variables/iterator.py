@@ -5,7 +5,7 @@ means exhausted. A list may change while it is walked, so its iterator holds the
 CPython's does.
 
 An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it
-is. One that existed before the frame is opaque: only Python knows where it stands, so asking it breaks the graph.
+is. One that existed before the frame stands in existing_iterator.py.
 
 In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; adapters.py and
 itertools_rules.py hold the iterators that are made of others.
@@ -13,16 +13,11 @@ itertools_rules.py hold the iterators that are made of others.
 
 from __future__ import annotations
 
-import itertools
-import types
-from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.known import equal
@@ -176,48 +171,3 @@ def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
     skip = len(sequence) - 1 - index
     next(islice(iterator, skip, skip), None)
     return iterator
-
-
-class OpaqueIteratorVariable(BuiltinValueVariable):
-    """An iterator that existed before the frame: only Python can step it."""
-
-    kind = "iterator"
-    mutable = True
-
-    def __init__(self, value: Any, source: Source) -> None:
-        self.value, self.source = value, source
-
-    def python_type(self) -> type[Any]:
-        return type(self.value)
-
-    def live_value(self) -> Any:
-        return self.value
-
-    def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return self
-
-
-_OTHER_ITERATORS: tuple[Any, ...] = (
-    enumerate, zip, map, filter, reversed, types.GeneratorType, type(reversed([])), type(iter(set())), type(iter(deque())),
-    *(type(iter(getattr({}, part)())) for part in ("keys", "values", "items")),
-    *(found for found in vars(itertools).values() if isinstance(found, type)),
-)  # fmt: skip
-
-
-@builds(*_OTHER_ITERATORS)
-def build_opaque_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
-    """An iterator that existed before the frame, or that only Python knows how to step."""
-    if source is None:
-        source = ctx.module_guards.source_of(value, type(value).__name__)
-    else:
-        ctx.guard(source, "TYPE_MATCH", type(value))
-    return OpaqueIteratorVariable(value, source)
-
-
-@builds(*PLAIN_ITERATORS)
-def build_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
-    """An iterator: one that existed before the frame is opaque."""
-    if source is None:
-        return ItemsIteratorVariable([ctx.build(item, None) for item in value], type(value))
-    ctx.guard(source, "TYPE_MATCH", type(value))
-    return OpaqueIteratorVariable(value, source)

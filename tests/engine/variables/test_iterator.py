@@ -27,13 +27,50 @@ def test_a_list_iterator_sees_later_changes() -> None:
     assert iterator.next_item(ctx) is None
 
 
-def test_an_existing_iterator_breaks_the_graph() -> None:
-    """Only Python knows where an iterator stands that existed before the frame."""
+def test_an_existing_iterator_is_looked_into() -> None:
+    """Items that lie ahead are guarded one by one, the end is a guard, and the real iterator does not move."""
     ctx = FakeContext()
-    iterator = ctx.argument(iter([1, 2]))
-    assert iterator.iterate(ctx) is iterator
-    with pytest.raises(GraphBreak, match="list_iterator"):
+    live = iter([5, 6, 7])
+    next(live)
+    iterator = ctx.argument(live)
+    assert [plain(ctx, iterator.next_item(ctx)) for _ in range(2)] == [6, 7]
+    assert ctx.guards == [("arg", "TYPE_MATCH"), ("item 0 of (arg)", "EQUALS"), ("item 1 of (arg)", "EQUALS")]
+    assert iterator.next_item(ctx) is None
+    assert ctx.guards[-1] == ("arg", "SEQUENCE_ITERATOR_LEFT")
+    assert ctx.journal.is_changed(iterator)
+    assert list(live) == [6, 7]
+
+
+def test_an_existing_zip_and_enumerate_are_looked_into() -> None:
+    """enumerate and zip over plain iterators give items with sources too."""
+    ctx = FakeContext()
+    live = enumerate(zip([1, 2], "ab"), 5)
+    next(live)
+    iterator = ctx.argument(live)
+    assert plain(ctx, iterator.next_item(ctx)) == (6, (2, "b"))
+    assert iterator.next_item(ctx) is None
+    assert next(live) == (6, (2, "b"))
+
+
+def test_a_list_changed_while_an_existing_iterator_walks_it_breaks_the_graph() -> None:
+    """What the list has become is not what its real iterator sees."""
+    ctx = FakeContext()
+    live = [1, 2]
+    items, iterator = ctx.argument(live, "items"), ctx.argument(iter(live), "iterator")
+    iterator.next_item(ctx)
+    ctx.method(items, "append", 3)
+    with pytest.raises(GraphBreak, match="changed meanwhile"):
         iterator.next_item(ctx)
+
+
+def test_an_existing_iterator_of_another_kind_breaks_the_graph() -> None:
+    """Only Python can step an iterator over a dict, or a generator."""
+    ctx = FakeContext()
+    for live in (iter({1: 2}), (n for n in [1]), map(str, [1])):
+        iterator = ctx.argument(live, type(live).__name__)
+        assert iterator.iterate(ctx) is iterator
+        with pytest.raises(GraphBreak, match="iteration"):
+            iterator.next_item(ctx)
 
 
 @pytest.mark.parametrize("index", [0, 1, 3])
