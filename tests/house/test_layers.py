@@ -90,6 +90,13 @@ def is_allowed(found: Import) -> bool:
     return any(target == entry[1:] if entry[0] == "=" else within(target, entry) for entry in AROUND[room])
 
 
+def is_late(found: Import) -> bool:
+    """Whether an import runs only when a door is asked, or never because it names types of an agreement."""
+    if found.importer.name in DOORS:
+        return found.inside_function or found.only_for_types
+    return found.only_for_types and found.importer.holds_a_protocol
+
+
 def test_every_file_has_a_room() -> None:
     """Each file of the package lies in a room of the plan, so that the other tests here see it."""
     homeless = [
@@ -113,11 +120,7 @@ def test_no_circle() -> None:
     for type checkers only, the classes that its methods speak of.
     """
     arrows = {
-        name: {
-            found.target
-            for found in own_imports(file)
-            if found.target in modules() and not (found.only_for_types and file.holds_a_protocol)
-        }
+        name: {found.target for found in own_imports(file) if found.target in modules() and not is_late(found)}
         for name, file in modules().items()
     }
     state: dict[str, str] = {}
@@ -141,11 +144,7 @@ def test_no_circle() -> None:
 def test_no_own_import_inside_a_function() -> None:
     """Only the lazy doors and the command line import our own modules inside a function."""
     hidden = [
-        str(found)
-        for file in modules().values()
-        if file.name not in DOORS
-        for found in own_imports(file)
-        if found.inside_function
+        str(found) for file in modules().values() if file.name not in DOORS for found in own_imports(file) if found.inside_function
     ]
     assert not hidden, "imports of our own inside functions:\n" + "\n".join(hidden)
 
@@ -170,8 +169,6 @@ def test_outsiders_use_the_front_door(folder: str) -> None:
         str(found)
         for file in files.values()
         for found in imports_of(file, {**files, **modules()})
-        if within(found.target, "dynexplore")
-        and found.target != "dynexplore"
-        and not within(found.target, "dynexplore.widgets")
+        if within(found.target, "dynexplore") and found.target != "dynexplore" and not within(found.target, "dynexplore.widgets")
     ]
     assert not wrong, "imports past the front door:\n" + "\n".join(wrong)
