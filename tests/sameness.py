@@ -18,6 +18,7 @@ import functools
 import re
 import sys
 import types
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -135,6 +136,8 @@ class _Walk:
             self.compare(_cell_contents(expected), _cell_contents(actual), f"{path}.cell_contents")
         elif _is_numpy_array(expected):
             self._compare_arrays(expected, actual, path)
+        elif isinstance(expected, weakref.ref):
+            self.compare(expected(), actual(), f"{path}()")
         elif isinstance(expected, BaseException):
             self.compare(expected.args, actual.args, f"{path}.args")
         else:

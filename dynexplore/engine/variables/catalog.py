@@ -39,6 +39,7 @@ from dynexplore.engine.variables import (
     torch_rules,
     user_object,
     user_operators,
+    weak_reference,
 )
 
 __all__ = [
@@ -80,4 +81,5 @@ __all__ = [
     "torch_rules",
     "user_object",
     "user_operators",
+    "weak_reference",
 ]

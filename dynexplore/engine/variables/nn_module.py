@@ -25,16 +25,15 @@ import torch
 import torch.nn.modules.module as torch_module
 from torch import nn
 
-from dynexplore.engine.provenance.sources import FleetingSource, PinnedSource, Source
-from dynexplore.engine.variables.base import NotProxyable, VariableTracker
+from dynexplore.engine.provenance.sources import PinnedSource, Source
+from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
-from dynexplore.engine.variables.class_ import ClassVariable, makes
+from dynexplore.engine.variables.class_ import ClassVariable, initialize, makes
 from dynexplore.engine.variables.class_lookup import raw_lookup
 from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable
-from dynexplore.engine.variables.mapping import DictVariable
+from dynexplore.engine.variables.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.user_object import UserObjectVariable
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 GLOBAL_HOOKS = (
     "_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks",
 )
+_EMPTY_AT_FIRST = frozenset({*HOOKS, "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+                             "_forward_pre_hooks_with_kwargs"})
 _UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction, nn.modules.lazy.LazyModuleMixin)
 
 
@@ -84,9 +85,15 @@ class NNModuleVariable(UserObjectVariable):
             return None  # answered by plain_get
         return super()._fallback(ctx)
 
+    def begin(self, ctx: TraceContext) -> None:
+        """Module.__init__ of a new module."""
+        self.stored["training"] = ConstantVariable(True)
+
     def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         if name in self.placed:
             return None
+        if self.value is None and name in _EMPTY_AT_FIRST and name not in self.stored:
+            self.stored[name] = OrderedDictVariable()
         if name in REGISTRIES:
             return RegistryVariable(self, name)
         return super().own_attribute(ctx, name)
@@ -244,10 +251,8 @@ class NNModuleVariable(UserObjectVariable):
     def has_hooks(self, ctx: TraceContext) -> bool:
         """Whether the module, or every module, has hooks; that it has none is guarded."""
         _rely_on_no_global_hooks(ctx)
-        if any(getattr(torch_module, name) for name in GLOBAL_HOOKS):
-            return True
         if self.value is None:
-            return False
+            return any(self.own_attribute(ctx, name).truth(ctx) for name in HOOKS if name in self.stored)  # type: ignore[union-attr]
         own = self.value.__dict__
         if any(own.get(name) for name in HOOKS):
             return True
@@ -373,6 +378,25 @@ def _call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[st
     return _module(ctx, args).run(ctx, args[1:], kwargs)
 
 
+@rule(nn.Module.__init__)
+def _init(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    module = _module(ctx, args)
+    if len(args) > 1 or kwargs or module.value is not None:
+        ctx.break_graph("DX414", type=module.cls.__qualname__)
+    module.begin(ctx)
+    return ConstantVariable(None)
+
+
+@rule(nn.Module.add_module, nn.Module.register_module)
+def _add_module(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if len(args) != 3 or kwargs or not isinstance(args[2], NNModuleVariable):
+        ctx.break_graph("DX205", function="add_module", arguments=", ".join(arg.type_name() for arg in args[1:]))
+    _module(ctx, args).place(ctx, MODULES, args[1].as_constant(), args[2])
+    return ConstantVariable(None)
+
+
 @rule(nn.Module.__setattr__)
 def _setattr(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -418,80 +442,27 @@ def _module(ctx: TraceContext, args: Sequence[VariableTracker]) -> NNModuleVaria
 # -- building ---------------------------------------------------------------------------------------------------------
 
 
-class ModuleSliceVariable(TupleVariable):
-    """`self.layers[:4]`: a new ModuleList or Sequential of modules that exist, as long as it is only walked or called."""
-
-    kind = "module slice"
-
-    def __init__(self, cls: type[nn.Module], items: Sequence[VariableTracker]) -> None:
-        super().__init__(list(items))
-        self.cls = cls
-
-    def python_type(self) -> type[Any]:
-        return self.cls
-
-    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        found = super().get_item(ctx, key)
-        return ModuleSliceVariable(self.cls, found.items) if isinstance(found, TupleVariable) else found
-
-    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
-
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
-        if self.cls is not nn.Sequential or len(args) != 1 or kwargs:
-            ctx.break_graph("DX212", callee=self.cls.__qualname__)
-        value = args[0]
-        for module in self.items:
-            value = ctx.call_function(module.read(ctx), [value], {})
-        return value
-
-    def as_proxy(self) -> Any:
-        raise NotProxyable(self.cls.__qualname__)
-
-    def reconstruct(self, build: Reconstruction) -> None:
-        if self.cls is nn.Sequential:
-            build.call_object(nn.Sequential, *self.items)
-        else:
-            build.call_object(self.cls, ListVariable(list(self.items)))
-
-
-# Modules of torch without parameters and buffers: making one runs no code that anybody could notice.
-_STATELESS = tuple(f"torch.nn.modules.{name}" for name in ("loss", "activation", "flatten", "padding", "pooling", "dropout"))
-
-
-def _make_stateless(
-    ctx: TraceContext, cls: type[nn.Module], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker | None:
-    """`nn.CrossEntropyLoss()`: made while tracing, and kept by the cache entry."""
-    if cls.__module__ not in _STATELESS or not all(arg.is_constant() for arg in (*args, *kwargs.values())):
-        return None
-    made = cls(*(arg.as_constant() for arg in args), **{name: arg.as_constant() for name, arg in kwargs.items()})
-    if any(True for _ in made.parameters()) or any(True for _ in made.buffers()):
-        return None
-    ctx.keep(made)
-    source = FleetingSource(made, cls.__qualname__)
-    ctx.module_guards.know(source)
-    return ctx.build(made, source)
-
-
 @makes(nn.Module)
 def _make_module(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    stateless = _make_stateless(ctx, cls.value, args, kwargs)
-    if stateless is not None:
-        return stateless
-    if cls.value is nn.ModuleList and len(args) == 1 and not kwargs:
-        modules: Sequence[VariableTracker] = args[0].unpack(ctx)
-    elif cls.value is nn.Sequential and not kwargs:
-        modules = args
+    """A module made while tracing: its `__init__` is inlined, and it becomes real only if it outlives the frame."""
+    if issubclass(cls.value, _UNTRACED) or raw_lookup(cls.value, "__new__") is not object.__new__:
+        ctx.break_graph("DX414", type=cls.value.__qualname__)
+    made = NNModuleVariable(cls.value, class_variable=cls)
+    if cls.value is nn.Sequential and not kwargs and all(isinstance(arg, NNModuleVariable) for arg in args):
+        _fill(ctx, made, args)
+    elif cls.value is nn.ModuleList and len(args) == 1 and not kwargs:  # also a slice of one
+        _fill(ctx, made, args[0].unpack(ctx))
     else:
-        ctx.break_graph("DX209", type=cls.value.__qualname__)
-    if not modules or not all(isinstance(module.read(ctx), NNModuleVariable) for module in modules):
-        ctx.break_graph("DX209", type=cls.value.__qualname__)
-    return ModuleSliceVariable(cls.value, [module.read(ctx) for module in modules])
+        initialize(ctx, made, args, kwargs)
+    return made
+
+
+def _fill(ctx: TraceContext, made: NNModuleVariable, modules: Sequence[VariableTracker]) -> None:
+    made.begin(ctx)
+    for index, module in enumerate(modules):
+        made.place(ctx, MODULES, str(index), module)
 
 
 @builds_when(lambda value: isinstance(value, nn.Module), rank=40)

@@ -1,0 +1,587 @@
+"""nn.Modules in traced code: what they hold, how they are called, and what must be noticed about them, against eager."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import gc
+import time
+import types
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch.nn.utils.prune
+from programs.program_table import Programs
+from torch import nn
+
+import dynexplore
+from engine_checks import CountingBackend, assert_same_as_eager
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(12.0).reshape(3, 4) / 10
+
+
+class Net(nn.Module):
+    """Parameters, buffers, submodules, plain attributes, None entries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
+        self.weight = nn.Parameter(torch.ones(4))
+        self.register_buffer("scale", torch.full((4,), 2.0))
+        self.register_parameter("nothing", None)
+        self.factor = 3
+        self.sizes = [1, 2]
+        self.names = {"a": 1}
+        self.shape = (2, 2)
+        self.activation = F.relu
+        self.extra = torch.ones(4)
+
+    def forward(self, x: Any) -> Any:
+        x = self.activation(self.linear(x)) * self.weight + self.scale * self.factor
+        if self.nothing is not None:
+            x = x + self.nothing
+        return self.norm(x) * self.sizes[1] + self.names["a"] + self.extra * self.shape[0]
+
+
+class Holder(nn.Module):
+    """Containers of modules and parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.table = nn.ModuleDict({"relu": nn.ReLU(), "tanh": nn.Tanh()})
+        self.stack = nn.Sequential(OrderedDict(first=nn.Linear(4, 4), second=nn.GELU()))
+        self.weights = nn.ParameterList([nn.Parameter(torch.full((4,), float(n))) for n in range(3)])
+        self.by_name = nn.ParameterDict({"w": nn.Parameter(torch.ones(4))})
+        self.plain = [nn.Linear(4, 4), nn.Dropout(0.5)]
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        for index, layer in enumerate(self.layers[1:]):
+            x = layer(x) + index
+        x = self.layers[-1](self.layers[0](x))
+        for name, module in self.table.items():
+            x = module(x) if name in self.table else x
+        x = self.table["relu"](x)
+        x = self.stack(x)
+        x = self.stack[1](self.stack.first(x))
+        for weight in self.weights:
+            x = x + weight
+        x = x + self.weights[1] * self.by_name["w"]
+        x = self.plain[1](self.plain[0](x))
+        return x, len(self.layers), len(self.table), len(self.stack), len(self.weights), list(self.table), "tanh" in self.table
+
+
+class Child(Net):
+    """A subclass that calls up, with a property and a static method."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.more = nn.Linear(4, 4)
+
+    @property
+    def total(self) -> Any:
+        return self.weight.sum() + self.scale.sum()
+
+    @staticmethod
+    def twice(x: Any) -> Any:
+        return x * 2
+
+    @functools.cached_property
+    def cached(self) -> Any:
+        return self.factor + 1
+
+    def forward(self, x: Any) -> Any:
+        return self.more(super().forward(x)) * self.total + self.twice(x) + self.cached
+
+
+@pytest.mark.parametrize("module", [Net, Holder, Child])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module(module: type[nn.Module], training: bool) -> None:
+    """A module is one graph, with the values and gradients of eager."""
+    assert_same_as_eager(module().train(training), X, graphs=None, breaks=0, calls=2)
+
+
+# -- what modules are asked --------------------------------------------------------------------------------------------
+
+
+class Asked(nn.Module):
+    """Walks over its own tree."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+        self.b = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+        self.again = self.a
+        self.register_buffer("kept", torch.ones(4))
+        self.register_buffer("not_kept", torch.ones(4), persistent=False)
+
+    def forward(self, x: Any) -> Any:
+        found = {
+            "parameters": [tuple(p.shape) for p in self.parameters()],
+            "named": [name for name, _ in self.named_parameters()],
+            "own": [name for name, _ in self.named_parameters(recurse=False)],
+            "prefixed": [name for name, _ in self.named_parameters(prefix="p")],
+            "buffers": [name for name, _ in self.named_buffers()],
+            "children": [type(m).__name__ for m in self.children()],
+            "named children": [name for name, _ in self.named_children()],
+            "modules": [type(m).__name__ for m in self.modules()],
+            "named modules": [name for name, _ in self.named_modules()],
+            "has": (hasattr(self, "a"), hasattr(self, "z"), getattr(self, "z", None), "a" in self._modules),
+            "is": (self.again is self.a, self.a in list(self.children()), isinstance(self.a, nn.Linear), self.a.in_features),
+            "training": (self.training, self.b[1].training),
+            "sub": type(self.get_submodule("b.0")).__name__,
+            "registries": (list(self._parameters), list(self._buffers), [k for k, v in self._modules.items()]),
+            "len": (len(self._modules), len(self.b), bool(self.b)),
+        }
+        total = x
+        for parameter in self.parameters():
+            total = total + parameter.sum()
+        for buffer in self.buffers():
+            total = total + buffer.sum()
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                total = total + module.weight.mean() + module.bias.sum()
+        norm = sum(p.norm() for p in self.parameters() if p.requires_grad)
+        device = next(self.parameters()).device
+        return total, norm, found, device, next(self.parameters()).dtype
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_walks_over_a_module(training: bool) -> None:
+    """What a module is asked about its tree is answered while tracing."""
+    assert_same_as_eager(Asked().train(training), X, graphs=1, breaks=0)
+
+
+# -- changes inside ----------------------------------------------------------------------------------------------------
+
+
+class Changing(nn.Module):
+    """Buffers, counters, caches and lists that change in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("running", torch.zeros(4))
+        self.register_buffer("steps", torch.tensor(0))
+        self.norm = nn.BatchNorm1d(4)
+        self.count = 0
+        self.cache = None
+        self.history: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        self.steps += 1
+        self.running = self.running * 0.9 + x.mean(0) * 0.1
+        self.cache = x * 2 if self.cache is None else self.cache + x
+        self.history.append(self.norm(x))
+        self.last = x
+        return self.running + self.cache.sum() * self.count, len(self.history)
+
+
+def test_a_module_that_changes() -> None:
+    """What forward changes in the module is changed after it, call by call."""
+    module = Changing()
+    assert_same_as_eager(module, X, breaks=0, calls=5)
+
+
+def test_a_counter_stops_recompiling() -> None:
+    """A module's int that grows and a buffer that is replaced at each call make a bounded number of graphs."""
+    module = Changing()
+    del module.history
+    type(module).history = property(lambda self: [])  # not what is tested
+    try:
+        counting = CountingBackend()
+        compiled = dynexplore.optimize(counting)(module)
+        for _ in range(10):
+            compiled(X)
+        assert len(counting.graphs) <= 4
+    finally:
+        del type(module).history
+
+
+class Makes(nn.Module):
+    """Modules without parameters made in forward; modules replaced in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loss = nn.MSELoss()
+        self.act: nn.Module = nn.ReLU()
+
+    def forward(self, x: Any) -> Any:
+        y = nn.Softmax(dim=-1)(x) + nn.Identity()(x)
+        self.act = nn.Tanh() if isinstance(self.act, nn.ReLU) else nn.ReLU()
+        return self.loss(self.act(y), x), nn.CrossEntropyLoss()(x, torch.tensor([0, 1, 2]))
+
+
+def test_modules_made_in_forward() -> None:
+    """A module without parameters may be made while tracing."""
+    assert_same_as_eager(Makes(), X, breaks=0, calls=3)
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+class Hooked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.seen: list[str] = []
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x) + 1
+
+
+def test_hooks_run() -> None:
+    """Forward hooks and pre-hooks of a module and its submodules run inside the graph."""
+    module = Hooked()
+    module.linear.register_forward_hook(lambda m, args, out: out * 2)
+    module.linear.register_forward_pre_hook(lambda m, args: (args[0] + 1,))
+    module.register_forward_hook(lambda m, args, kwargs, out: out + kwargs.get("bias", 1), with_kwargs=True)
+    assert_same_as_eager(module, X, graphs=1, breaks=0)
+
+
+class Calls(nn.Module):
+    """A class with a `__call__` of its own, methods called directly, forward replaced on the instance."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.other = nn.Linear(4, 4)
+        self.other.forward = types.MethodType(lambda self, x: F.linear(x, self.weight) * 5, self.other)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(*args, **kwargs) * 2
+
+    def forward(self, x: Any, *, flag: bool = False) -> Any:
+        return self.helper(self.linear.forward(x)) + self.other(x) if flag else x
+
+    def helper(self, x: Any) -> Any:
+        return x + self.linear.bias
+
+
+def test_ways_of_calling() -> None:
+    """`__call__` of the class, forward of the instance, methods: each is what eager calls."""
+    assert_same_as_eager(Calls(), X, graphs=1, breaks=0, flag=True)
+
+
+class Forgiving(nn.Module):
+    """`__getattr__` of its own, on top of the module's."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inner, name)
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x) + self.weight.sum() + self.in_features
+
+
+def test_a_getattr_of_its_own() -> None:
+    """A module whose `__getattr__` asks another module."""
+    assert_same_as_eager(Forgiving(nn.Linear(4, 4)), X, graphs=1, breaks=0)
+
+
+LINEAR = nn.Linear(4, 4)
+
+
+@program(X, graphs=1)
+def a_global_module(x):
+    return LINEAR(x) + LINEAR.weight.sum() + F.linear(x, LINEAR.weight)
+
+
+@program(X, nn.Linear(4, 4), [nn.ReLU(), nn.Tanh()], {"a": nn.Sigmoid()}, graphs=1)
+def modules_as_arguments(x, linear, activations, table):
+    for activation in activations:
+        x = activation(linear(x))
+    return table["a"](x), linear.weight, linear.in_features
+
+
+@program(X, graphs=1)
+def functions_of_modules(x):
+    def block(module, y):
+        return module(y) + module.bias
+
+    return block(LINEAR, x), [m(x) for m in (LINEAR, nn.ReLU())], (lambda m: m(x))(LINEAR)
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.rnn = getattr(nn, kind)(4, 5, num_layers=2, batch_first=True)
+
+    def forward(self, x: Any) -> Any:
+        return self.rnn(x)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers(kind: str) -> None:
+    """Recurrent layers are one graph."""
+    assert_same_as_eager(Recurrent(kind), torch.randn(2, 3, 4), graphs=1, breaks=0)
+
+
+LAYERS = {
+    "conv": lambda: nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(2),
+        nn.Conv2d(4, 4, 3, padding_mode="circular", padding=1),
+        nn.GroupNorm(2, 4),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 2),
+        nn.Softmax(dim=1),
+    ),
+    "upsampling": lambda: nn.Sequential(
+        nn.ConvTranspose2d(3, 4, 2, stride=2),
+        nn.InstanceNorm2d(4),
+        nn.LeakyReLU(0.1),
+        nn.Upsample(scale_factor=2),
+        nn.PixelShuffle(2),
+        nn.ZeroPad2d(1),
+        nn.AvgPool2d(2),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("training", [True, False])
+def test_layers_of_torch(name: str, training: bool) -> None:
+    """Layers of torch.nn are inlined: one graph of operators."""
+    assert_same_as_eager(LAYERS[name]().train(training), torch.randn(2, 3, 8, 8), graphs=1, breaks=0, calls=2)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_transformer_layer(training: bool) -> None:
+    """Attention, dropout and feed-forward layers are one graph."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.1).train(training)
+    assert_same_as_eager(layer, torch.randn(2, 5, 8), graphs=1, breaks=0, calls=2)
+
+
+# -- what must be noticed ----------------------------------------------------------------------------------------------
+
+
+class Small(nn.Module):
+    """A tree of two levels with everything that can change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.0), nn.BatchNorm1d(4))
+        self.weight = nn.Parameter(torch.ones(4))
+        self.register_buffer("buffer", torch.ones(4))
+        self.maybe: Any = None
+        self.factor = 2
+        self.sizes = [1, 2]
+        self.act: Any = torch.relu
+
+    def forward(self, x: Any) -> Any:
+        x = self.act(self.inner(x)) * self.weight + self.buffer
+        if self.training:
+            x = x + 100
+        if self.maybe is not None:
+            x = x + self.maybe
+        if self.inner[0].bias is not None:
+            x = x + self.inner[0].bias
+        return x * self.factor + sum(self.sizes) + self.helper()
+
+    def helper(self) -> Any:
+        return len(self.inner)
+
+
+def _replace_weight(m: Small) -> None:
+    m.inner[0].weight = nn.Parameter(torch.full((4, 4), 0.5))
+
+
+def _extend(m: Small) -> None:
+    m.inner.append(nn.Linear(4, 4, bias=False))
+    nn.init.ones_(m.inner[3].weight)
+
+
+CHANGES: dict[str, Any] = {
+    "train": lambda m: m.train(),
+    "eval of a child": lambda m: m.inner[2].eval(),
+    "training set by hand": lambda m: setattr(m.inner[1], "training", True),
+    "a parameter replaced": _replace_weight,
+    "a parameter replaced by assignment to data": lambda m: setattr(m.weight, "data", torch.full((4,), 7.0)),
+    "a parameter changed in place": lambda m: m.weight.data.mul_(3),
+    "a parameter of another size": lambda m: setattr(m, "weight", nn.Parameter(torch.ones(1))),
+    "a parameter removed": lambda m: m.inner[0].register_parameter("bias", None),
+    "requires_grad of a parameter": lambda m: m.weight.requires_grad_(False),
+    "a parameter frozen from the module": lambda m: m.requires_grad_(False),
+    "a buffer replaced": lambda m: setattr(m, "buffer", torch.full((4,), 5.0)),
+    "a buffer that became a parameter": lambda m: (delattr(m, "buffer"), setattr(m, "buffer", nn.Parameter(torch.zeros(4)))),
+    "a submodule replaced": lambda m: m.inner.__setitem__(0, nn.Linear(4, 4, bias=False)),
+    "a submodule appended": _extend,
+    "a submodule of another class": lambda m: m.inner.__setitem__(1, nn.Tanh()),
+    "submodules in another order": lambda m: m.inner.__init__(m.inner[2], m.inner[0], m.inner[1]),
+    "cast": lambda m: m.double(),
+    "cast of a child": lambda m: m.inner.double(),
+    "a forward hook": lambda m: m.inner[0].register_forward_hook(lambda *a: a[2] * 2),
+    "a forward pre-hook": lambda m: m.register_forward_pre_hook(lambda mod, args: (args[0] * 3,)),
+    "a global hook": lambda m: nn.modules.module.register_module_forward_hook(lambda mod, args, out: out + 1),
+    "a plain attribute": lambda m: setattr(m, "factor", 5),
+    "an attribute of another type": lambda m: setattr(m, "factor", torch.full((4,), 3.0)),
+    "an attribute that was None": lambda m: setattr(m, "maybe", torch.ones(4)),
+    "an attribute that was None becomes a number": lambda m: setattr(m, "maybe", 4),
+    "a list attribute": lambda m: m.sizes.append(10),
+    "a list attribute replaced": lambda m: setattr(m, "sizes", [7]),
+    "a function attribute": lambda m: setattr(m, "act", torch.sigmoid),
+    "a method hidden by an attribute": lambda m: setattr(m, "helper", lambda: 50),
+    "forward replaced": lambda m: setattr(m, "forward", lambda x: x * 1000),
+    "forward of a child replaced": lambda m: setattr(m.inner[0], "forward", lambda x: x * 1000),
+    "the class": lambda m: setattr(m, "__class__", Other),
+    "a method of the class": lambda m: setattr(Small, "helper", lambda self: 70),
+    "forward of the class": lambda m: setattr(Small, "forward", lambda self, x: x + 5),
+    "parametrized": lambda m: nn.utils.parametrize.register_parametrization(m.inner[0], "weight", Doubled()),
+    "pruned": lambda m: nn.utils.prune.l1_unstructured(m.inner[0], "weight", 0.5),
+    "state loaded": lambda m: m.load_state_dict({k: v * 2 for k, v in m.state_dict().items()}),
+    "state assigned": lambda m: m.load_state_dict({k: v * 2 for k, v in m.state_dict().items()}, assign=True),
+}
+
+
+class Other(Small):
+    def helper(self) -> Any:
+        return 30
+
+
+class Doubled(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+
+@pytest.fixture
+def clean_classes() -> Any:
+    """Undo what a change does to classes and to all modules."""
+    kept = dict(Small.__dict__)
+    hooks = dict(nn.modules.module._global_forward_hooks)
+    yield
+    for name in ("helper", "forward"):
+        setattr(Small, name, kept[name])
+    nn.modules.module._global_forward_hooks.clear()
+    nn.modules.module._global_forward_hooks.update(hooks)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("entry", ["module", "function", "closure"])
+@pytest.mark.usefixtures("clean_classes")
+def test_changes_are_noticed(change: str, entry: str) -> None:
+    """A change of a module after capture changes what the compiled function gives, as it does in eager."""
+    module = Small().eval()
+    entries = {"module": module, "function": lambda x: module(x), "closure": functools.partial(_called, module)}
+    compiled = dynexplore.optimize("eager")(entries[entry])
+    module_copy = copy.deepcopy(module)
+    assert torch.equal(compiled(X), module_copy(X))
+    CHANGES[change](module)
+    x = X.double() if change.startswith("cast") else X
+    for _ in range(2):
+        expected = _outcome(lambda: copy.deepcopy(module)(x) if change not in NOT_COPIED else eager(module, x))
+        actual = _outcome(lambda: compiled(x))
+        assert type(expected) is type(actual), (expected, actual)
+        if isinstance(expected, torch.Tensor):
+            assert torch.equal(expected, actual)
+            assert expected.requires_grad == actual.requires_grad
+        else:
+            assert expected == actual
+
+
+NOT_COPIED = {"forward replaced", "forward of a child replaced", "a method hidden by an attribute", "parametrized", "pruned"}
+
+
+def eager(module: nn.Module, x: Any) -> Any:
+    return module(x)
+
+
+def _called(module: nn.Module, x: Any) -> Any:
+    return module(x)
+
+
+def _outcome(call: Any) -> Any:
+    try:
+        return call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
+
+    def forward(self, x: Any) -> Any:
+        print(end="")
+        return self.norm(self.linear(x)) + x
+
+
+class Tower(nn.Module):
+    """Twelve blocks, each of which breaks: each block is a frame of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(12)])
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def test_twelve_blocks_make_two_entries() -> None:
+    """Instances of one class that come after another share one entry, whose parameters are inputs of the graph."""
+    tower = Tower()
+    expected = tower(X)
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(tower)
+    assert torch.equal(compiled(X), expected)
+    assert len(counting.graphs) == 2
+    assert torch.equal(compiled(X), expected)
+    assert len(counting.graphs) == 2
+
+
+def test_a_dropped_module_is_freed() -> None:
+    """Neither guards nor graphs nor modified code keep a module alive."""
+    module = Net()
+    compiled = dynexplore.optimize("eager")(module)
+    compiled(X)
+    alive = weakref.ref(module), weakref.ref(module.linear)
+    del module, compiled
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+
+
+def test_guarding_a_tree_is_cheap() -> None:
+    """Noticing changes costs little for each module, however many there are."""
+
+    def cost(depth: int) -> float:
+        module = nn.Sequential(*[nn.Identity() for _ in range(depth)])
+        compiled = dynexplore.optimize("eager")(lambda x: module(x) + 1)
+        compiled(X)
+        best = float("inf")
+        for _ in range(7):
+            begin = time.perf_counter()
+            for _ in range(20):
+                compiled(X)
+            best = min(best, (time.perf_counter() - begin) / 20)
+        return best
+
+    small, large = cost(50), cost(550)
+    assert (large - small) / 500 < 1e-6
