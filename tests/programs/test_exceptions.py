@@ -160,7 +160,7 @@ def what_python_raises(x):
         lambda: int("x"),
         lambda: 1 / 0,
         lambda: next(iter([])),
-        lambda: undefined,
+        lambda: undefined,  # noqa: F821
         lambda: len(3),
         lambda: x.nothing,
         lambda: [].pop(),
