@@ -127,14 +127,17 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *PUBLIC})
 
 
+_MAGIC = "dynexplore.widgets.magic"  # behind the lazy door, as all rooms are
+
+
 def load_ipython_extension(shell: Any) -> None:
     """Register the magics `%%dynamo` and `%dynamo`: what `%load_ext dynexplore` calls."""
-    importlib.import_module("dynexplore.widgets.magic").load_ipython_extension(shell)
+    importlib.import_module(_MAGIC).load_ipython_extension(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take the magics away again: what `%unload_ext dynexplore` calls."""
-    importlib.import_module("dynexplore.widgets.magic").unload_ipython_extension(shell)
+    importlib.import_module(_MAGIC).unload_ipython_extension(shell)
 
 
 def check_torch(version: str | None) -> None:

@@ -25,10 +25,8 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
-from dynexplore.engine import errors
-from dynexplore.engine.config import config
+import dynexplore
 from dynexplore.engine.recording import Recording
-from dynexplore.engine.runtime.explain import explain
 from dynexplore.views import html_text, text
 from dynexplore.widgets.source import CellError, function_code
 
@@ -118,16 +116,16 @@ class DynamoMagics(Magics):
 
     def _run(self, options: argparse.Namespace, function: types.FunctionType) -> Any:
         __tracebackhide__ = True
-        call = explain(
+        call = dynexplore.explain(
             function, backend=options.backend, nopython=options.fullgraph, dynamic=True if options.dynamic else None
         )
         changes: dict[str, Any] = {"log_level": "ERROR"}  # breaks are shown below, not logged as they happen
         if options.function:
             changes["debug_function"] = options.function
         try:
-            with config.patch(**changes):
+            with dynexplore.config.patch(**changes):
                 return call()
-        except (errors.InvalidBackend, errors.MissingBackendPackage) as error:
+        except (dynexplore.exc.InvalidBackend, dynexplore.exc.MissingBackendPackage) as error:
             raise UsageError(str(error)) from None
         except Exception as error:
             error.__traceback__ = _of_cell(error.__traceback__, function.__code__)
