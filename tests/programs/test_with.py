@@ -351,6 +351,19 @@ def a_loop_with_breaks_inside(x):
 
 
 @program(X, graphs=None, breaks=None)
+def two_blocks_with_a_break_in_each(x):
+    with torch.no_grad():
+        x = x + 1
+        print(1, torch.is_grad_enabled())
+        x = x * 2
+    with torch.no_grad():
+        x = x + 2
+        print(2, torch.is_grad_enabled())
+        x = x * 3
+    return x, torch.is_grad_enabled()
+
+
+@program(X, graphs=None, breaks=None)
 def a_break_and_an_exception_inside(x):
     try:
         with torch.no_grad():

@@ -230,6 +230,15 @@ class CodeGenerator:
                 if mode.set_for_real is not None:
                     mode.set_for_real(self)
 
+    def set_outer_modes(self) -> None:
+        """Set for real the modes that were set before any `with` block was entered: entering one remembers what it found."""
+        with self.writer.role("side effect"):
+            for mode in self.ctx.active_modes:
+                if mode.set_for_real is None:
+                    return
+                mode.set_for_real(self)
+                mode.set_for_real = None
+
     # -- putting it together
 
     def finish(self, breaks: list[GraphBreak]) -> Translation:
@@ -429,6 +438,7 @@ class _BreakWriter:
         generator, writer = self.generator, self.writer
         slots: list[Slot] = []
         late: list[tuple[int, VariableTracker]] = []
+        generator.set_outer_modes()
         with writer.role("restore stack"):
             for value in self.frame.stack:
                 if value is NULL:

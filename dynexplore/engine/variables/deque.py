@@ -17,7 +17,7 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import changing_method
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.iterator import SequenceIteratorVariable, stale_iterator
+from dynexplore.engine.variables.iterator import SequenceIteratorVariable
 from dynexplore.engine.variables.known import equal, known_index
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.ranges import SliceVariable
@@ -50,9 +50,8 @@ class DequeIteratorVariable(SequenceIteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.sequence is not None and self.sequence.state != self.state:
-            build.call_object(stale_iterator, self.sequence, ConstantVariable(""), ConstantVariable(self.step < 0))
-        else:
-            super().reconstruct(build)
+            raise NotImplementedError("an iterator over a deque that was changed meanwhile")
+        super().reconstruct(build)
 
 
 class DequeVariable(SequenceVariable):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.iterator import IteratorVariable, iterator_at, reversed_iterator_at, stale_iterator
+from dynexplore.engine.variables.iterator import IteratorVariable, iterator_at, reversed_iterator_at
 from dynexplore.engine.variables.known import equal
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.sequence import TupleVariable
@@ -150,8 +150,7 @@ class DictIteratorVariable(IteratorVariable):
             build.call_object(iter, TupleVariable([]))
             return
         if len(self.mapping.entries) != len(self.places):
-            build.call_object(stale_iterator, self.mapping, *map(ConstantVariable, (self.part, self.backwards)))
-            return
+            raise NotImplementedError("an iterator over a dict that has changed its size meanwhile")
         view = DictViewVariable(self.mapping, self.part)
         walked = self.mapping if self.part == "keys" else view
         if self.backwards:

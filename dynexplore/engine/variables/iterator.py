@@ -138,18 +138,6 @@ def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
     return iterator  # type: ignore[no-any-return]
 
 
-def stale_iterator(walked: Any, part: str, backwards: bool) -> Iterator[Any]:
-    """An iterator of what has changed its size meanwhile: asked for more, it raises as the original does."""
-    copy = walked.copy()
-    view = getattr(copy, part)() if part else copy
-    iterator: Iterator[Any] = reversed(view) if backwards else iter(view)
-    if hasattr(copy, "keys"):
-        copy[object()] = None
-    else:
-        (copy.add if hasattr(copy, "add") else copy.append)(object())
-    return iterator
-
-
 def set_iterator_at(walked: set[Any], rest: tuple[Any, ...]) -> Iterator[Any]:
     """An iterator over a set that still gives `rest`; over `rest` itself if the set was made again in another order."""
     skip = len(walked) - len(rest)

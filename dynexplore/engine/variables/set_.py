@@ -25,7 +25,6 @@ from dynexplore.engine.variables.iterator import (
     ItemsIteratorVariable,
     IteratorVariable,
     set_iterator_at,
-    stale_iterator,
 )
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.sequence import TupleVariable
@@ -176,7 +175,7 @@ class SetIteratorVariable(IteratorVariable):
         if self.index > len(self.order):
             ItemsIteratorVariable([]).reconstruct(build)
         elif len(self.walked.members) != len(self.order):
-            build.call_object(stale_iterator, self.walked, ConstantVariable(""), ConstantVariable(False))
+            raise NotImplementedError("an iterator over a set that has changed its size meanwhile")
         else:
             build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
 
