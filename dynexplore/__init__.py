@@ -116,10 +116,12 @@ def __getattr__(name: str) -> Any:
             f"dynexplore.{name} needs PyTorch, which is not installed: pip install 'torch>={_text(TORCH_RANGE[0])}'",
             name="torch",
         ) from None
-    # all names of that module at once: captured code finds `dynexplore.graph_break` without running this function
+    # all names of what is imported now: captured code finds `dynexplore.graph_break` without running this function
     for other, (holder, inside) in PUBLIC.items():
-        if holder == module_name:
-            globals()[other] = module if inside is None else getattr(module, inside)
+        ready = module if holder == module_name else sys.modules.get(holder)
+        found = ready if inside is None else getattr(ready, inside, None)
+        if found is not None:
+            globals()[other] = found
     return globals()[name]
 
 

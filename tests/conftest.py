@@ -8,10 +8,14 @@ from __future__ import annotations
 import functools
 import importlib
 import random
+import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
+
+# A suite that was started in the background ignores Ctrl-C; the tests about it need Python's own handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import dynamo_ban
 from dynexplore.engine.config import config

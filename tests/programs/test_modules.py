@@ -481,19 +481,18 @@ def clean_classes() -> Any:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("entry", ["module", "function", "closure"])
+@pytest.mark.parametrize("entry", ["module", "function", "closure", "argument", "another instance", "attribute", "item"])
 @pytest.mark.usefixtures("clean_classes")
 def test_changes_are_noticed(change: str, entry: str) -> None:
     """A change of a module after capture changes what the compiled function gives, as it does in eager."""
     module = Small().eval()
-    entries = {"module": module, "function": lambda x: module(x), "closure": functools.partial(_called, module)}
-    compiled = dynexplore.optimize("eager")(entries[entry])
+    compiled = ENTRIES[entry](module, dynexplore.optimize("eager"))
     module_copy = copy.deepcopy(module)
     assert torch.equal(compiled(X), module_copy(X))
     CHANGES[change](module)
     x = X.double() if change.startswith("cast") else X
     for _ in range(2):
-        expected = _outcome(lambda: copy.deepcopy(module)(x) if change not in NOT_COPIED else eager(module, x))
+        expected = _outcome(lambda: copy.deepcopy(module)(x) if change not in NOT_COPIED else module(x))
         actual = _outcome(lambda: compiled(x))
         assert type(expected) is type(actual), (expected, actual)
         if isinstance(expected, torch.Tensor):
@@ -503,11 +502,40 @@ def test_changes_are_noticed(change: str, entry: str) -> None:
             assert expected == actual
 
 
+def _as_argument(module: nn.Module, optimize: Any) -> Any:
+    fn = optimize(lambda m, x: m(x))
+    return lambda x: fn(module, x)
+
+
+def _after_another(module: nn.Module, optimize: Any) -> Any:
+    """The entry that serves every instance, whose modules are guarded by type and content."""
+    fn = optimize(lambda m, x: m(x))
+    for _ in range(2):
+        fn(Small().eval(), X)
+    return lambda x: fn(module, x)
+
+
+def _as_attribute(module: nn.Module, optimize: Any) -> Any:
+    owner = types.SimpleNamespace(model=module)
+    fn = optimize(lambda o, x: o.model(x))
+    return lambda x: fn(owner, x)
+
+
+def _as_item(module: nn.Module, optimize: Any) -> Any:
+    fn = optimize(lambda modules, x: modules[0](x))
+    return lambda x: fn([module], x)
+
+
+ENTRIES: dict[str, Any] = {
+    "module": lambda module, optimize: optimize(module),
+    "function": lambda module, optimize: optimize(lambda x: module(x)),
+    "closure": lambda module, optimize: optimize(functools.partial(_called, module)),
+    "argument": _as_argument,
+    "another instance": _after_another,
+    "attribute": _as_attribute,
+    "item": _as_item,
+}
 NOT_COPIED = {"forward replaced", "forward of a child replaced", "a method hidden by an attribute", "parametrized", "pruned"}
-
-
-def eager(module: nn.Module, x: Any) -> Any:
-    return module(x)
 
 
 def _called(module: nn.Module, x: Any) -> Any:
