@@ -14,15 +14,14 @@ from collections.abc import Iterator
 
 import pytest
 
-# A suite that was started in the background ignores Ctrl-C; the tests about it need Python's own handler.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 import dynamo_ban
 from dynexplore.engine.config import config
 from golden_files import golden, pytest_addoption
 
 __all__ = ["golden", "pytest_addoption"]  # a fixture and a hook: pytest finds them here
 
+# A suite that was started in the background ignores Ctrl-C; the tests about it need Python's own handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 dynamo_ban.install()
 pytest.register_assert_rewrite("engine_checks")
 
