@@ -106,6 +106,7 @@ pip_install() {
 say "dynexplore: installing torch and the tools into $venv (the first time takes a minute or more)"
 # torch first and alone: a range, or another package's wish for torch, could bring a newer and far larger build
 pip_install "$(grep '^torch==' "$constraints")" setuptools
-pip_install --no-build-isolation -e ".[lab,test,dev]"
+# a plain path entry: setuptools' import finder would be Python code that runs at every import of everything
+pip_install --no-build-isolation --config-settings editable_mode=compat -e ".[lab,test,dev]"
 say "dynexplore: $venv is ready (Python $version, torch $("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))'))"
 touch "$venv/.built"
