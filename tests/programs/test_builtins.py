@@ -550,9 +550,21 @@ def number_of_a_tensor(x):
     return float(x.sum() + 1)
 
 
+@program(X, graphs=1)
+def largest_tensor_in_arithmetic(x):
+    a, b = x.sum(), x.mean()
+    return max(a, 0) - min(max(0.5, b), 1) + x, x * max(a, b, 3)
+
+
 @program(X, breaks=["DX105"])
-def largest_tensor(x):
-    return max(x.sum(), x.mean())
+def largest_of_integer_tensor(x):
+    return max(x.long().sum(), 1)
+
+
+@program(X, graphs=None, breaks=None)
+def largest_tensor_leaves(x):
+    a, b = x.sum(), x.mean()
+    return max(a, b) is a, max(a, 100)
 
 
 @PROGRAMS.parameters()

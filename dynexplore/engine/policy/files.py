@@ -69,6 +69,7 @@ _TORCH: dict[str, Rule] = {
     "distributions/": _TRANSLATED,
     "optim/": _TRANSLATED,
     "optim/lr_scheduler.py": _TORCH_DEFAULT,
+    "optim/optimizer.py": _INLINED,  # hooks and profiling around the steps
     "functional.py": _ONE_NODE,
     "_lowrank.py": _ONE_NODE,
     "_linalg_utils.py": _ONE_NODE,

@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynexplore.engine.provenance.sources import ObjectSource, Source, instance_dict
+from dynexplore.engine.provenance.guards import Guard
+from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source, instance_dict
 
 Check = tuple[Any, str, Any]
 Spec = tuple[Any, type[Any], tuple[Check, ...]]
@@ -38,6 +39,7 @@ class ObjectFacts:
 
     value: Any
     label: str
+    source: Source
     same: dict[str, Any] = field(default_factory=dict)
     absent: dict[str, None] = field(default_factory=dict)
     empty: dict[str, None] = field(default_factory=dict)
@@ -57,8 +59,8 @@ class ObjectFacts:
         """The facts in words, for the views: `training is True; _parameters: weight, bias; no forward of its own`."""
         words = [f"{key} is {_short(expected)}" for key, expected in self.same.items()]
         words += [f"{key}: {', '.join(_names(wanted))}" for key, wanted in self.items.items()]
-        words += [f"{key} is empty" for key in self.empty]
-        words += [f"no {key} of its own" for key in self.absent]
+        words += [f"empty: {', '.join(self.empty)}"] * bool(self.empty)
+        words += [f"absent: {', '.join(self.absent)}"] * bool(self.absent)
         return "; ".join(words) or "this object"
 
 
@@ -100,15 +102,18 @@ class ModuleGuards:
 
     # -- noting
 
-    def hold(self, value: Any, label: str) -> ObjectFacts | None:
-        """From now on facts may be noted about `value`, whose identity is guarded. None if it cannot be held weakly."""
+    def hold(self, value: Any, label: str, source: Source | None = None) -> ObjectFacts | None:
+        """From now on facts may be noted about `value`, whose identity is guarded. None if it cannot be held weakly.
+
+        `source`: the path to it, if there is one that does not keep it alive.
+        """
         facts = self._facts.get(id(value))
         if facts is None:
             try:
                 weakref.ref(value)
             except TypeError:
                 return None
-            facts = self._facts[id(value)] = ObjectFacts(value, label)
+            facts = self._facts[id(value)] = ObjectFacts(value, label, source or NamedSource(label))
         return facts
 
     def is_held(self, value: Any) -> bool:
@@ -178,6 +183,10 @@ class ModuleGuards:
     def owners(self) -> list[Any]:
         """The held objects, whose death makes the cache entry useless."""
         return [facts.value for facts in self._facts.values()]
+
+    def guards(self) -> list[Guard]:
+        """The facts as guards that people read; they are checked by the walk."""
+        return [Guard(facts.source, "MODULE_STATE", str(facts), 0) for facts in self.facts()]
 
     def walk(self, make: Callable[[Iterable[Spec]], Any]) -> StateWalk | None:
         """The facts as a walk (`make` is `native.GuardWalk`); None when nothing is relied on."""

@@ -272,6 +272,17 @@ class ObjectSource(Source):
         writer.load_fast(namer.name(self.value))
 
 
+class NamedSource(Source):
+    """An object of which only the name is kept, for people: a class, a module of the program."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self.label = label
+
+    def text(self) -> str:
+        return self.label
+
+
 class PinnedSource(ObjectSource):
     """An object that the cache entry holds because its place (`origin`) is guarded by identity: a module's parameter.
 

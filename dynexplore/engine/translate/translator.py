@@ -454,7 +454,11 @@ class Translator:
         leave_in_graph(self, self.active_modes)
 
     def finish_check(self) -> GuardCheck:
-        """Compile the guards."""
+        """Compile the guards; those on the state of modules and other objects are there to be read, the walk checks them."""
+        for guard in self.module_guards.guards():
+            self.guards.guards.append(guard)
+            if self.narrator is not None:
+                self.narrator.guard_installed(guard)
         shapes = None
         if self.graph.shape_env is not None:
             shapes = shape_guards(self.graph)

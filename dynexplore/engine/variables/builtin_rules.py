@@ -23,6 +23,7 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.class_lookup import Found, binds, raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.extreme import extreme_of_tensors
 from dynexplore.engine.variables.generator import GeneratorVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
 from dynexplore.engine.variables.known import is_settled, is_tensor, known_truth, settled
@@ -142,12 +143,24 @@ def _best(
         constants = [settled(found) for found in keys]
         best: int = run_now(ctx, function, range(len(items)), key=constants.__getitem__)
         return items[best]
+    if key is None and any(map(is_tensor, items)):
+        return _fold_tensors(ctx, function, items)
     place = 0
     for other in range(1, len(items)):
         answer = compare(ctx, symbol, keys[other], keys[place])
         if known_truth(ctx, answer, "DX105", operation=f"{function.__name__}()"):
             place = other
     return items[place]
+
+
+def _fold_tensors(ctx: TraceContext, function: Any, items: list[VariableTracker]) -> VariableTracker:
+    best = items[0]
+    for item in items[1:]:
+        found = extreme_of_tensors(ctx, function, best, item)
+        if found is None:
+            ctx.break_graph("DX105", operation=f"{function.__name__}()")
+        best = found
+    return best
 
 
 _extreme(max, ">")

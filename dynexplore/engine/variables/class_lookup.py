@@ -164,6 +164,8 @@ def attribute_source(ctx: TraceContext, found: Found) -> Source | None:
 Binder = Callable[["TraceContext", Found, "VariableTracker | None", type[Any]], VariableTracker]
 
 BINDERS: dict[type[Any], Binder] = {}
+# Methods whose meaning is known, whatever function stands there by now (torch replaces nn.Module.__init__ at run time).
+KNOWN_METHODS: dict[tuple[type[Any], str], Binder] = {}
 
 
 def binds(*descriptor_types: type[Any]) -> Callable[[Binder], Binder]:
@@ -181,7 +183,7 @@ def bind(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls:
     """What `instance.name` (or `cls.name` for instance None) gives, once the class lookup has found something."""
     if found.stored is not None:
         return _bind_stored(found.stored, instance)
-    binder = BINDERS.get(type(found.raw))
+    binder = KNOWN_METHODS.get((found.owner, found.name)) or BINDERS.get(type(found.raw))
     if binder is not None:
         return binder(ctx, found, instance, cls)
     if hasattr(type(found.raw), "__get__"):

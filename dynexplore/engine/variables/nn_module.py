@@ -29,12 +29,12 @@ from dynexplore.engine.provenance.sources import PinnedSource, Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
 from dynexplore.engine.variables.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.class_lookup import raw_lookup
+from dynexplore.engine.variables.class_lookup import KNOWN_METHODS, Found, raw_lookup
 from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.engine.variables.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.rules import rule
-from dynexplore.engine.variables.user_object import UserObjectVariable
+from dynexplore.engine.variables.user_object import CMethodVariable, UserObjectVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -378,13 +378,20 @@ def _call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[st
     return _module(ctx, args).run(ctx, args[1:], kwargs)
 
 
-@rule(nn.Module.__init__)
-def _init(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    module = _module(ctx, args)
-    if len(args) > 1 or kwargs or module.value is not None:
-        ctx.break_graph("DX414", type=module.cls.__qualname__)
+def _init(
+    ctx: TraceContext, module: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if args or kwargs or not isinstance(module, NNModuleVariable) or module.value is not None:
+        ctx.break_graph("DX414", type=module.type_name())
     module.begin(ctx)
     return ConstantVariable(None)
+
+
+def _bind_init(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    return CMethodVariable(instance, found.name, _init)
+
+
+KNOWN_METHODS[nn.Module, "__init__"] = _bind_init
 
 
 @rule(nn.Module.add_module, nn.Module.register_module)
@@ -473,7 +480,7 @@ def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> 
         ctx.module_guards.know(source)
     if ctx.module_guards.knows(source) or ctx.is_stable(source):
         guard_identity(ctx, value, source, "NN_MODULE")
-        ctx.module_guards.hold(value, source.text())
+        ctx.module_guards.hold(value, source.text(), source)
     else:
         ctx.guard(source, "TYPE_MATCH", type(value))
     return NNModuleVariable(type(value), value=value, source=source)

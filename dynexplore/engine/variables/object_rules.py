@@ -76,9 +76,16 @@ def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[An
     if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
         return _is_marked(value, python_type, cls)
     check = getattr(type(cls), "__instancecheck__", None)
-    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith(("typing", "torch")):
-        ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
+    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
+        return _asked_live(ctx, value, cls)
     return bool(run_now(ctx, _check_class, python_type, cls))
+
+
+def _asked_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
+    """A class whose metaclass has an `__instancecheck__` of its own: torch's may be asked about the live object."""
+    if not type(cls).__module__.startswith("torch"):
+        ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
+    return isinstance(live(ctx, value, "isinstance"), cls)
 
 
 def _is_marked(value: VariableTracker, python_type: type[Any], cls: type[Any]) -> bool:

@@ -129,6 +129,7 @@ def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Sour
     """A module, guarded by identity; what is read from it later is guarded where it can change."""
     if source is None:
         source = ctx.module_guards.source_of(value, value.__name__)
+        ctx.module_guards.know(source)
     guard_identity(ctx, value, source)
     ctx.module_guards.hold(value, value.__name__)
     return PythonModuleVariable(value, source)

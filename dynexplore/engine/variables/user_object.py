@@ -487,11 +487,11 @@ def bind_raw(ctx: TraceContext, found: Found) -> VariableTracker:
 
 
 class CMethodVariable(VariableTracker):
-    """A method of a C type bound to an object of the program, and the function that answers for it."""
+    """A method of a C type, and the function that answers for it; without a receiver the first argument is asked."""
 
     kind = "method"
 
-    def __init__(self, receiver: VariableTracker, name: str, answer: Any) -> None:
+    def __init__(self, receiver: VariableTracker | None, name: str, answer: Any) -> None:
         self.receiver, self.name, self.answer = receiver, name, answer
 
     def python_type(self) -> type[Any]:
@@ -500,15 +500,20 @@ class CMethodVariable(VariableTracker):
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        found: VariableTracker = self.answer(ctx, self.receiver, args, kwargs)
+        if self.receiver is None and not args:
+            ctx.break_graph("DX218", callee=self.name)
+        receiver, *rest = (self.receiver, *args) if self.receiver is not None else args
+        found: VariableTracker = self.answer(ctx, receiver, rest, kwargs)
         return found
 
     def reconstruct(self, build: Reconstruction) -> None:
+        if self.receiver is None:
+            raise NotImplementedError(self.name)
         build.push(self.receiver)
         build.writer.load_attr(self.name)
 
     def text(self) -> str:
-        return f"{self.receiver.type_name()}.{self.name}"
+        return f"{self.receiver.type_name()}.{self.name}" if self.receiver is not None else self.name
 
 
 def _fill_namespace(
@@ -572,7 +577,7 @@ def hold_if_fixed(ctx: TraceContext, value: Any, source: Source | None) -> bool:
         if source.base is not None or not ctx.is_stable(source) or type(source).__name__ not in _LASTING:
             return False
         guard_identity(ctx, value, source)
-    return ctx.module_guards.hold(value, source.text()) is not None
+    return ctx.module_guards.hold(value, source.text(), source) is not None
 
 
 _LASTING = frozenset({"GlobalSource", "ClosureSource", "ObjectSource"})

@@ -15,6 +15,7 @@ from code_swaps import entry_region, identical, run_script, swapped, swapping_re
 from dynexplore.engine.native import (
     CacheStore,
     Region,
+    RegionBlock,
     RegionCall,
     current,
     enter,
@@ -124,6 +125,70 @@ def test_of_nested_region_calls_the_outer_wins() -> None:
     assert swapped(outer, fn)() == (inner, inner, 1)
     assert call() is inner
     assert swapped(outer, RegionCall(call, None))() is inner
+
+
+def compiling() -> Region:
+    """A region whose frames would be compiled."""
+    return Region(CacheStore(), lambda state: None)
+
+
+def test_blocks_nest_and_the_outer_wins() -> None:
+    """A block switches to its region and back, whatever ends it; a region that only runs, and none, win inside."""
+    outer, inner, only_runs = compiling(), compiling(), Region(CacheStore(), None)
+    with pytest.raises(ZeroDivisionError), RegionBlock(outer):
+        assert (current(), region_depth()) == (outer, 1)
+        with RegionBlock(inner) as nothing:
+            assert (current(), region_depth(), nothing) == (outer, 2, None)
+        with RegionBlock(only_runs), RegionBlock(inner):
+            assert current() is inner
+        with RegionBlock(None):
+            assert (current(), installed()) == (None, False)
+        assert (current(), region_depth()) == (outer, 1)
+        1 / 0
+    assert (current(), region_depth(), installed()) == (None, 0, False)
+
+
+def test_one_block_many_times() -> None:
+    """The same block may be entered in itself and in several threads at once; leaving none is an error."""
+    block = RegionBlock(compiling())
+    seen: list[bool] = []
+
+    def elsewhere() -> None:
+        with block, block:
+            seen.append(current() is block.region)
+        seen.append(current() is None)
+
+    with block, block:
+        threads = [threading.Thread(target=elsewhere) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert current() is block.region and region_depth() == 2
+    assert seen == [True] * 6
+    with pytest.raises(RuntimeError, match="in no block"):
+        block.__exit__(None, None, None)
+    with pytest.raises(TypeError, match="takes a Region or None"):
+        RegionBlock(1)  # type: ignore[arg-type]
+
+
+def test_blocks_are_freed() -> None:
+    """A block in a cycle goes; a thread that ends inside blocks lets their regions go."""
+    block = RegionBlock(compiling())
+    block.itself = block  # type: ignore[attr-defined]
+    references = [weakref.ref(block), weakref.ref(block.region)]
+
+    def ends_inside(block: RegionBlock) -> None:
+        block.__enter__()
+        block.__enter__()
+
+    thread = threading.Thread(target=ends_inside, args=(block,))
+    thread.start()
+    thread.join()
+    del block, thread
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+    assert not installed()
 
 
 def test_region_call_is_found_like_a_function() -> None:
