@@ -326,13 +326,12 @@ def f(x):
         "The engine does not know what calling this object does.",
         "Call a plain function or method instead.",
         example="""
-import weakref
-class Box:
-    size = 2
-box = Box()
-reference = weakref.ref(box)
+import ctypes
+absolute = ctypes.pythonapi.PyNumber_Absolute
+absolute.argtypes = [ctypes.py_object]
+absolute.restype = ctypes.py_object
 def f(x):
-    return x * reference().size
+    return absolute(x) + 1
 """,
     ),
     Kind(
