@@ -46,6 +46,11 @@ def constant_result(function: object) -> Any:
     return _CONSTANTS[id(function)][1]
 
 
+def table() -> list[tuple[Callable[..., Any], object]]:
+    """All functions that are constants while tracing, with what they give."""
+    return list(_CONSTANTS.values())
+
+
 def _is_dynamos_is_compiling(function: object) -> bool:
     # importing torch._dynamo takes seconds: its own is_compiling is known only once somebody has imported it
     utilities = getattr(sys.modules.get("torch._dynamo"), "external_utils", None)
@@ -72,3 +77,6 @@ constant(
 constant(False, torch.fx._symbolic_trace.is_fx_tracing, torch.fx._symbolic_trace.is_fx_symbolic_tracing)
 constant(False, torch.onnx.is_in_onnx_export)
 constant(None, torch._C._get_tracing_state)
+# under a TorchDispatchMode of the program frames run plain; the modes that stand there while tracing are our own
+constant(0, torch._C._len_torch_dispatch_stack)
+constant(False, torch._C._are_functorch_transforms_active)

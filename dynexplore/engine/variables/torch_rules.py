@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.bytecode import read
+from dynexplore.engine.policy import constants
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of, run_now
 from dynexplore.engine.variables.function import BoundMethodVariable
@@ -57,17 +58,17 @@ def _is_tensor(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(isinstance(args[0], TensorVariable))
 
 
-@rule(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-def _is_compiling(ctx: TraceContext, args: Sequence[VariableTracker],
-                  kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    return ConstantVariable(True)
+def _always(value: object) -> Any:
+    """The rule of a function that is a constant while tracing."""
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        return ConstantVariable(value)
+
+    return answer
 
 
-@rule(torch.compiler.is_exporting, vars(torch.jit)["is_scripting"], vars(torch.jit)["is_tracing"], torch._C._get_tracing_state,
-      torch._C._are_functorch_transforms_active)
-def _not_so(ctx: TraceContext, args: Sequence[VariableTracker],
-            kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    return ConstantVariable(False)
+for _function, _value in constants.table():
+    rule(_function)(_always(_value))
 
 
 @rule(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,

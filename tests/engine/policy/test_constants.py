@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import dynexplore
-from dynexplore.engine.policy.constants import constant_result, is_compiling, is_constant
+from dynexplore.engine.policy.constants import constant_result, is_compiling, is_constant, table
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ from dynexplore.engine.policy.constants import constant_result, is_compiling, is
         (torch.jit.is_tracing, False),
         (torch._C._get_tracing_state, None),
         (torch.onnx.is_in_onnx_export, False),
+        (torch._C._len_torch_dispatch_stack, 0),
     ],
 )
 def test_what_captured_code_is_told(function: Any, value: object) -> None:
@@ -35,6 +36,11 @@ def test_dynamos_own_question() -> None:
     """torch._dynamo.external_utils.is_compiling counts, too, once somebody has imported it."""
     external = importlib.import_module("torch._dynamo").external_utils
     assert is_constant(external.is_compiling) and constant_result(external.is_compiling) is True
+
+
+def test_the_table() -> None:
+    """It lists each function with what it gives."""
+    assert all(constant_result(function) is value for function, value in table())
 
 
 def test_other_functions_are_no_constants() -> None:
