@@ -5,6 +5,7 @@ PYTEST_DONT_REWRITE: the asserts of the programs are material.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -253,6 +254,31 @@ def not_an_exception(x):
     except TypeError as error:
         third = str(error)
     return first, second, third, x + 1
+
+
+@program(X, graphs=1)
+def the_exception_being_handled(x):
+    try:
+        raise ValueError("v")
+    except ValueError as error:
+        same = sys.exception() is error
+    return x + 1, same
+
+
+def asks_for_its_callers_exception(x):
+    kept = sys.exc_info()
+    y = x + 1
+    print("woo")
+    return y * 2, kept[0], sys.exception() is kept[1], kept[2] is not None
+
+
+@program(X, graphs=2, breaks=None)
+def handled_by_the_caller(x):
+    try:
+        raise ValueError("v")
+    except ValueError:
+        print("woo")
+        return asks_for_its_callers_exception(x)
 
 
 @PROGRAMS.parameters()

@@ -241,6 +241,35 @@ def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTrack
     return issubclass(exception.python_type(), classes)
 
 
+class CallersExceptionVariable(VariableTracker):
+    """A part of what the caller is handling while the frame runs: seen from inside, nothing is known of it.
+
+    The traced code may hand it on (contextlib.ExitStack keeps it in case a callback raises), but not look at it.
+    """
+
+    kind = "exception"
+
+    def __init__(self, fetch: Callable[[], Any]) -> None:
+        self.fetch = fetch
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return True if self is other else None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(self.fetch)
+
+    def text(self) -> str:
+        return "what the caller is handling"
+
+
+def _callers_type() -> Any:
+    return sys.exc_info()[0]
+
+
+def _callers_traceback() -> Any:
+    return sys.exc_info()[2]
+
+
 @rule(sys.exc_info)
 def _exc_info(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -248,7 +277,15 @@ def _exc_info(
     """Type, value and traceback of the exception being handled; a traceback exists only where something really was raised."""
     if ctx.handled_exception() is not None:
         ctx.break_graph("DX217", function="sys.exc_info")
-    return TupleVariable([NONE, NONE, NONE])
+    return TupleVariable([CallersExceptionVariable(fetch) for fetch in (_callers_type, sys.exception, _callers_traceback)])
+
+
+@rule(sys.exception)
+def _exception(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """The exception being handled."""
+    return ctx.handled_exception() or CallersExceptionVariable(sys.exception)
 
 
 # -- building ---------------------------------------------------------------------------------------------------------

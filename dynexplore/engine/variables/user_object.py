@@ -36,7 +36,7 @@ from dynexplore.engine.variables.class_lookup import (
     raw_lookup,
     rely_on_absence,
 )
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.function import BoundMethodVariable
 from dynexplore.engine.variables.known import equal
@@ -255,7 +255,9 @@ class UserObjectVariable(VariableTracker):
             source = self.source.attribute(name, "getattr") if self.source is not None else None
             read = self._read[name] = ctx.build(value, source)
             return read
-        ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        make: Any = layout_of(self.cls).__new__
+        run_now(ctx, found.raw.__get__, make(self.cls))  # CPython's own words: the slot is empty
+        raise AssertionError(f"the new object has {name}")
 
     # -- what the C type below gives
 
