@@ -4,7 +4,7 @@ The idea: a loop whose body breaks goes on in a resume function, which breaks ag
 function, and so forth. As plain calls a thousand iterations would be a thousand nested frames. So a resume function that breaks in
 code with a loop *returns* what is to be called next (a `TailCall`), and the first frame of the chain runs them one after the other.
 
-In/out: codegen.py writes calls of `run_resumes` and `TailCall`; nothing else sees a `TailCall`.
+In/out: resume_call.py writes calls of `run_resumes` and `TailCall`; nothing else sees a `TailCall`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,9 @@ from dynexplore.engine.provenance.sources import (
     PinnedSource,
     Source,
 )
-from dynexplore.engine.translate import codegen, handlers, inlining, operations
+from dynexplore.engine.translate import handlers, inlining, operations
+from dynexplore.engine.translate.break_code import finish_with_break
+from dynexplore.engine.translate.codegen import finish_with_return
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.request import Plan, SkipFrame, Translation, TranslationRequest
@@ -198,8 +200,8 @@ class Translator:
         try:
             if planned:
                 assert self.plan is not None
-                return codegen.finish_with_break(self, self.plan.graph_break)
-            return codegen.finish_with_return(self)
+                return finish_with_break(self, self.plan.graph_break)
+            return finish_with_return(self)
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
 

@@ -1,0 +1,108 @@
+"""The call of a compiled graph, and what happens when an operator in it fails.
+
+The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, keep the outputs. The
+call is covered by a handler that runs the segment again as plain Python if an operator fails (nothing has been changed yet), so
+that the program sees the exception, and the side effects before it, that eager gives.
+
+In: a finished graph. Out: the head of the modified code, and the handler behind its end.
+PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dynamo/output_graph.py (compile_and_call_fx_graph).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.bytecode import Label, Writer
+from dynexplore.engine.errors import DynexploreError
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.native import skip_code
+from dynexplore.engine.translate.injected_locals import InjectedLocals
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.interpreter import Interpreter
+
+_VARARGS, _VARKEYWORDS = 0x04, 0x08
+_FAILURE = "___failure"
+
+
+class GraphCall:
+    """Writes the call of one frame's graph."""
+
+    def __init__(self, ctx: Interpreter, code: CodeType, injected: InjectedLocals) -> None:
+        self.ctx = ctx
+        self.code = code
+        self.injected = injected
+
+    def write(self, head: Writer, tail: Writer, graph: FinishedGraph, name: str, outputs: Sequence[str]) -> list[str]:
+        """Write the call into the head; the handler that runs the segment again goes behind everything else, into the tail.
+
+        `name` is the local variable that holds the compiled graph, `outputs` those that get its outputs. The names of the further
+        ones that it needs.
+        """
+        rerun = None if self.ctx.graph.mutates_inputs else Label("run again")
+        with head.covered_by(rerun):
+            self._write_call(head, graph, name)
+        with head.role("keep outputs"):
+            if not outputs:
+                head.pop_top()
+            else:
+                head.unpack_sequence(len(outputs))
+                for output in outputs:
+                    head.store_fast(output)
+        if rerun is None:
+            return []
+        tail.mark(rerun)
+        with tail.role("run again"):
+            self._write_rerun(tail)
+        return [_FAILURE]
+
+    def _write_call(self, head: Writer, graph: FinishedGraph, name: str) -> None:
+        with head.role("call graph"):
+            head.begin_call()
+            head.load_fast(name)
+            head.callable_ready()
+        with head.role("load input"):
+            for graph_input in graph.inputs:
+                graph_input.source.load(head, self.injected)
+        with head.role("call graph"):
+            head.call(len(graph.inputs))
+
+    def _write_rerun(self, writer: Writer) -> None:
+        """The graph failed: the exception is on the stack, nothing has been changed. Run the original code, plainly."""
+        code, slots = self.code, self.ctx.request.slot_names
+        writer.store_fast(_FAILURE)
+        writer.begin_call()
+        writer.load_fast(self.injected.add(rerun_after_failure, "__run_again"))
+        writer.callable_ready()
+        writer.load_fast(_FAILURE)
+        writer.load_const(None)
+        writer.store_fast(_FAILURE)
+        if code.co_freevars:
+            for variable in code.co_freevars:
+                writer.load_closure(variable)
+            writer.build_tuple(len(code.co_freevars))
+        writer.make_function(plain_copy(code, len(slots)), closure=bool(code.co_freevars))
+        for slot in slots:
+            if slot in code.co_cellvars:
+                writer.load_deref(slot)
+            else:
+                writer.load_fast(slot)
+        writer.call(2 + len(slots))
+        writer.return_value()
+
+
+def plain_copy(code: CodeType, slots: int) -> CodeType:
+    """The same code as a function of positional arguments only; the engine leaves it alone."""
+    copy = code.replace(co_argcount=slots, co_posonlyargcount=0, co_kwonlyargcount=0,
+                        co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS))
+    skip_code(copy)
+    return copy
+
+
+def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *args: Any) -> Any:
+    """Run a segment as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) goes on its way."""
+    if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
+        raise failure
+    return function(*args)

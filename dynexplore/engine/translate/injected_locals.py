@@ -1,0 +1,36 @@
+"""Objects that the modified code needs and that no bytecode can make: compiled graphs, pinned objects, functions of the engine.
+
+The idea: the cache entry holds them, and the frame hook puts them into local variables of the modified frame that stand right after
+the argument slots. So no globals are touched, no constant holds an object that the collector must see, and a running frame keeps
+what it uses alive.
+
+In: objects, while code is written. Out: the names under which the code loads them, and the values in the order of the slots.
+torch/_dynamo puts such objects into the program's globals (`install_global` in output_graph.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynexplore.engine.provenance.sources import Namer
+
+
+class InjectedLocals(Namer):
+    """Objects that the cache entry holds and the modified code finds in local variables of its own."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.names: list[str] = []
+        self._known: dict[int, str] = {}
+
+    def name(self, value: object) -> str:
+        return self.add(value, f"__object_{len(self.values)}")
+
+    def add(self, value: object, name: str) -> str:
+        """Inject a value under a name (or the name it has already)."""
+        known = self._known.get(id(value))
+        if known is None:
+            known = self._known[id(value)] = name
+            self.values.append(value)
+            self.names.append(name)
+        return known

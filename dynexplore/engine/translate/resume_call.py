@@ -1,0 +1,123 @@
+"""Calls of resume functions: how the rest of a frame goes on after the instruction that broke.
+
+The idea: when the broken instruction has run for real, its results are taken off the stack, and the resume function at the next
+instruction is called with the argument slots, the other live locals and the stack values. In code with a loop the calls of one
+iteration must not nest in those of the one before (tail_calls.py).
+
+In: where to go on, and which temporaries hold the stack. Out: bytecode that calls the resume function and returns its result.
+torch/_dynamo/symbolic_convert.py (create_call_resume_at) does the same job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.bytecode import Instruction, live_locals
+from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
+from dynexplore.engine.translate.stack_shape import Shape
+from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
+from dynexplore.engine.translate.unique_names import unique_number
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.codegen import CodeGenerator
+
+Slot = str | None  # the temporary that holds a stack value; None for NULL
+
+
+class ResumeCalls:
+    """Writes calls of the resume functions of one broken instruction."""
+
+    def __init__(self, generator: CodeGenerator, broken: Instruction) -> None:
+        self.ctx = generator.ctx
+        self.generator = generator
+        self.writer = generator.writer
+        self.frame = self.ctx.root
+        self.parsed = self.ctx.root.parsed
+        self.broken = broken
+        self.is_resume = self.ctx.resume is not None
+        self.loops = any(step.target >= 0 and step.target <= step.index for step in self.parsed.steps)
+
+    def resume(self, target: Instruction, kept: list[Slot], results: Shape) -> None:
+        """Results of the broken instruction are on the stack: take them off, call the resume function at `target`."""
+        taken: list[Slot] = []
+        with self.writer.role("resume"):
+            for is_value in reversed(results):
+                name = self.generator.store_temporary()
+                taken.append(name if is_value else None)
+            self._call_resume(target, [*kept, *reversed(taken)])
+
+    def resume_handler(self, slots: list[Slot]) -> None:
+        """The broken instruction raised: go on in the original handler, with the exception as a stack value."""
+        handler = self.broken.handler
+        assert handler is not None
+        with self.writer.role("resume"):
+            exception = self.generator.store_temporary()
+            self._call_resume(handler.target, slots[:handler.depth], exception=exception, lasti=handler.lasti)
+
+    def _call_resume(self, target: Instruction, slots: list[Slot], exception: str | None = None, lasti: bool = False) -> None:
+        shape = [slot is not None for slot in slots] + [True] * (lasti + (exception is not None))
+        resume = self._resume_code(target, tuple(shape))
+        writer = self.writer
+        tail_call = self.loops and self.is_resume
+        writer.begin_call()
+        if self.loops:
+            self.generator.push_object(TailCall if tail_call else run_resumes)
+            writer.callable_ready()
+        self._push_resume_function(resume)
+        if not self.loops:
+            writer.callable_ready()
+        count = self._push_arguments(resume, slots)
+        if lasti:
+            writer.load_const(resume.lasti_of(self.broken))
+        if exception is not None:
+            writer.load_fast(exception)
+            writer.load_const(None)  # no cycle through the frame of the traceback
+            writer.store_fast(exception)
+        writer.call(count + lasti + (exception is not None) + bool(self.loops))
+        with writer.role("return"):
+            writer.return_value()
+
+    def _resume_code(self, target: Instruction, shape: Shape) -> ResumeCode:
+        arguments = self.ctx.argument_names
+        cells = {*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars}
+        live = live_locals(self.parsed, target)
+        bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
+        passed = tuple(name for name in self.parsed.code.co_varnames
+                       if name in self.frame.locals and name in live and name not in arguments)
+        own = all(name in self.frame.cells and self.frame.cells[name].frame_cell for name in cells)
+        if not own or any(name in self.frame.locals for name in cells):
+            self.ctx.break_graph("DX504", where="in a comprehension whose variable is also a closure variable")
+        name = f"__resume_at_{target.offset}_{unique_number()}"
+        resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name)
+        if resume.code not in self.generator.resume_codes:
+            self.generator.resume_codes.append(resume.code)
+        return resume
+
+    def _push_resume_function(self, resume: ResumeCode) -> None:
+        for name in resume.freevars:
+            self.writer.load_closure(name)
+        if resume.freevars:
+            self.writer.build_tuple(len(resume.freevars))
+        self.writer.make_function(resume.code, closure=bool(resume.freevars))
+
+    def _push_arguments(self, resume: ResumeCode, slots: list[Slot]) -> int:
+        """The argument slots (None for a dead or unbound one), other locals, stack values."""
+        writer = self.writer
+        live = live_locals(self.parsed, resume.target)
+        cells = {*resume.freevars}
+        for index, name in enumerate(resume.arguments):
+            if name in cells:
+                if index == 0:  # zero-argument super() reads slot 0
+                    writer.load_deref(name)
+                else:
+                    writer.load_const(None)
+            elif name in self.frame.locals and name in live:
+                writer.load_fast(name)
+            else:
+                writer.load_const(None)
+        for name in resume.locals:
+            writer.load_fast(name)
+        values = [slot for slot in slots if slot is not None]
+        for slot in values:
+            writer.load_fast(slot)
+        return len(resume.arguments) + len(resume.locals) + len(values)
