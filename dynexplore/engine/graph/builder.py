@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 import torch.fx
+import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.node import map_arg
@@ -79,6 +80,7 @@ class GraphBuilder:
         self.attributes: dict[str, Any] = {}
         self.random = False  # whether an operation draws random numbers
         self.sets_modes = False  # whether a node sets a mode of torch
+        self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
         self.mutates_inputs = False  # whether an operation changes an input in place
         self._make_shape_env = make_shape_env
         self.shape_env: Any = None
@@ -196,8 +198,7 @@ class GraphBuilder:
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):
-            unpacked = node.op == "call_function" and node.target is operator.getitem and "unpacked" in node.meta
-            if (node.op == "get_attr" or unpacked) and not node.users:
+            if (node.op == "get_attr" or _is_plain_item(node)) and not node.users:
                 self.graph.erase_node(node)
         kept = []
         for graph_input in self.inputs:
@@ -211,6 +212,12 @@ class GraphBuilder:
 def example_value(node: torch.fx.Node) -> Any:
     """The fake value of a node."""
     return node.meta["example_value"]
+
+
+def _is_plain_item(node: torch.fx.Node) -> bool:
+    """Whether a node takes an item under an index that is known: then it cannot fail, and nobody misses it."""
+    return node.op == "call_function" and node.target is operator.getitem and \
+        not any(isinstance(arg, torch.fx.Node) for arg in pytree.tree_leaves(node.args[1]))
 
 
 def _register(root: torch.nn.Module, name: str, value: Any) -> None:

@@ -121,6 +121,7 @@ _TORCH: dict[str, Rule] = {
     "_inductor/": _COMPILER,
     "_functorch/": _COMPILER,
     "_subclasses/": _COMPILER,
+    "_higher_order_ops/associative_scan.py": _INLINED,  # its general form is plain Python around a user's function
     "_higher_order_ops/": _COMPILER,
     "_export/": _COMPILER,
     "_lazy/": _COMPILER,

@@ -2,6 +2,7 @@
 
 from dynexplore.engine.variables import (
     adapters,
+    annotation,
     builtin_rules,
     builtin_subclass,
     class_,
@@ -19,6 +20,7 @@ from dynexplore.engine.variables import (
     instance_dict,
     iterator,
     itertools_rules,
+    logger,
     mapping,
     named_tuple,
     nn_module,
@@ -44,6 +46,7 @@ from dynexplore.engine.variables import (
 
 __all__ = [
     "adapters",
+    "annotation",
     "builtin_rules",
     "builtin_subclass",
     "class_",
@@ -61,6 +64,7 @@ __all__ = [
     "instance_dict",
     "iterator",
     "itertools_rules",
+    "logger",
     "mapping",
     "named_tuple",
     "nn_module",

@@ -194,14 +194,15 @@ class ClassVariable(VariableTracker):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """`__new__`, then `__init__`."""
-        made = self._new(ctx, args, kwargs)
+        made = self.new(ctx, args, kwargs)
         if issubclass(made.python_type(), self.value):
             initialize(ctx, made, args, kwargs)
         return made
 
-    def _new(
+    def new(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
+        """`cls.__new__(cls, ...)`."""
         found = find(ctx, self.value, "__new__")
         assert found is not None
         if isinstance(found.raw, staticmethod | types.FunctionType):

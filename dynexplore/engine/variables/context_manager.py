@@ -47,7 +47,8 @@ class ActiveMode:
     """A mode of torch that is entered: how to leave it for real, and in the graph."""
 
     def __init__(self, leave: Callable[[], None], leave_in_graph: Callable[[TraceContext], None],
-                 set_for_real: Callable[[Reconstruction], None] | None = None) -> None:
+                 set_for_real: Callable[[Reconstruction], None] | None = None, *, of: str) -> None:
+        self.of = of  # what it is a mode of: leaving it takes back what was set inside
         self.leave = leave
         self.leave_in_graph = leave_in_graph
         self.set_for_real = set_for_real  # for a mode that outlives the frame
@@ -70,6 +71,7 @@ def _add_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
     node = ctx.graph.graph.create_node("call_function", function, args, {})
     node.meta["example_value"] = None
     ctx.graph.sets_modes = True
+    ctx.graph.grad_mode = None  # most functions of modes set more than one
     return node
 
 
@@ -247,19 +249,29 @@ def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveM
 
     mode = ActiveMode(
         lambda: torch._C._set_grad_enabled(before),
-        lambda inner: _add_node(inner, torch._C._set_grad_enabled, before),
+        lambda inner: _set_in_graph(inner, before),
         for_real if lasting else None,
+        of="grad",
     )
     torch._C._set_grad_enabled(enabled)
-    _add_node(ctx, torch._C._set_grad_enabled, enabled)
+    _set_in_graph(ctx, enabled)
     ctx.active_modes.append(mode)
     return mode
+
+
+def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
+    """A node, unless the graph has this mode at its end already."""
+    if ctx.graph.grad_mode is not enabled:
+        _add_node(ctx, torch._C._set_grad_enabled, enabled)
+        ctx.graph.grad_mode = enabled
 
 
 def _leave(ctx: TraceContext, mode: ActiveMode) -> None:
     mode.leave()
     mode.leave_in_graph(ctx)
-    ctx.active_modes.remove(mode)
+    place = ctx.active_modes.index(mode)
+    inside = ctx.active_modes[place + 1:]
+    ctx.active_modes[place:] = [other for other in inside if other.of != mode.of or other.set_for_real is None]
 
 
 class GradModeVariable(ModeManagerVariable):
@@ -347,7 +359,8 @@ class AutocastVariable(ModeManagerVariable):
         values = (real.device, real.fast_dtype, real._enabled, real._cache_enabled)
         entered = _enter_autocast(*values)
         node = _add_node(ctx, _enter_autocast, *values)
-        mode = ActiveMode(lambda: _exit_autocast(entered), lambda inner: _add_node(inner, _exit_autocast, node))
+        mode = ActiveMode(lambda: _exit_autocast(entered), lambda inner: _add_node(inner, _exit_autocast, node),
+                          of="autocast")
         self.entered.append(mode)
         ctx.active_modes.append(mode)
         return NONE
@@ -398,7 +411,8 @@ def _live_autocast_exit(
     _set_autocast(device, enabled, dtype, cache)
     _add_node(ctx, _set_autocast, device, enabled, dtype, cache)
     ctx.active_modes.append(
-        ActiveMode(lambda: _set_autocast(*now), lambda inner: _add_node(inner, _set_autocast, *now), for_real))
+        ActiveMode(lambda: _set_autocast(*now), lambda inner: _add_node(inner, _set_autocast, *now), for_real,
+                   of="autocast"))
     return NONE
 
 
@@ -422,7 +436,8 @@ class EnteredModeVariable(ModeManagerVariable):
     def enter(self, ctx: TraceContext) -> VariableTracker:
         entered = self.begin(*self.arguments)
         node = _add_node(ctx, self.begin, *self.arguments)
-        mode = ActiveMode(lambda: self.end(entered), lambda inner: _add_node(inner, self.end, node))
+        mode = ActiveMode(lambda: self.end(entered), lambda inner: _add_node(inner, self.end, node),
+                          of="grad" if self.cls is torch.inference_mode else self.cls.__name__)
         self.entered.append(mode)
         ctx.active_modes.append(mode)
         return self.gives

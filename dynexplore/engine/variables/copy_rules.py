@@ -1,8 +1,9 @@
 """`copy.copy` and `copy.deepcopy` of constants and containers.
 
 The idea: the copy of a container that is traced is a new tracker; a deep copy does the same all the way down, with one new tracker
-for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it;
-a tensor's data cannot be copied by Python's protocols while it is only known to the graph.
+for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it; other
+objects of the program are copied as object_copy.py says. A tensor's data cannot be copied by Python's protocols while it is only
+known to the graph.
 
 In: calls of the two functions. Out: new trackers.
 """
@@ -20,10 +21,12 @@ from dynexplore.engine.variables.dict_views import Entries
 from dynexplore.engine.variables.known import is_tensor
 from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.named_tuple import NamedTupleVariable
+from dynexplore.engine.variables.object_copy import copy_object
 from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.set_ import FrozenSetVariable, SetVariable
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.stand_ins import type_of
+from dynexplore.engine.variables.user_object import UserObjectVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -39,7 +42,7 @@ def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
         return x
     if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable):
         return x.call_method(ctx, "copy", [], {})
-    return _own_copy(ctx, x, "__copy__", [])
+    return _own_copy(ctx, x, "__copy__", [], None)
 
 
 @builtin(copy.deepcopy)
@@ -59,16 +62,27 @@ def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
     for tracker, make in _COPIES:
         if isinstance(value, tracker):
             return make(ctx, value, memo)
-    return _own_copy(ctx, value, "__deepcopy__", [ctx.build({}, None)])
+    if type_of(value) is dict:  # the attributes of an object, seen as a dict
+        return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
+    return _own_copy(ctx, value, "__deepcopy__", [ctx.build({}, None)], memo)
 
 
-def _own_copy(ctx: TraceContext, value: VariableTracker, method: str, args: list[VariableTracker]) -> VariableTracker:
+def _own_copy(
+    ctx: TraceContext, value: VariableTracker, method: str, args: list[VariableTracker], memo: Memo | None
+) -> VariableTracker:
+    """The copy of an object: by its own method, else as every object of the program is copied. `memo` None: a shallow one."""
     found = type_of(value)
     if is_tensor(value):
         ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
-    if found is None or not hasattr(raw_lookup(found, method), "__code__"):
-        ctx.break_graph("DX205", function="copy", arguments=value.type_name())
-    return value.call_method(ctx, method, args, {})
+    if found is not None and hasattr(raw_lookup(found, method), "__code__"):
+        return value.call_method(ctx, method, args, {})
+    if isinstance(value, UserObjectVariable) and raw_lookup(value.cls, method) is None:
+        if memo is None:
+            return copy_object(ctx, value, lambda part: part)
+        return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda made: memo.update({value: made}))
+    if found is dict and memo is None:
+        return value.call_method(ctx, "copy", [], {})
+    ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 
 
 def _deep_list(ctx: TraceContext, value: ListVariable, memo: Memo) -> VariableTracker:

@@ -19,8 +19,9 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
+from dynexplore.engine.variables.class_lookup import Found, attribute_source, binds, constant_source
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.function import FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.function import BoundMethodVariable, FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.known import equal, known_index, known_truth
 from dynexplore.engine.variables.mapping import DictVariable
 from dynexplore.engine.variables.object_rules import attribute_or_none
@@ -323,6 +324,13 @@ class CachedFunctionVariable(BuiltinValueVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.value)
+
+
+@binds(type(functools.lru_cache(len)))
+def _bind_cached(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    """A method under a cache."""
+    function = ctx.build(found.raw, attribute_source(ctx, found) or constant_source(ctx, found))
+    return function if instance is None else BoundMethodVariable(function, instance)
 
 
 @builds(type(functools.lru_cache(len)))

@@ -78,7 +78,13 @@ class InstanceDictVariable(VariableTracker):
         ctx.break_graph("DX213", method=f"__dict__.{name}")
 
     def _copied(self, ctx: TraceContext) -> DictVariable:
-        """All attributes as a dict of its own; which names there are is guarded."""
+        """All attributes as a dict of its own; which names there are is guarded, what they are when it is read."""
+        return DictVariable({
+            name: (ConstantVariable(name), self.owner.unread_attribute(ctx, name)) for name in self.names(ctx)
+        })
+
+    def names(self, ctx: TraceContext) -> list[str]:
+        """The names of all attributes, in order; they are guarded."""
         owner = self.owner
         names = dict.fromkeys(owner.live_dictionary() or {})
         if owner.value is not None and owner.source is not None:
@@ -88,12 +94,7 @@ class InstanceDictVariable(VariableTracker):
                 names.pop(name, None)
             else:
                 names[name] = None
-        entries: dict[object, tuple[VariableTracker, VariableTracker]] = {}
-        for name in names:
-            found = owner.own_attribute(ctx, name)
-            assert found is not None
-            entries[name] = (ConstantVariable(name), found)
-        return DictVariable(entries)
+        return list(names)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push(self.owner)

@@ -98,6 +98,11 @@ class NNModuleVariable(UserObjectVariable):
             return RegistryVariable(self, name)
         return super().own_attribute(ctx, name)
 
+    def unread_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        found = self.own_attribute(ctx, name)
+        assert found is not None
+        return found
+
     def registry_of(self, name: str) -> str | None:
         """The registry in which a name stands, with what this frame changed."""
         if name in self.stored:

@@ -43,6 +43,7 @@ from dynexplore.engine.variables.known import equal
 from dynexplore.engine.variables.opaque import guard_identity
 from dynexplore.engine.variables.own_attributes import read_own
 from dynexplore.engine.variables.program_key import key_by_program
+from dynexplore.engine.variables.unread import UnreadVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -132,9 +133,20 @@ class UserObjectVariable(VariableTracker):
         if name not in own:
             self.rely_on_absence(ctx, name)
             return None
-        assert self.source is not None
-        found = self._read[name] = read_own(ctx, self.value, self.source, name, own[name])
+        return self.attribute_at_entry(ctx, name, own[name])
+
+    def attribute_at_entry(self, ctx: TraceContext, name: str, value: object) -> VariableTracker:
+        """What stood in the live object's dictionary when the frame began."""
+        found = self._read.get(name)
+        if found is None:
+            assert self.source is not None
+            found = self._read[name] = read_own(ctx, self.value, self.source, name, value)
         return found
+
+    def unread_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """What stands in the object's own dictionary, which has the name; nothing is relied on before it is read."""
+        stored = self.stored.get(name) or self._read.get(name)
+        return stored if stored is not None else _UnreadAttribute(self, name)
 
     def live_dictionary(self) -> dict[str, Any] | None:
         """The live object's own `__dict__`, if it exists and has one."""
@@ -470,6 +482,20 @@ class UserObjectVariable(VariableTracker):
         build.writer.load_fast(temporary)
         build.push(self)
         self.emit_store(build, name)
+
+
+class _UnreadAttribute(UnreadVariable):
+    """An attribute of a live object that a copy of it shares."""
+
+    def __init__(self, owner: UserObjectVariable, name: str) -> None:
+        own = owner.live_dictionary()
+        assert own is not None
+        assert owner.source is not None
+        super().__init__(own[name], owner.source.attribute(name))
+        self.owner, self.name = owner, name
+
+    def read(self, ctx: TraceContext) -> VariableTracker:
+        return self.owner.attribute_at_entry(ctx, self.name, self.value)
 
 
 def store_in_dictionary(target: Any, name: str, value: Any) -> None:

@@ -1,0 +1,293 @@
+"""What the code of real models does around its layers: copies of configurations, logging, annotations, operators of its own."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import logging
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+import torch
+from programs.program_table import Programs
+
+import dynexplore
+from engine_checks import CountingBackend, assert_same_as_eager
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3) / 10
+
+
+class Config:
+    """A configuration with plain and mutable attributes, a property, and a name that stands for another."""
+
+    names = {"width": "size"}
+
+    def __init__(self) -> None:
+        self.size = 4
+        self.factors = [1, 2]
+        self.nested = {"a": [1]}
+        self.itself = self
+
+    def __getattribute__(self, name: str) -> Any:
+        names = super().__getattribute__("names")
+        return super().__getattribute__(names.get(name, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(self.names.get(name, name), value)
+
+    @property
+    def twice(self) -> int:
+        return self.size * 2
+
+
+class Items(list):  # type: ignore[type-arg]
+    """A list with an attribute."""
+
+
+class Table(dict):  # type: ignore[type-arg]
+    """A dict with an attribute."""
+
+
+class WithState:
+    """It says itself what is copied of it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __getstate__(self) -> dict[str, int]:
+        return {"half": self.size // 2}
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        self.size = state["half"] * 20
+
+
+class Reduced:
+    """It says by `__reduce__` how it is made again."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __reduce__(self) -> Any:
+        return Reduced, (self.size + 1,)
+
+
+CONFIG = Config()
+ITEMS, TABLE = Items([1, 2]), Table(a=1)
+ITEMS.extra = TABLE.extra = 5  # type: ignore[attr-defined]
+LOG = logging.getLogger("dynexplore.tests.quiet")
+LOG.setLevel(logging.ERROR)
+
+
+@program(X, graphs=1)
+def a_copied_configuration(x):
+    made = copy.copy(CONFIG)
+    made.size = 7
+    made.factors.append(3)
+    return x * made.twice + CONFIG.width, made.width, made.factors is CONFIG.factors, CONFIG.factors.pop(), made.itself is CONFIG
+
+
+@program(X, graphs=1)
+def a_deeply_copied_configuration(x):
+    made = copy.deepcopy(CONFIG)
+    made.factors.append(3)
+    made.nested["a"].append(2)
+    return x * len(made.factors) + len(CONFIG.factors), made.nested, CONFIG.nested, made.itself is made
+
+
+@program(X, graphs=1)
+def a_copied_object_that_leaves_the_frame(x):
+    made = copy.copy(CONFIG)
+    made.size = 1
+    return x + 1, type(made) is Config, made.factors is CONFIG.factors, sorted(made.__dict__)
+
+
+@program(X, graphs=1)
+def a_copied_object_whose_original_changes_afterwards(x):
+    made = copy.copy(CONFIG)
+    CONFIG.size = 9
+    sizes = made.size, CONFIG.size
+    CONFIG.size = 4
+    return x * sizes[0], sizes
+
+
+@program(X, graphs=1)
+def copied_subclasses_of_containers(x):
+    items, table = copy.copy(ITEMS), copy.copy(TABLE)
+    items.append(3)
+    table["b"] = 2
+    return x + items.extra, list(items), list(ITEMS), dict(table), dict(TABLE), table.extra
+
+
+@program(X, WithState(6), graphs=1)
+def a_copied_object_with_a_state_of_its_own(x, value):
+    return x * copy.copy(value).size, copy.deepcopy(value).size
+
+
+@program(X, Reduced(6), breaks=["DX205"])
+def a_copied_object_that_is_reduced(x, value):
+    return x * 2, copy.copy(value).size
+
+
+@program(X, graphs=1)
+def a_deep_copy_of_an_object_dictionary(x):
+    found = copy.deepcopy({**CONFIG.__dict__, "itself": None})
+    found["factors"].append(1)
+    return x + len(found["factors"]), len(CONFIG.factors), sorted(copy.deepcopy(ITEMS.__dict__))
+
+
+@program(X, graphs=1)
+def logging_that_nobody_hears(x):
+    LOG.debug("shape %s", x.shape)
+    LOG.info("mean %s", x)
+    LOG.warning("but")
+    if LOG.isEnabledFor(logging.INFO):
+        x = x + 1
+    return x * 2
+
+
+@program(X, graphs=1)
+def unions_and_their_parts(x):
+    wanted = int | str | None
+    return x + len(wanted.__args__), isinstance(3, wanted), list[int].__args__, type(None) in wanted.__args__
+
+
+class Memo:
+    """A method under a cache."""
+
+    @functools.lru_cache(None)
+    def power(self, x: Any, exponent: int) -> Any:
+        return x**exponent
+
+
+MEMO = Memo()
+
+
+@program(X, graphs=1)
+def a_cached_method(x):
+    return MEMO.power(x, 2) + Memo.power(MEMO, x, 3)
+
+
+@program(X, graphs=1)
+def a_mode_that_is_set_already(x):
+    with torch.enable_grad():
+        y = x * 2
+        torch.set_grad_enabled(False)
+        z = y + 1
+    after = torch.is_grad_enabled()
+    return y, z, after, (x * 3).requires_grad
+
+
+@program(X.clone().requires_grad_(), graphs=1)
+def a_mode_is_restored_whatever_was_set_inside(x):
+    with torch.enable_grad():
+        torch.set_grad_enabled(False)
+        y = x * 2
+    z = x * 3
+    with torch.no_grad():
+        torch.set_grad_enabled(True)
+        u = x * 4
+    return y.requires_grad, z, u
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
+
+
+def test_a_mode_that_is_set_already_has_no_node() -> None:
+    """`no_grad` inside `no_grad` changes nothing, and the graph says nothing of it."""
+
+    @torch.no_grad()
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    counting = CountingBackend()
+    with torch.no_grad():
+        dynexplore.optimize(counting)(lambda x: inner(x) * 2)(X)
+    assert counting.ops == [2]
+
+
+def test_an_item_that_nobody_uses_has_no_node() -> None:
+    """As in PyTorch: `x[:, None]` whose result is dropped is no operator; one with an index tensor may raise, and stays."""
+    counting = CountingBackend()
+    index = torch.tensor([0])
+
+    def drops(x: torch.Tensor) -> torch.Tensor:
+        x[:, None]
+        x[index]
+        return x + 1
+
+    dynexplore.optimize(counting)(drops)(X)
+    assert counting.ops == [2]
+
+
+def test_logging_is_heard_again_when_its_level_changes() -> None:
+    """The levels are guarded: the logger's own, its parents', and the one below which all is off."""
+    heard: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    parent, log = logging.getLogger("dynexplore.tests.levels"), logging.getLogger("dynexplore.tests.levels.below")
+    handler = Listener()
+    log.addHandler(handler)
+    parent.setLevel(logging.ERROR)
+    counting = CountingBackend()
+
+    def speaks(x: torch.Tensor) -> torch.Tensor:
+        log.warning("spoken")
+        return x + 1
+
+    compiled = dynexplore.optimize(counting)(speaks)
+    try:
+        compiled(X)
+        assert heard == [] and len(counting.graphs) == 1
+        parent.setLevel(logging.INFO)
+        compiled(X)
+        assert heard == ["spoken"]
+        logging.disable(logging.WARNING)
+        compiled(X)
+        assert heard == ["spoken"]
+        logging.disable(logging.NOTSET)
+        compiled(X)
+        assert heard == ["spoken", "spoken"]
+        log.setLevel(logging.CRITICAL)
+        compiled(X)
+        assert heard == ["spoken", "spoken"]
+    finally:
+        logging.disable(logging.NOTSET)
+        log.removeHandler(handler)
+
+
+@pytest.fixture
+def twice() -> Any:
+    """An operator of the program's own, and the library that it lives in."""
+    library = torch.library.Library("dynexplore_tests", "FRAGMENT")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CPU")
+    library.impl("twice", torch.empty_like, "Meta")
+    yield torch.ops.dynexplore_tests.twice
+    library._destroy()
+
+
+def test_operators_of_the_program_are_nodes(twice: Any) -> None:
+    """An operator registered with torch.library is one node, however it is reached."""
+    for call in (lambda x: torch.ops.dynexplore_tests.twice(x) + 1, lambda x: twice(x) + 1, lambda x: twice.default(x) + 1):
+        assert_same_as_eager(call, X, graphs=1, breaks=0)
+
+
+def test_a_copied_ordered_output() -> None:
+    """An OrderedDict copies itself by a protocol of its own: the graph breaks, the copy is right."""
+
+    class Output(OrderedDict):  # type: ignore[type-arg]
+        pass
+
+    def copies(x: torch.Tensor) -> Any:
+        return list(copy.copy(Output(a=x + 1)).items())
+
+    assert_same_as_eager(copies, X)
