@@ -303,7 +303,7 @@ def f(x):
     Kind(
         "DX210",
         "a generator used in a way that is not traced",
-        "A generator that is iterated is followed; throwing into it or closing it is not.",
+        "A generator is followed through its body; its frame, and throwing into one that delegates with `yield from`, are not.",
         "Iterate over the generator, or use a list.",
     ),
     Kind(

@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch._guards
 
-from dynexplore.engine.graph_breaks import GraphBreak
-
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Writer
 
@@ -300,7 +298,7 @@ class FleetingSource(ObjectSource):
     """
 
     def load(self, writer: Writer, namer: Namer) -> None:
-        raise GraphBreak("DX318", type=self.label, because="it would be the same object in every call")
+        raise NotImplementedError("it would be the same object in every call")
 
 
 class ChainedSource(Source):

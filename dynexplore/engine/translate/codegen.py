@@ -24,7 +24,7 @@ import torch.fx
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
-from dynexplore.engine.provenance.sources import Namer
+from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.translate.graph_call import GraphCall
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.new_functions import push_function
@@ -39,6 +39,15 @@ from dynexplore.engine.variables.iterator import IteratorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
+
+class NotRebuilt(Exception):
+    """A value cannot be made again, or a change not be replayed, by bytecode: the frame must stop at `step`, before it came up."""
+
+    def __init__(self, type_name: str, because: str, step: int) -> None:
+        super().__init__(f"{type_name}: {because}")
+        self.facts: dict[str, object] = {"type": type_name, "because": because}
+        self.step = step
+
 
 class CodeGenerator:
     """Writes the modified code of one frame; implements Reconstruction."""
@@ -65,17 +74,23 @@ class CodeGenerator:
         elif value in self._built:
             self.writer.load_fast(self._built[value])
         elif value.source is not None:
-            with self.writer.role("load value"):
-                value.source.load(self.writer, self.injected)
+            self._load(value, value.source)
         elif value.mutable:
             self._push_shared(value)
         else:
             self._reconstruct(value)
 
+    def _load(self, value: VariableTracker, source: Source) -> None:
+        try:
+            with self.writer.role("load value"):
+                source.load(self.writer, self.injected)
+        except NotImplementedError as reason:
+            raise NotRebuilt(value.type_name(), str(reason), value.made_at) from reason
+
     def _push_shared(self, value: VariableTracker) -> None:
         """A new object that may appear twice is built once."""
         if value in self._building:
-            self.ctx.break_graph("DX318", type=value.type_name(), because="it contains itself")
+            raise NotRebuilt(value.type_name(), "it contains itself", value.made_at)
         self._building.add(value)
         self._reconstruct(value)
         self._building.discard(value)
@@ -100,8 +115,8 @@ class CodeGenerator:
         try:
             with self.writer.role("rebuild value"):
                 value.reconstruct(self)
-        except NotImplementedError:
-            self.ctx.break_graph("DX318", type=value.type_name())
+        except NotImplementedError as reason:
+            raise NotRebuilt(value.type_name(), str(reason), value.made_at) from reason
 
     def push_object(self, value: object) -> None:
         """Push a live object that the cache entry holds."""
@@ -148,7 +163,10 @@ class CodeGenerator:
             for tracker in changed:
                 if returning and id(tracker) in own and tracker not in self._built:
                     continue  # nobody but this frame sees the cell
-                tracker.write_back(self)
+                try:
+                    tracker.write_back(self)
+                except NotImplementedError as reason:
+                    raise NotRebuilt(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
             for emit in self._later:
                 emit()
             for mode in self.ctx.active_modes:

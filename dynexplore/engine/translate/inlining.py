@@ -23,6 +23,8 @@ from dynexplore.engine.errors import EngineError
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.context import UserRaised
+from dynexplore.engine.variables.exception import exception_from_python, set_cause
 from dynexplore.engine.variables.function import CellVariable
 from dynexplore.engine.variables.generator import GeneratorVariable
 from dynexplore.engine.variables.mapping import DictVariable
@@ -65,22 +67,44 @@ def run(ctx: Interpreter, frame: SymbolicFrame) -> VariableTracker:
     return frame.returned
 
 
-def resume_generator(ctx: Interpreter, generator: Any, sent: VariableTracker) -> VariableTracker | None:
+def resume_generator(
+    ctx: Interpreter, generator: Any, sent: VariableTracker, thrown: VariableTracker | None = None
+) -> VariableTracker | None:
     """Run a generator's body to its next `yield`: the value, or None when it returned."""
     frame: SymbolicFrame = generator.frame
+    if thrown is not None and not generator.started:
+        frame.returned = ConstantVariable(None)
     if frame.returned is not None:
+        if thrown is not None:
+            raise UserRaised(thrown)
         return None
     caller = ctx.innermost
     frame.parent, frame.depth = caller, caller.depth + 1
     if ctx.innermost.depth >= config.inline_depth_limit:
         ctx.break_graph("DX501", function=frame.parsed.code.co_qualname, depth=ctx.innermost.depth)
-    if generator.started:
+    if thrown is not None and frame.steps[frame.pc].op == "JUMP" and frame.steps[frame.pc - 2].op == "SEND":
+        ctx.break_graph("DX210", operation="throw() into `yield from`")
+    if generator.started and thrown is None:
         frame.push(sent)
     generator.started = True
-    ctx.interpret(frame)
+    try:
+        ctx.interpret(frame, thrown)
+    except UserRaised as raised:
+        frame.returned = ConstantVariable(None)
+        ctx.innermost = caller
+        raise UserRaised(leaving_generator(ctx, raised.exception)) from raised
     ctx.innermost = caller
     value, frame.yielded = frame.yielded, None
     return value
+
+
+def leaving_generator(ctx: Interpreter, exception: VariableTracker) -> VariableTracker:
+    """What leaves a generator whose body raised: StopIteration would mean its end, so it becomes a RuntimeError (PEP 479)."""
+    if not issubclass(exception.python_type(), StopIteration):
+        return exception
+    error = exception_from_python(ctx, RuntimeError, ("generator raised StopIteration",))
+    set_cause(ctx, error, exception)
+    return error
 
 
 def _bind(

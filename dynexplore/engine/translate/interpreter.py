@@ -42,8 +42,11 @@ class Interpreter(TraceContext, Protocol):
     kept: list[object]
     size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node]
 
-    def interpret(self, frame: SymbolicFrame) -> bool:
-        """Run a frame until it returns or yields; True when the planned stop is reached instead."""
+    def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
+        """Run a frame until it returns or yields; True when the planned stop is reached instead.
+
+        `thrown`: an exception that is raised in the frame, by the instruction at which it stands.
+        """
         ...
 
     def namespace_of(self, function: Any) -> NamespaceVariable:

@@ -75,3 +75,4 @@ class Plan:
 
     stop_at: int
     graph_break: GraphBreak
+    stack_follows: bool = False  # the break is reported for the place of the stop, which the next attempt finds

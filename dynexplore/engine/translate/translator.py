@@ -40,14 +40,14 @@ from dynexplore.engine.provenance.sources import (
 )
 from dynexplore.engine.translate import handlers, inlining, operations
 from dynexplore.engine.translate.break_code import finish_with_break
-from dynexplore.engine.translate.codegen import finish_with_return
+from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.request import Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables import catalog
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.base import VariableTracker, progress
 from dynexplore.engine.variables.build import row_for
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
@@ -64,6 +64,7 @@ from dynexplore.engine.variables.unread import UnreadVariable
 _ROWS = (catalog, handlers)  # imported for the rows they declare
 
 IDLE_LIMIT = 50_000
+ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt where the one before wanted to stop
 
 
 def translate(request: TranslationRequest) -> Translation:
@@ -72,7 +73,7 @@ def translate(request: TranslationRequest) -> Translation:
     Raises GraphBreak if the request is `nopython` and the frame cannot be one graph; SkipFrame when it is better run plain.
     """
     plan: Plan | None = None
-    for attempt in range(1, 4):
+    for attempt in range(1, ATTEMPTS + 1):
         translator = Translator(request, attempt, plan)
         try:
             outcome = translator.run()
@@ -107,6 +108,7 @@ class Translator:
             self.resume = None
         self.parsed = original if original is not None else read(request.code)
         self.argument_names = argument_slots(self.parsed.code)
+        progress.step = 0
         self.root = self._root_frame(self.parsed)
         self.innermost = self.root
         self.steps_done = 0  # of the root frame
@@ -202,6 +204,8 @@ class Translator:
                 assert self.plan is not None
                 return finish_with_break(self, self.plan.graph_break)
             return finish_with_return(self)
+        except NotRebuilt as failure:
+            return self._break_where_made(failure)
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
 
@@ -215,12 +219,28 @@ class Translator:
             self.narrator.restarted(graph_break, self.root.current)
         return Plan(stop_at, graph_break)
 
-    def interpret(self, frame: SymbolicFrame) -> bool:
-        """Run a frame until it returns or yields; True when the planned stop is reached instead."""
+    def _break_where_made(self, failure: NotRebuilt) -> Plan:
+        """A value is alive at the end of the graph that only Python can make: stop before it is made, so that it is real."""
+        graph_break = self._graph_break("DX318", failure.facts)
+        if self.request.nopython:
+            raise graph_break
+        if self.plan is not None and self.plan.stop_at <= failure.step:
+            raise SkipFrame(graph_break.reason)
+        if self.narrator is not None:
+            self.narrator.restarted(graph_break, self.root.current)
+        return Plan(failure.step, graph_break, stack_follows=True)
+
+    def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
+        """Run a frame until it returns or yields; True when the planned stop is reached instead.
+
+        `thrown`: an exception that is raised in the frame, by the instruction at which it stands.
+        """
         steps = frame.steps
         outer, self.innermost = self.innermost, frame
         is_root = frame is self.root
         narrator = self.narrator
+        if thrown is not None:
+            self._catch(frame, steps[frame.pc - 1], UserRaised(thrown))
         while frame.returned is None and frame.yielded is None:
             step = steps[frame.pc]
             if is_root and self._reached_stop(frame, step):
@@ -245,8 +265,11 @@ class Translator:
         """Keep count of the root frame's steps; whether the planned stop is reached."""
         if frame.parsed.first_step[step.origin.index] == step.index:
             self.unit_began_at = self.steps_done
+            progress.step = frame.caught_at[0] if frame.caught_at else self.steps_done
         if self.plan is not None and self.plan.stop_at == self.steps_done:
             frame.current = step.origin
+            if self.plan.stack_follows:
+                self.plan.graph_break.user_stack = self.user_stack()
             return True
         self.steps_done += 1
         return False
@@ -402,9 +425,11 @@ class Translator:
         """Interpret a Python function's body as a nested symbolic frame."""
         return inlining.inline(self, function, args, kwargs)
 
-    def resume_generator(self, generator: VariableTracker, sent: VariableTracker) -> VariableTracker | None:
+    def resume_generator(
+        self, generator: VariableTracker, sent: VariableTracker, thrown: VariableTracker | None = None
+    ) -> VariableTracker | None:
         """Run an inlined generator to its next `yield`."""
-        return inlining.resume_generator(self, generator, sent)
+        return inlining.resume_generator(self, generator, sent, thrown)
 
     def new_cell(self, name: str, content: VariableTracker | None) -> CellVariable:
         """A cell that the root frame makes anew (a comprehension's variable)."""

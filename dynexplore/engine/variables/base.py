@@ -16,7 +16,7 @@ torch/_dynamo/variables/base.py does the same job.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
     from dynexplore.engine.provenance.sources import Source
@@ -32,13 +32,30 @@ class NotProxyable(Exception):
     """`as_proxy` was asked of a tracker that cannot be an argument of an FX node; names its type."""
 
 
+class Progress:
+    """Where the attempt stands: the step of the root frame before which it could stop, were it to begin again."""
+
+    step = 0
+
+
+progress = Progress()  # one for the process: one frame is translated at a time
+
+
 class VariableTracker:
     """What is known of one value; see the head of this file."""
+
+    made_at: int
+    """The root frame's step at which it came up: a value that cannot be rebuilt is made for real there, by a later attempt."""
 
     kind: ClassVar[str] = "value"  # what people see in the views
     mutable: ClassVar[bool] = False  # must be built once and shared when it appears twice in what a graph leaves behind
 
     source: Source | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        made = super().__new__(cls)
+        made.made_at = progress.step
+        return made
 
     # -- what it is
 
@@ -163,8 +180,11 @@ class VariableTracker:
         raise NotProxyable(self.type_name())
 
     def reconstruct(self, build: Reconstruction) -> None:
-        """Emit bytecode that pushes a value made in this frame (one with a source is loaded from there)."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be reconstructed")
+        """Emit bytecode that pushes a value made in this frame (one with a source is loaded from there).
+
+        Raises NotImplementedError, with the reason, where that cannot be: then the frame stops before the value is made.
+        """
+        raise NotImplementedError("no bytecode makes such a value")
 
     def write_back(self, build: Reconstruction) -> None:
         """Emit bytecode that makes the real object what the journal says it became."""

@@ -124,8 +124,13 @@ class TraceContext(Protocol):
         """Interpret a Python function's body as a nested symbolic frame."""
         ...
 
-    def resume_generator(self, generator: VariableTracker, sent: VariableTracker) -> VariableTracker | None:
-        """Run an inlined generator's body to its next `yield`; None when it returned."""
+    def resume_generator(
+        self, generator: VariableTracker, sent: VariableTracker, thrown: VariableTracker | None = None
+    ) -> VariableTracker | None:
+        """Run an inlined generator's body to its next `yield`; None when it returned.
+
+        `thrown`: an exception that is raised in it, where it stands.
+        """
         ...
 
     def break_graph(self, kind: str, **facts: object) -> NoReturn:

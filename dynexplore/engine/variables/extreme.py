@@ -38,6 +38,9 @@ class ExtremeVariable(TensorVariable):
             ctx.break_graph("DX105", operation=f"Tensor.{name}() of the result of max() or min()")
         return super().call_method(ctx, name, args, kwargs)
 
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return None if isinstance(other, TensorVariable) and other is not self else super().same_object(other)
+
     def reconstruct(self, build: Reconstruction) -> None:
         raise NotImplementedError("one of the arguments of max() or min()")
 

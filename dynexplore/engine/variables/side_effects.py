@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.base import VariableTracker, progress
 
 
 class Journal:
@@ -26,7 +26,7 @@ class Journal:
     def __init__(self, on_change: Callable[[VariableTracker, str], None] | None = None) -> None:
         self._trackers: dict[int, VariableTracker] = {}
         self._keep: list[object] = []
-        self.changed: dict[VariableTracker, None] = {}
+        self.changed: dict[VariableTracker, int] = {}  # and the root frame's step at which each first changed
         self._on_change = on_change
 
     def tracker_of(self, value: object) -> VariableTracker | None:
@@ -43,13 +43,13 @@ class Journal:
         if self._on_change is not None:
             self._on_change(tracker, what)
         if tracker.source is not None:
-            self.changed[tracker] = None
+            self.changed.setdefault(tracker, progress.step)
 
     def must_replay(self, tracker: VariableTracker, what: str) -> None:
         """Like `note`, for a tracker without a source that has something to replay all the same (cells, globals)."""
         if self._on_change is not None:
             self._on_change(tracker, what)
-        self.changed[tracker] = None
+        self.changed.setdefault(tracker, progress.step)
 
     def is_changed(self, tracker: VariableTracker) -> bool:
         """Whether the real object is not yet what the tracker says."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
+from dynexplore.engine.translate.inlining import leaving_generator
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.generator import GeneratorVariable
@@ -58,6 +59,14 @@ def send_finished(frame: SymbolicFrame, step: Step, result: object) -> None:
         frame.pop()
         frame.push(result)  # type: ignore[arg-type]
     frame.jump(step.target)
+
+
+@handles("CALL_INTRINSIC_1")
+def call_intrinsic(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
+    """The one that stands at the end of a generator's body, from 3.12 on: a StopIteration that leaves it becomes an error."""
+    if step.arg != "INTRINSIC_STOPITERATION_ERROR":
+        ctx.break_graph("DX301", opcode=step.arg)
+    frame.push(leaving_generator(ctx, frame.pop()))
 
 
 @handles("END_SEND")

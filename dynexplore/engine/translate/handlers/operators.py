@@ -49,7 +49,7 @@ def is_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """left is right."""
     right, left = frame.pop(), frame.pop()
     same = left.same_object(right)
-    if same is None:
+    if same is None or right.same_object(left) is None:
         ctx.break_graph("DX305", operator="is", left=left.type_name(), right=right.type_name())
     frame.push(ConstantVariable(same != step.arg))
 

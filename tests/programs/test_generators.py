@@ -1,0 +1,130 @@
+"""Generators made in traced code: sent to, thrown into, closed, and left by StopIteration."""
+
+from __future__ import annotations
+
+import torch
+from programs.program_table import Programs
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.ones(3)
+
+
+def logged(x, log):
+    try:
+        log.append("begin")
+        yield x + 1
+        yield x + 2
+    except ValueError as error:
+        log.append(str(error))
+        yield x * 5
+    finally:
+        log.append("end")
+
+
+@program(X, graphs=1)
+def throws_and_goes_on(x):
+    log = []
+    parts = logged(x, log)
+    y = next(parts) + parts.throw(ValueError("thrown"))
+    parts.close()
+    return y, log, list(parts)
+
+
+@program(X, graphs=1)
+def closes_twice_and_before_the_start(x):
+    log = []
+    parts = logged(x, log)
+    y = next(parts)
+    parts.close()
+    parts.close()
+    untouched = logged(x, log)
+    untouched.close()
+    return y, log, list(parts), list(untouched)
+
+
+@program(X, graphs=1)
+def throws_what_nobody_catches(x):
+    log = []
+    parts = logged(x, log)
+    y = next(parts)
+    try:
+        parts.throw(KeyError("thrown"))
+    except KeyError as error:
+        log.append(repr(error))
+    return y, log, list(parts)
+
+
+@program(X, graphs=1)
+def sends_and_takes_what_is_returned(x):
+    def sums():
+        total = x
+        while (value := (yield total)) is not None:
+            total = total + value
+        return total * 100
+
+    parts = sums()
+    results = [next(parts), parts.send(2), parts.send(3)]
+    try:
+        parts.send(None)
+    except StopIteration as stop:
+        results.append(stop.value)
+    return results
+
+
+@program(X, graphs=1)
+def sends_too_early(x):
+    try:
+        logged(x, []).send(3)
+    except TypeError as error:
+        return str(error), x + 1
+
+
+@program(X, graphs=1)
+def stop_iteration_inside_is_an_error(x):
+    def stopping():
+        yield x
+        next(iter([]))
+
+    try:
+        return sum(stopping())
+    except RuntimeError as error:
+        return str(error), repr(error.__cause__), x + 1
+
+
+@program(X, graphs=1)
+def body_ignores_its_end(x):
+    def stubborn():
+        try:
+            yield x
+        except GeneratorExit:
+            yield x + 1
+
+    parts = stubborn()
+    y = next(parts) * 2
+    try:
+        parts.close()
+    except RuntimeError as error:
+        return str(error), y
+
+
+@program(X, breaks=["DX213", "DX307", "DX318"])
+def throws_into_a_delegating_one(x):
+    def inner():
+        try:
+            yield x
+        except ValueError:
+            yield x + 7
+
+    def outer():
+        yield from inner()
+
+    parts = outer()
+    y = next(parts)
+    return y + parts.throw(ValueError)
+
+
+@PROGRAMS.parameters()
+def test_generator(run):
+    """The program does what it does in eager."""
+    run()
