@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         run,
         skip,
     )
+    from dynexplore.engine.runtime.debugging.diagnosis import diagnose
+    from dynexplore.engine.runtime.debugging.minifier import minify
     from dynexplore.engine.runtime.explain import Explanation, explain
 
 __version__ = "0.1.0"
@@ -72,6 +74,9 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "Recording": ("dynexplore.engine.recording", "Recording"),
     "counters": ("dynexplore.engine.counters", "counters"),
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
+    # find out what is wrong, and make it small
+    "diagnose": ("dynexplore.engine.runtime.debugging.diagnosis", "diagnose"),
+    "minify": ("dynexplore.engine.runtime.debugging.minifier", "minify"),
     # choose who compiles the graphs, and how
     "list_backends": (_API, "list_backends"),
     "register_backend": (_API, "register_backend"),
@@ -96,6 +101,8 @@ __all__ = [
     "Recording",
     "counters",
     "graph_breaks",
+    "diagnose",
+    "minify",
     "list_backends",
     "register_backend",
     "config",

@@ -1,0 +1,116 @@
+"""Are two results the same? The first difference between nests of tensors and plain values, in words.
+
+The idea: compilers may reorder floating-point sums, so two right results differ by rounding, and a wrong one by more.
+How much is allowed depends on the dtype; a result that is not close is named by its path (`[0]["loss"]`), with the
+largest difference, where it is, and how much was allowed.
+
+In: what was expected and what was found, any nest of tuples, lists, dicts, tensors and plain values. Out: `Difference`
+or None.
+
+torch/_dynamo/utils.py (same) and torch.testing do the same job.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+ALLOWED = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
+"""How far apart two right results may be, relative to the largest element expected: the sum of all that rounding does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two results differ first, and how."""
+
+    path: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.words}" if self.path else self.words
+
+
+def first_difference(expected: Any, actual: Any, tolerance: float | None = None, path: str = "") -> Difference | None:
+    """The first place where `actual` is not what was expected, or None.
+
+    `tolerance` is the allowed difference relative to the largest expected element; None takes the one of the dtype.
+
+    >>> first_difference([1, torch.ones(2)], [1, torch.ones(2) + 1e-6])
+    >>> print(first_difference({"loss": torch.ones(2)}, {"loss": torch.tensor([1.0, 1.01])}))
+    ["loss"]: differs by 0.01 at [1], where 0.0001 is allowed
+    """
+    return next(_differences(expected, actual, tolerance, path), None)
+
+
+def _differences(expected: Any, actual: Any, tolerance: float | None, path: str) -> Iterator[Difference]:
+    if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
+        words = _of_tensors(expected, actual, tolerance)
+        if words:
+            yield Difference(path, words)
+    elif type(expected) is not type(actual):
+        yield Difference(path, f"{type(expected).__name__} expected, {type(actual).__name__} found")
+    elif isinstance(expected, tuple | list):
+        if len(expected) != len(actual):
+            yield Difference(path, f"{len(expected)} items expected, {len(actual)} found")
+        for number, pair in enumerate(zip(expected, actual, strict=False)):
+            yield from _differences(*pair, tolerance, f"{path}[{number}]")
+    elif isinstance(expected, Mapping):
+        if list(expected) != list(actual):
+            yield Difference(path, f"keys {list(expected)} expected, {list(actual)} found")
+        for key in expected:
+            place = f'["{key}"]' if isinstance(key, str) else f"[{key}]"
+            yield from _differences(expected[key], actual[key], tolerance, path + place)
+    elif dataclasses.is_dataclass(expected):
+        for field in dataclasses.fields(expected):
+            yield from _differences(
+                getattr(expected, field.name), getattr(actual, field.name), tolerance, f"{path}.{field.name}"
+            )
+    elif not _same_plain(expected, actual):
+        yield Difference(path, f"{expected!r} expected, {actual!r} found")
+
+
+def _same_plain(expected: Any, actual: Any) -> bool:
+    if isinstance(expected, float):
+        return expected == actual or (math.isnan(expected) and math.isnan(actual)) or math.isclose(expected, actual, rel_tol=1e-6)
+    if "__eq__" not in {name for base in type(expected).__mro__[:-1] for name in vars(base)}:
+        return True  # an object of the program that cannot be compared with another one
+    return bool(expected == actual)
+
+
+def _of_tensors(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None) -> str:
+    for name in ("dtype", "shape", "device"):
+        wanted, found = getattr(expected, name), getattr(actual, name)
+        if wanted != found:
+            return f"{name} {_plain(wanted)} expected, {_plain(found)} found"
+    wanted, found = expected.detach(), actual.detach()
+    if torch.equal(wanted, found) or not wanted.numel():
+        return ""
+    if not (wanted.is_floating_point() or wanted.is_complex()):
+        return f"{int((wanted != found).sum())} of {wanted.numel()} elements differ"
+    return _too_far_apart(wanted, found, ALLOWED.get(wanted.dtype, 1e-4) if tolerance is None else tolerance)
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, torch.Size) else value
+
+
+def _too_far_apart(wanted: torch.Tensor, found: torch.Tensor, tolerance: float) -> str:
+    if not torch.equal(wanted.isnan(), found.isnan()):
+        return f"NaN in {int(found.isnan().sum())} elements, {int(wanted.isnan().sum())} expected"
+    infinite = wanted.isinf()
+    if not torch.equal(torch.where(infinite, wanted, 0), torch.where(found.isinf(), found, 0)):
+        return "infinities at other places than expected"
+    dark = infinite | wanted.isnan()
+    wide = torch.complex128 if wanted.is_complex() else torch.float64
+    apart = (wanted.to(wide) - found.to(wide)).abs().masked_fill(dark, 0)
+    allowed = tolerance * max(1.0, float(wanted.to(wide).abs().masked_fill(dark, 0).max()))
+    largest = float(apart.max())
+    if largest <= allowed:
+        return ""
+    place = [int(index) for index in torch.unravel_index(apart.argmax(), apart.shape)]
+    return f"differs by {largest:.3g} at {place}, where {allowed:.3g} is allowed"

@@ -1,0 +1,72 @@
+"""How much memory a piece of work needed at its peak.
+
+The idea: Linux keeps the largest size that a process ever had, and sets it back when asked to. On an accelerator torch's
+allocator keeps the same figure.
+
+In: a `with` block. Out: `peak`, bytes above what was in use when it began, or None where the system does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import TracebackType
+
+import torch
+
+_STATUS = Path("/proc/self/status")
+_RESET = Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"  # Documentation/filesystems/proc.rst: "reset the peak resident set size"
+
+
+class MemoryPeak:
+    """Measures the block it stands around.
+
+    >>> with MemoryPeak() as memory:
+    ...     kept = torch.zeros(1_000_000)
+    >>> memory.peak is None or memory.peak >= 0
+    True
+    """
+
+    peak: int | None = None
+
+    def __enter__(self) -> MemoryPeak:
+        try:
+            _RESET.write_text(_RESET_PEAK)
+            self._before = _kibibytes("VmRSS")
+        except OSError:
+            self._before = None
+        if _accelerated():
+            torch.cuda.reset_peak_memory_stats()
+        self._before_there = _on_accelerator()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        after = _kibibytes("VmHWM") if self._before is not None else None
+        if self._before is not None and after is not None:
+            self.peak = max(after - self._before, 0) * 1024 + max(_on_accelerator() - self._before_there, 0)
+
+
+def _kibibytes(field: str) -> int | None:
+    try:
+        found = re.search(rf"^{field}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+def _accelerated() -> bool:
+    return bool(torch.cuda.is_available() and torch.cuda.memory_allocated())
+
+
+def _on_accelerator() -> int:
+    return torch.cuda.max_memory_allocated() if _accelerated() else 0
+
+
+def as_text(size: int | None) -> str:
+    """A size for people.
+
+    >>> as_text(3_500_000), as_text(0), as_text(None)
+    ('3.3 MiB', '0.0 MiB', '?')
+    """
+    return "?" if size is None else f"{size / 2**20:.1f} MiB"

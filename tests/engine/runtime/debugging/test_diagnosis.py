@@ -1,0 +1,142 @@
+"""engine/runtime/debugging/diagnosis.py: a fault planted in one layer is found in that layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.fx
+
+import dynexplore
+from dynexplore.engine.translate import dispatch
+from dynexplore.engine.variables.constant import ConstantVariable
+
+
+def model(x: Any) -> Any:
+    return {"loss": (torch.sin(x) * 2).sum()}
+
+
+X = torch.linspace(-1, 1, 6, requires_grad=True)
+
+
+def crashes(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that cannot do one operator."""
+    if any(node.target is torch.sin for node in graph.graph.nodes):
+        raise NotImplementedError("sin")
+    return graph.forward
+
+
+class Off(torch.fx.Interpreter):
+    """Runs a graph, one operator off by 1e-2."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """One operator."""
+        result = super().call_function(target, args, kwargs)
+        return result + 1e-2 if target is torch.sin else result
+
+
+def is_off(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that is wrong on one operator."""
+    return lambda *given: Off(graph).run(*given)
+
+
+class WrongBackward(torch.autograd.Function):
+    """Right forward, and a gradient that is a hundredth too large."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """The value."""
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        """Wrong."""
+        return gradient * 1.01
+
+
+def wrong_backward(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that is wrong in backward only."""
+    return lambda *given: tuple(WrongBackward.apply(one) for one in graph(*given))
+
+
+def diagnosed(fn: Any, *args: Any, backend: Any = "eager") -> Any:
+    """The layer that is blamed, what is said of it, and the whole."""
+    found = dynexplore.diagnose(fn, *args, backend=backend)
+    return (found.failing.layer if found.failing else None), str(found), found
+
+
+def test_nothing_is_wrong() -> None:
+    """Each layer has its time and memory, and the verdict is ok."""
+    layer, text, found = diagnosed(model, X, backend="aot_eager")
+    assert layer is None and text.endswith("Every layer gives what plain Python gives.")
+    assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"]
+    assert all(stage.first_seconds > 0 and stage.seconds > 0 for stage in found.stages)
+    assert "<table>" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [
+        (crashes, "backend 'crashes' failed to compile"),
+        (is_off, 'the value["loss"]: differs by 0.12'),
+        (wrong_backward, "the gradient of argument[0]: differs by 0.0"),
+    ],
+)
+def test_a_faulty_backend(backend: Any, words: str) -> None:
+    """One that crashes, one that is off by 1e-2, one that is wrong in backward only."""
+    layer, text, _ = diagnosed(model, X, backend=backend)
+    assert layer == "backend" and words in text
+    assert f"dynexplore.minify(f, ..., backend={backend.__name__})" in text
+
+
+def test_a_handler_that_is_wrong_on_purpose() -> None:
+    """The capture is blamed, whatever the backend."""
+
+    def wrong(frame: Any, step: Any, ctx: Any) -> None:
+        frame.pop()
+        frame.pop()
+        frame.push(ConstantVariable(3))
+
+    with dispatch.override("BINARY_OP", wrong):
+        layer, text, _ = diagnosed(lambda x: x.sum() * 2, X, backend="aot_eager")
+    assert layer == "capture" and "the value: Tensor expected, int found" in text
+
+
+def test_a_bug_of_the_engine_is_raised_not_survived() -> None:
+    """The fallback to plain Python would hide it."""
+
+    def broken(frame: Any, step: Any, ctx: Any) -> None:
+        raise ZeroDivisionError("bug")
+
+    with dispatch.override("BINARY_OP", broken):
+        layer, text, _ = diagnosed(lambda x: x * 2, X)
+    assert layer == "capture" and "ZeroDivisionError: bug" in text
+
+
+def test_a_program_that_fails_by_itself() -> None:
+    """Plain Python is the first layer."""
+    layer, text, _ = diagnosed(lambda x: x.reshape(5), X)
+    assert layer == "plain Python" and "RuntimeError" in text and "mend it first" in text
+
+
+def test_a_program_that_gives_something_else_each_time() -> None:
+    """It can be compared with nothing, and that is said."""
+    generator = torch.Generator()
+    layer, text, _ = diagnosed(lambda x: torch.rand(3, generator=generator) + x.sum(), X)
+    assert layer == "plain Python" and "something else each time" in text
+
+
+def test_the_module_is_as_before() -> None:
+    """Parameters, buffers and gradients get their content back."""
+    module = torch.nn.BatchNorm1d(3)
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    assert dynexplore.diagnose(module, torch.randn(4, 3), backend="eager").failing is None
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+    assert module.weight.grad is None
+
+
+def test_an_unknown_backend_is_a_mistake_of_the_caller() -> None:
+    """It raises at once."""
+    with pytest.raises(dynexplore.exc.InvalidBackend, match="there is no backend 'nothing'"):
+        dynexplore.diagnose(model, X, backend="nothing")
