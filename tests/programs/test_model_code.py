@@ -291,3 +291,46 @@ def test_a_copied_ordered_output() -> None:
         return list(copy.copy(Output(a=x + 1)).items())
 
     assert_same_as_eager(copies, X)
+
+
+class _Cached(property):
+    """A property of another name."""
+
+
+def test_a_kind_of_property_is_a_property() -> None:
+    """A class that extends property, and keeps its `__get__`, binds as one."""
+
+    class Shape:
+        def __init__(self, size: int) -> None:
+            self.size = size
+
+        @_Cached
+        def area(self) -> int:
+            return self.size**2
+
+    assert_same_as_eager(lambda x, shape: x * shape.area, X, Shape(3), graphs=1, breaks=0)
+
+
+def test_a_changing_number_is_no_other_number() -> None:
+    """A symbolic int stands for one place and not for the int object that happened to stand there: small ints are shared."""
+
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            for i in range(5):
+                if i == 2:
+                    x = x + 1
+            return x
+
+    counting = CountingBackend()
+    module = Counter()
+    compiled = dynexplore.optimize(counting)(module)
+    for _ in range(5):
+        assert torch.equal(compiled(X), X + 1)
+    assert module.calls == 5
+    assert len(counting.graphs) <= 3
+    assert counting.ops[-1] <= 2

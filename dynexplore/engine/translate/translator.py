@@ -306,7 +306,7 @@ class Translator:
             if source is None or known.source is not None:
                 return known
         tracker = row_for(value)(self, value, source)
-        if not isinstance(tracker, ConstantVariable):
+        if not isinstance(tracker, ConstantVariable | SymbolicNumberVariable):  # a small int is one object everywhere
             self.journal.remember(value, tracker)
         return tracker
 

@@ -183,12 +183,22 @@ def bind(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls:
     """What `instance.name` (or `cls.name` for instance None) gives, once the class lookup has found something."""
     if found.stored is not None:
         return _bind_stored(found.stored, instance)
-    binder = KNOWN_METHODS.get((found.owner, found.name)) or BINDERS.get(type(found.raw))
+    binder = KNOWN_METHODS.get((found.owner, found.name)) or _binder_of(type(found.raw))
     if binder is not None:
         return binder(ctx, found, instance, cls)
     if hasattr(type(found.raw), "__get__"):
         return _bind_user_descriptor(ctx, found, instance, cls)
     return ctx.build(found.raw, attribute_source(ctx, found) or constant_source(ctx, found))
+
+
+def _binder_of(descriptor_type: type[Any]) -> Binder | None:
+    """How a descriptor of this type binds: as that of a type below which it extends, if it keeps its `__get__`."""
+    found = BINDERS.get(descriptor_type)
+    if found is not None or not hasattr(descriptor_type, "__get__"):
+        return found
+    inherited = raw_lookup(descriptor_type, "__get__")
+    return next((BINDERS[base] for base in descriptor_type.__mro__
+                 if base in BINDERS and vars(base).get("__get__") is inherited), None)
 
 
 def constant_source(ctx: TraceContext, found: Found) -> Source | None:
