@@ -7,6 +7,7 @@ groups:
 - "frames": "total" (translations begun), "ok" (compiled), "skipped", "failed"
 - "graph_break": reason -> how often
 - "stats": "graphs", "calls_captured", "unique_graph_breaks", "recompiles", "cache_limit", ...
+- "graph_failure": what a compiled graph raised -> how often (the segment then ran again as plain Python)
 - "engine_error": one line per bug of ours -> how often
 - "backend": backend name -> graphs compiled
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
+import logging
 import operator
 import re
 import warnings
@@ -31,9 +32,9 @@ import torch
 import torch.fx
 import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.node import map_arg
 
+from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.provenance.sources import Source
 
 
@@ -53,6 +54,9 @@ class FinishedGraph:
     module: torch.fx.GraphModule
     inputs: list[GraphInput]
     outputs: list[torch.fx.Node]
+    written: tuple[int, ...] = ()  # which inputs are changed in place, themselves or through a view
+    draws_random_numbers: bool = False
+    may_fail: bool = False  # whether the data of tensors decides if an operator raises
 
     def call_nodes(self) -> list[torch.fx.Node]:
         """Every node that is a call (the graph's own operator count)."""
@@ -67,6 +71,7 @@ class OperatorFailed(Exception):
         self.target, self.cause = target, cause
 
 
+_fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _NOT_WORD = re.compile(r"\W+")
 
 
@@ -78,13 +83,11 @@ class GraphBuilder:
         self.root = torch.nn.Module()
         self.inputs: list[GraphInput] = []
         self.attributes: dict[str, Any] = {}
-        self.random = False  # whether an operation draws random numbers
         self.sets_modes = False  # whether a node sets a mode of torch
         self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
-        self.mutates_inputs = False  # whether an operation changes an input in place
         self._make_shape_env = make_shape_env
         self.shape_env: Any = None
-        self.fake_mode = FakeTensorMode(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
+        self.fake_mode = WatchedFakeMode()
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
         self._last_input: torch.fx.Node | None = None
@@ -177,6 +180,7 @@ class GraphBuilder:
         """
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
+        quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:
             with self.fake_mode, enable_python_dispatcher():
                 if op == "call_method":
@@ -186,6 +190,8 @@ class GraphBuilder:
                 return target(*fake_args, **fake_kwargs)
         except Exception as error:  # any operator may raise anything: the caller decides what it means
             raise OperatorFailed(target, error) from error
+        finally:
+            _fake_log.disabled = quiet
 
     # -- end
 
@@ -194,7 +200,13 @@ class GraphBuilder:
         self.graph.create_node("output", "output", (tuple(outputs),), {})
         self._drop_unused()
         module = torch.fx.GraphModule(self.root, self.graph, class_name=name)
-        return FinishedGraph(module, self.inputs, outputs)
+        mode = self.fake_mode
+        mode.watching = False
+        written = tuple(
+            place for place, graph_input in enumerate(self.inputs)
+            if isinstance(fake := example_value(graph_input.node), torch.Tensor) and storage_of(fake) in mode.written
+        )
+        return FinishedGraph(module, self.inputs, outputs, written, mode.draws_random_numbers, mode.may_fail)
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):

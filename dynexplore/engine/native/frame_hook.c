@@ -147,6 +147,7 @@ frame_state_new(Frame *frame, CodeCache *cache)
 
 enum Outcome {
     RUN,         /* let CPython run the frame, swapped or not */
+    RUN_ALONE,   /* the callback marked the code: the frame runs plain, and so does all it calls */
     RUN_MOVED,   /* the entry in thread_state.arriving is to run, but does not fit into the frame */
     RAISED,      /* an exception is set: the frame must not run */
     MISS,
@@ -316,6 +317,12 @@ ask_callback(Region *region, Frame *frame, CodeCache *cache, Entry **entry)
     Py_DECREF(callback);
     frame_state_clear(state);
     Py_DECREF(state);
+    if (outcome == RUN) {           /* the mark counts for this frame, too */
+        CodeExtra *extra = code_extra(frame_code(frame));
+        if (extra != NULL && extra->skip == SKIP_CALLEES_TOO) {
+            outcome = RUN_ALONE;
+        }
+    }
     return outcome;
 }
 
@@ -608,6 +615,8 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
             return dispose(tstate, frame, NULL);
         case RUN_MOVED:
             return run_in_new_frame(tstate, frame);
+        case RUN_ALONE:
+            return run_with_hook_off(tstate, frame, 0);
         default:
             return _PyEval_EvalFrameDefault(tstate, frame, 0);
     }

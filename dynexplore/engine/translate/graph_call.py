@@ -1,8 +1,11 @@
 """The call of a compiled graph, and what happens when an operator in it fails.
 
-The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, keep the outputs. The
-call is covered by a handler that runs the segment again as plain Python if an operator fails (nothing has been changed yet), so
-that the program sees the exception, and the side effects before it, that eager gives.
+The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, keep the
+outputs. The call is covered by a handler that runs the segment again as plain Python if an operator fails (no Python object
+has been changed yet), so that the program sees the exception, and the side effects before it, that eager gives. What the
+graph itself has changed by then is put back first: inputs that it writes to, the random number generator
+(`undone_on_failure`). Inputs are copied for that only where the data of tensors decides whether an operator raises (an
+index out of range); a graph that writes to its inputs and has no such operator is not run again.
 
 In: a finished graph. Out: the head of the modified code, and the handler behind its end.
 PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dynamo/output_graph.py (compile_and_call_fx_graph).
@@ -10,11 +13,15 @@ PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dyna
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from dynexplore.engine.bytecode import Label, Writer
+from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.native import skip_code
@@ -41,7 +48,7 @@ class GraphCall:
         `name` is the local variable that holds the compiled graph, `outputs` those that get its outputs. The names of the further
         ones that it needs.
         """
-        rerun = None if self.ctx.graph.mutates_inputs else Label("run again")
+        rerun = None if graph.written and not graph.may_fail else Label("run again")
         with head.covered_by(rerun):
             self._write_call(head, graph, name)
         with head.role("keep outputs"):
@@ -93,6 +100,48 @@ class GraphCall:
         writer.return_value()
 
 
+def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+    """A compiled graph, made so that it leaves inputs and random numbers as they were when one of its operators raises."""
+    written = graph.written if graph.may_fail else ()
+    random = graph.draws_random_numbers and (graph.may_fail or not graph.written)
+    if not written and not random:
+        return function
+
+    def run(*inputs: Any) -> Any:
+        saved = [_saved(inputs[place]) for place in written]
+        states = _random_states(inputs) if random else ()
+        try:
+            return function(*inputs)
+        except Exception:
+            for put_back in (*saved, *states):
+                put_back()
+            raise
+
+    return run
+
+
+def _saved(tensor: torch.Tensor) -> Callable[[], object]:
+    """Copy a tensor; gives the function that puts the copy back, in the layout that it had."""
+    data = tensor.detach()
+    copy, layout = data.clone(), (data.size(), data.stride(), data.storage_offset())
+
+    def put_back() -> None:
+        now = tensor.detach()
+        if (now.size(), now.stride(), now.storage_offset()) != layout:
+            with torch.no_grad():
+                tensor.as_strided_(*layout)
+        tensor.data.copy_(copy)
+
+    return put_back
+
+
+def _random_states(inputs: Sequence[Any]) -> list[Callable[[], object]]:
+    states: list[Callable[[], object]] = [functools.partial(torch.set_rng_state, torch.get_rng_state())]
+    if any(isinstance(value, torch.Tensor) and value.is_cuda for value in inputs):
+        states.append(functools.partial(torch.cuda.set_rng_state, torch.cuda.get_rng_state()))
+    return states
+
+
 def plain_copy(code: CodeType, slots: int) -> CodeType:
     """The same code as a function of positional arguments only; the engine leaves it alone."""
     copy = code.replace(co_argcount=slots, co_posonlyargcount=0, co_kwonlyargcount=0,
@@ -105,4 +154,5 @@ def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *a
     """Run a segment as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) goes on its way."""
     if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
         raise failure
+    counters["graph_failure"][f"{type(failure).__name__}: {failure}"] += 1
     return function(*args)

@@ -43,16 +43,12 @@ def add(
     proxies = [proxy_of(ctx, arg, target) for arg in args]
     named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
-    versions = [tensor.fake._version if not tensor.fake.is_inference() else 0 for tensor in tensors]
+    ctx.graph.fake_mode.written_last = False
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
     except OperatorFailed as failure:
         ctx.operator_failed(failure)
-    changed = [tensor for tensor, version in zip(tensors, versions, strict=True)
-               if not tensor.fake.is_inference() and tensor.fake._version != version]
-    if any(tensor.source is not None for tensor in changed):
-        ctx.graph.mutates_inputs = True
-    if not changed and fake is not None and not is_graph_value(fake):
+    if not ctx.graph.fake_mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
     node = ctx.graph.add(op, target, proxies, named, fake)
     if ctx.narrator is not None:

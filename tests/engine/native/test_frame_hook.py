@@ -809,6 +809,25 @@ def test_skip_marks() -> None:
     assert names(unskip_code) == ["fn", "callee"]
 
 
+def test_a_mark_made_by_the_callback_counts_at_once() -> None:
+    """Code that the callback marks to run alone runs alone from this very frame on: none of its callees is asked about."""
+
+    def callee():
+        return 1
+
+    def fn():
+        return callee()
+
+    seen = []
+
+    def callback(state: FrameState) -> None:
+        seen.append(state.code.co_name)
+        skip_code_recursively(state.code)
+
+    assert swapped(Region(CacheStore(), callback), fn)() == 1
+    assert seen == ["fn"]
+
+
 def test_a_cache_can_be_skipped() -> None:
     """A CodeCache with skip set runs its frames plain, entries or not, in its own store only."""
 

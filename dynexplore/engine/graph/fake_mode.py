@@ -1,0 +1,108 @@
+"""The fake mode of one frame, which also notes what the operators would do to the world.
+
+The idea: an operator that the program calls is carried out, on fake tensors, as operators of the dispatcher (`aten.add_`). Their
+schemas say what no Python name says: which arguments are written to, and whether random numbers are drawn. That decides what must
+be put back when the graph fails half-way and the program's own code runs instead (translate/graph_call.py): inputs that were
+written to, the state of the random number generator.
+
+In: operators, as they are dispatched while the frame is interpreted. Out: `written` (storages), `draws_random_numbers`,
+`may_fail` (an operator whose arguments' *data* decides whether it raises).
+torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no counterpart of the notes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFacts:
+    """What the schema of an operator tells; `written` are the arguments it writes to, by position and name."""
+
+    written: tuple[tuple[int, str], ...]
+    random: bool
+    may_fail: bool
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Whether these raise is decided by the data of their arguments: an index out of range, a matrix without an inverse, a probability
+# that is none. The names are those of the dispatcher.
+_DATA_DECIDES = _words(
+    """
+    embedding embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm_ index _unsafe_index index_put
+    index_put_ _index_put_impl_ index_select index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
+    index_reduce_ gather scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take put put_ one_hot
+    nll_loss_forward nll_loss2d_forward multi_margin_loss multilabel_margin_loss_forward binary_cross_entropy bernoulli
+    multinomial bincount histc repeat_interleave masked_select masked_scatter masked_scatter_ nonzero_static _assert_async
+    _assert_tensor_metadata _assert_scalar bucketize searchsorted cholesky linalg_cholesky_ex linalg_inv_ex linalg_solve
+    _linalg_solve_ex linalg_lu_factor_ex linalg_ldl_factor_ex _linalg_eigh linalg_eig _linalg_svd linalg_lstsq _linalg_det
+    _linalg_check_errors inverse cholesky_solve cholesky_inverse max_unpool2d max_unpool3d grid_sampler_2d ctc_loss
+    _ctc_loss poisson binomial normal item _local_scalar_dense equal segment_reduce histogram _histogramdd_bin_edges
+    sparse_coo_tensor _validate_sparse_coo_tensor_args floor_divide remainder fmod
+    """
+)
+# Their schemas do not say that they write to the running statistics (the 4th and 5th argument), which they do while training.
+_RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_norm batch_norm _native_batch_norm_legit")
+
+
+@functools.cache
+def facts_of(operator: Any) -> OperatorFacts:
+    """What is known of an operator of the dispatcher."""
+    schema = operator._schema
+    name = schema.name.partition("::")[2]
+    written = [
+        (position, argument.name)
+        for position, argument in enumerate(schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write)
+        or (name in _RUNNING_STATISTICS and argument.name in ("running_mean", "running_var"))
+    ]
+    foreign = operator.namespace not in ("aten", "prim", "prims")
+    return OperatorFacts(
+        tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES
+    )
+
+
+class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """A FakeTensorMode that notes what is dispatched, as long as `watching`."""
+
+    def __init__(self) -> None:
+        super().__init__(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
+        self.watching = True
+        self.written: set[int] = set()  # the storages that were written to
+        self.written_last = False  # whether anything was, since this was last set to False
+        self.draws_random_numbers = False
+        self.may_fail = False
+
+    def dispatch(
+        self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
+    ) -> object:
+        """Carry out one operator, after a look at its schema."""
+        if self.watching:
+            facts = facts_of(func)
+            if facts.written:
+                self._note_written(facts, args, kwargs or {})
+            self.draws_random_numbers |= facts.random
+            self.may_fail |= facts.may_fail
+        return super().dispatch(func, types, args, kwargs or {})
+
+    def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        for position, name in facts.written:
+            value = args[position] if position < len(args) else kwargs.get(name)
+            for tensor in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(tensor, FakeTensor):
+                    self.written.add(storage_of(tensor))
+                    self.written_last = True
+
+
+def storage_of(tensor: torch.Tensor) -> int:
+    """What names the memory of a fake tensor: views of one tensor share it."""
+    return int(tensor.untyped_storage()._cdata)

@@ -1,0 +1,157 @@
+"""Operators that fail when the graph runs: same exception, and all that happened before it happened once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+OUT_OF_RANGE = torch.tensor([0, 9])
+IN_RANGE = torch.tensor([0, 1])
+
+
+def table(rows=3):
+    return torch.arange(3.0 * rows).reshape(rows, 3)
+
+
+def embedding_of_a_changed_table(x, index, log):
+    log.append("before")
+    x.add_(1)
+    y = F.embedding(index, x)
+    log.append("after")
+    return y
+
+
+def caught_in_the_program(x, index, log):
+    try:
+        log.append("before")
+        x.add_(1)
+        y = x[index]
+        log.append("after")
+    except IndexError as error:
+        log.append(str(error))
+        y = x * 2
+    return y
+
+
+def random_numbers_before(x, index, log):
+    noise = torch.rand(3) + F.dropout(x, 0.5)
+    try:
+        return x.index_select(0, index) + noise.sum()
+    except IndexError:
+        log.append("caught")
+        return noise + torch.rand(3)
+
+
+def changed_through_a_view(x, index, log):
+    x.view(-1).mul_(2)
+    log.append(len(log))
+    rows = x.gather(0, index[None])
+    x.sub_(5)
+    return rows
+
+
+def changed_behind_autograd(x, index, log):
+    x.data.add_(1)
+    torch._foreach_mul_([x], 2.0)
+    log.append("before")
+    return x[index]
+
+
+def transposed_in_place(x, index, log):
+    x.t_()
+    x.add_(1)
+    log.append("before")
+    return x[index]
+
+
+def in_a_callee(x, index, log):
+    def rows():
+        x.add_(1)
+        log.append("inside")
+        return x[index]
+
+    x.mul_(3)
+    try:
+        return rows()
+    except IndexError:
+        log.append("caught")
+        return x
+
+
+def after_a_break(x, index, log):
+    print("one")
+    x.add_(1)
+    log.append("one")
+    print("two")
+    x.mul_(2)
+    log.append("two")
+    return x[index]
+
+
+def no_cholesky_factor(x, index, log):
+    x += 1
+    log.append("before")
+    return torch.linalg.cholesky(torch.eye(2) * (2.0 - index.max()))
+
+
+def integer_division_by_zero(x, index, log):
+    index.add_(1)
+    log.append("before")
+    return torch.tensor([4, 4]) // (index - 10)
+
+
+FAILING = [
+    embedding_of_a_changed_table, caught_in_the_program, random_numbers_before, changed_through_a_view, changed_behind_autograd,
+    transposed_in_place, in_a_callee, after_a_break, no_cholesky_factor, integer_division_by_zero,
+]
+
+
+@pytest.mark.parametrize("program", FAILING)
+@pytest.mark.parametrize("index", [OUT_OF_RANGE, IN_RANGE], ids=["fails", "works"])
+def test_failing_operator(program, index):
+    """Exceptions, changes in place, appends, prints and random numbers are those of eager, also when it is called again."""
+    assert_same_as_eager(program, table(), index, [], calls=2)
+
+
+def test_running_statistics_are_put_back():
+    """A batch norm writes to its buffers, though its operator's schema does not say so."""
+
+    def forward(module, x, index):
+        try:
+            return module(x)[index]
+        except IndexError:
+            return module.running_mean.clone(), module.num_batches_tracked.clone()
+
+    assert_same_as_eager(forward, torch.nn.BatchNorm1d(3), table(), OUT_OF_RANGE)
+
+
+def test_failures_are_counted():
+    """`counters["graph_failure"]` names what the graph raised."""
+    dynexplore.reset()
+    with pytest.raises(IndexError):
+        dynexplore.optimize("eager")(embedding_of_a_changed_table)(table(), OUT_OF_RANGE, [])
+    assert list(dynexplore.counters["graph_failure"]) == ["IndexError: index out of range in self"]
+
+
+def test_no_copies_where_no_data_decides():
+    """Inputs of a graph whose operators cannot fail for their data are not copied: the call is the backend's own."""
+    seen = []
+
+    def backend(graph, inputs):
+        def run(*inputs):
+            seen.append(inputs)
+            return graph(*inputs)
+
+        return run
+
+    def step(x):
+        x.add_(1)
+        return x * 2
+
+    x = table()
+    dynexplore.optimize(backend)(step)(x)
+    assert seen[0][0] is x
