@@ -15,6 +15,7 @@ torch/_dynamo/variables/base.py does the same job.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -133,6 +134,9 @@ class VariableTracker:
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         """`value.name`."""
+        if name == "__class__":
+            with contextlib.suppress(NotImplementedError):
+                return ctx.build(self.python_type(), None)
         ctx.break_graph("DX303", name=name, type=self.type_name())
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
