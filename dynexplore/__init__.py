@@ -43,9 +43,15 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         run,
         skip,
     )
+    from dynexplore.engine.runtime.debugging.break_report import all_breaks
+    from dynexplore.engine.runtime.debugging.compilation_profiler import CompilationProfiler
+    from dynexplore.engine.runtime.debugging.compile_times import compile_times
+    from dynexplore.engine.runtime.debugging.coverage import coverage
     from dynexplore.engine.runtime.debugging.diagnosis import diagnose
     from dynexplore.engine.runtime.debugging.minifier import minify
+    from dynexplore.engine.runtime.debugging.quiescence import until_quiet
     from dynexplore.engine.runtime.explain import Explanation, explain
+    from dynexplore.engine.runtime.stance import stance
 
 __version__ = "0.1.0"
 
@@ -54,6 +60,7 @@ TORCH_RANGE = ((2, 11), (2, 14))
 
 _API = "dynexplore.engine.runtime.api"
 _EXPLAIN = "dynexplore.engine.runtime.explain"
+_DEBUGGING = "dynexplore.engine.runtime.debugging"
 
 PUBLIC: dict[str, tuple[str, str | None]] = {
     # switch the engine on and off
@@ -75,8 +82,15 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "counters": ("dynexplore.engine.counters", "counters"),
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
     # find out what is wrong, and make it small
-    "diagnose": ("dynexplore.engine.runtime.debugging.diagnosis", "diagnose"),
-    "minify": ("dynexplore.engine.runtime.debugging.minifier", "minify"),
+    "diagnose": (f"{_DEBUGGING}.diagnosis", "diagnose"),
+    "minify": (f"{_DEBUGGING}.minifier", "minify"),
+    "all_breaks": (f"{_DEBUGGING}.break_report", "all_breaks"),
+    "coverage": (f"{_DEBUGGING}.coverage", "coverage"),
+    "CompilationProfiler": (f"{_DEBUGGING}.compilation_profiler", "CompilationProfiler"),
+    "compile_times": (f"{_DEBUGGING}.compile_times", "compile_times"),
+    # serve without surprises
+    "stance": ("dynexplore.engine.runtime.stance", "stance"),
+    "until_quiet": (f"{_DEBUGGING}.quiescence", "until_quiet"),
     # choose who compiles the graphs, and how
     "list_backends": (_API, "list_backends"),
     "register_backend": (_API, "register_backend"),
@@ -103,6 +117,12 @@ __all__ = [
     "graph_breaks",
     "diagnose",
     "minify",
+    "all_breaks",
+    "coverage",
+    "CompilationProfiler",
+    "compile_times",
+    "stance",
+    "until_quiet",
     "list_backends",
     "register_backend",
     "config",

@@ -58,6 +58,9 @@ class Config:
     instruction_limit: int = 1_000_000
     """How many instructions one attempt interprets before the graph breaks (DX502)."""
 
+    error_on_recompile: bool = False
+    """Raise RecompileError, which names the guard, where a function would be compiled once more."""
+
     # How it is checked.
     verify_correctness: bool = False
     """Run each compiled graph beside the captured one and raise when they differ."""
@@ -65,6 +68,10 @@ class Config:
     """A bug of the engine is counted and named in a warning, and the frame runs as plain Python."""
     raise_engine_errors: bool = False
     """Raise bugs of the engine as EngineError, whatever `suppress_errors` says (tests)."""
+
+    # What is measured.
+    profiler_ranges: bool = False
+    """Each run of a compiled graph and each check of guards is a range in the PyTorch profiler."""
 
     # What is said.
     verbose: bool = False

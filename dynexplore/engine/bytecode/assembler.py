@@ -22,6 +22,7 @@ from dynexplore.engine.bytecode.instruction import Handler, Instruction, Positio
 from dynexplore.engine.bytecode.reader import ParsedCode, remember_origins
 from dynexplore.engine.bytecode.versions import DECODE, FACTS, Decoding
 from dynexplore.engine.bytecode.writer import Writer
+from dynexplore.engine.phases import timed
 
 _DECODING: dict[str, Decoding] = {decoding.opname: decoding for decoding in DECODE if decoding is not None}
 _EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
@@ -41,6 +42,7 @@ _ENDS = frozenset({
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
+@timed("assemble")
 def assemble(
     source: Writer | Sequence[Instruction],
     like: CodeType,

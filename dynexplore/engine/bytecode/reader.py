@@ -25,6 +25,7 @@ from dynexplore.engine.bytecode.versions.rows import (
     INTRINSICS_1,
     INTRINSICS_2,
 )
+from dynexplore.engine.phases import timed
 
 
 class ParsedCode:
@@ -113,6 +114,7 @@ def _forgetter(table: dict[int, Any], key: int) -> Callable[[Any], None]:
     return forget
 
 
+@timed("read")
 def read(code: CodeType) -> ParsedCode:
     """Read a code object, or return what reading it gave before.
 

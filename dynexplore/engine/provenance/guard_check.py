@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
+from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
 from dynexplore.engine.provenance.sources import Namer, Scope, Source
 
@@ -230,6 +231,7 @@ class _Emitter:
             self.lines.append(f"if not ({condition}): return False")
 
 
+@timed("guards")
 def compile_check(
     guards: GuardSet,
     slot_names: tuple[str, ...],

@@ -22,6 +22,7 @@ import torch
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
+from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
 from dynexplore.engine.policy.markers import Mark, graph_break, mark, unmark
 from dynexplore.engine.runtime import convert, optimized, reports, stores
@@ -329,5 +330,6 @@ def reset() -> None:
     """Forget everything that was compiled, all counts and what was learned of earlier calls. Marks stay."""
     stores.clear()
     counters.clear()
+    times.clear()
     reports.forget_breaks()
     unique_names.reset()

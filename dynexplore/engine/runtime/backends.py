@@ -34,7 +34,9 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.phases import timed
 from dynexplore.engine.recording import Recorder
+from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.translation_lock import released
 
 CompilerFn = Callable[..., Any]
@@ -159,6 +161,7 @@ def _takes_inputs(backend: CompilerFn) -> bool:
 # -- one graph -----------------------------------------------------------------------------------------------
 
 
+@timed("backend")
 def compile_graph(
     graph: FinishedGraph, name: str, backend: Backend, fake_mode: Any, recorder: Recorder | None = None, frame: int = 0
 ) -> Callable[..., Any]:
@@ -172,6 +175,8 @@ def compile_graph(
     counters["backend"][backend.name] += 1
     if reference is not None:
         compiled = _Verified(compiled, reference, name, backend.name)
+    if config.profiler_ranges:
+        compiled = ranged(compiled, GRAPH + name)
     return _unhooked(compiled)
 
 

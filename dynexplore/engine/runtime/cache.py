@@ -19,10 +19,12 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, cast
 
+from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.module_guards import StateWalk
 from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.runtime.profiler_ranges import GUARDS, ranged
 from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
 from dynexplore.engine.translate.request import Translation
@@ -65,8 +67,11 @@ def state_of(cache: CodeCache) -> CodeState:
 def add_entry(cache: CodeCache, translation: Translation, frame: int) -> CompiledEntry:
     """Make an entry of a translation and put it first: what was just needed is what is needed next."""
     walk = translation.walk
+    check: Any = translation.check.check
+    if config.profiler_ranges and check is not None:
+        check = ranged(check, f"{GUARDS}{frame} of {translation.code.co_qualname}")
     entry = CompiledEntry(
-        translation.check.check,
+        check,
         translation.code,
         translation.injected,
         translation.inject_index,

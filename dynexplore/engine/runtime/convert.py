@@ -35,9 +35,10 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError, EngineError, Unsupported
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
+from dynexplore.engine.phases import times
 from dynexplore.engine.policy import skip
 from dynexplore.engine.recording import Recorder
-from dynexplore.engine.runtime import interrupts, other_tracers, printout, reports, torch_state
+from dynexplore.engine.runtime import interrupts, other_tracers, printout, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph
 from dynexplore.engine.runtime.cache import (
     CodeState,
@@ -84,7 +85,8 @@ def convert(store: Store, state: FrameState) -> Entry | None:
         entry = next((one for one in before if fits(one, state)), None)
         if entry is not None:  # made by another thread while this one waited
             return entry
-        return _Conversion(store, state).run()
+        with times.of(f"{state.code.co_qualname} ({state.code.co_filename}:{state.code.co_firstlineno})"):
+            return _Conversion(store, state).run()
 
 
 # -- may it be captured? -------------------------------------------------------------------------------------
@@ -143,10 +145,14 @@ class _Conversion:
         self.backend_seconds = 0.0
 
     def run(self) -> Entry | None:
-        """Translate, within the limit, and report."""
+        """Translate, where stance and limit allow it, and report."""
         missed = misses(self.state.cache, scope_of(self.state)) if self.state.cache.entries else []
+        if stance.refuses(self.code, str(missed[0]) if missed else "nothing is compiled for it yet"):
+            return None
         reports.missed(self.recorder, self.frame, missed)
-        if len(self.state.cache.entries) >= config.cache_size_limit:
+        if missed and config.error_on_recompile:
+            raise stance.recompile_error(self.code, str(missed[0]))
+        if len(self.state.cache.entries) >= self._limit():
             self._limit_reached(missed)
             return None
         if missed:
@@ -249,16 +255,21 @@ class _Conversion:
         reports.skipped(self.recorder, self.code, reason, self.frame)
         return None, "skipped"
 
+    def _limit(self) -> int:
+        """How many entries the code object may have."""
+        own = self.store.entry_limit
+        return config.cache_size_limit if own is None else own
+
     def _limit_reached(self, missed: list[Miss]) -> None:
         counters["stats"]["cache_limit"] += 1
         if self.known.told_of_limit:
             return
         self.known.told_of_limit = True
-        limit = config.cache_size_limit
+        limit = self._limit()
         reason = str(missed[0]) if missed else "its guards fail"
         code = self.code
         reports.limit_reached(self.recorder, self.frame, code, limit, reason)
-        if config.log_level != "ERROR":
+        if config.log_level != "ERROR" and self.store.entry_limit is None:
             warnings.warn(
                 f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times"
                 f" (config.cache_size_limit) and now runs as plain Python where none of them fits."

@@ -38,7 +38,8 @@ class Options:
 class Store:
     """What was compiled with one backend and one set of options, and the region in which it is used.
 
-    `recorder` is told of what happens; `graphs`, where it is a list, collects the captured GraphModules (explain);
+    `recorder` is told of what happens (a backend may bring one along, and a limit of its own for the entries of a code
+    object, as attributes); `graphs`, where it is a list, collects the captured GraphModules (explain);
     `modified_codes` leads from the id of modified code to that code and its frame in the recording.
     """
 
@@ -47,7 +48,8 @@ class Store:
         self.options = options
         self.native = CacheStore()
         self.region = Region(self.native, None)
-        self.recorder: Recorder | None = None
+        self.recorder: Recorder | None = getattr(backend.function, "recorder", None)
+        self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
         self.graphs: list[Any] | None = None
         self.modified_codes: dict[int, tuple[CodeType, int]] = {}
         self.used = next(_births)

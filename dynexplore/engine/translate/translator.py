@@ -27,6 +27,7 @@ from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
 from dynexplore.engine.graph.shapes import dynamic_context, dynamic_int, make_shape_env, shape_guards
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards
@@ -67,6 +68,7 @@ IDLE_LIMIT = 50_000
 ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt where the one before wanted to stop
 
 
+@timed("translate")
 def translate(request: TranslationRequest) -> Translation:
     """Translate one frame.
 

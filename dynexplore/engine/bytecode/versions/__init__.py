@@ -7,6 +7,7 @@ each opcode number how to read its operand and what it lowers to.
 from __future__ import annotations
 
 import opcode
+import platform
 import sys
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ FACTS: Facts = _version.FACTS
 LOWER: dict[str, LowerRow] = _version.LOWER
 EMIT = _version.EMIT
 UNSUPPORTED: dict[str, str] = _version.UNSUPPORTED
+PYTHON = platform.python_version()  # for people: "3.12.1"
 
 
 class Decoding(NamedTuple):

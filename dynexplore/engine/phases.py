@@ -1,0 +1,120 @@
+"""How long each phase of the work took, per function: read, translate, guards, backend, assemble.
+
+Which idea lives here: the functions that do a phase's work are decorated with its name; while a frame is converted
+their time is noted, each phase without those inside it, so that the phases of a frame add up to its whole. Outside of
+a conversion (a view reads bytecode, say) nothing is noted. It costs a microsecond a call, so it is always on.
+
+In:  `@timed("read")` above functions, `with times.of("f (model.py:3)")` around one conversion.
+Out: `times.records`, the latest of them, until `times.clear()`; compile_times() shows them.
+
+PyTorch's counterpart: dynamo_timed and compile_times in torch/_dynamo/utils.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+KEPT = 100_000
+"""How many records are kept: the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """One piece of work: for which function, which phase, when it began (perf_counter), how long it took (all in
+    seconds), and how long without the phases inside it.
+    """
+
+    function: str
+    phase: str
+    start: float
+    seconds: float
+    own_seconds: float
+    thread: int
+
+
+class _Open(threading.local):
+    """What a thread is doing: the function that is converted, and the time taken by inner phases, innermost last."""
+
+    function = ""
+
+    def __init__(self) -> None:
+        self.inner: list[float] = []
+
+
+class PhaseTimes:
+    """The records of this process."""
+
+    def __init__(self) -> None:
+        self.records: deque[PhaseRecord] = deque(maxlen=KEPT)
+        self._open = _Open()
+
+    @contextlib.contextmanager
+    def of(self, function: str) -> Iterator[None]:
+        """A conversion of this function; the rest of its time is noted as "other"."""
+        before = self._open.function, self._open.inner
+        self._open.function, self._open.inner = function, []
+        try:
+            with self.phase("other"):
+                yield
+        finally:
+            self._open.function, self._open.inner = before
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase of the conversion at hand."""
+        inner = self._open.inner
+        inner.append(0.0)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - start
+            own = seconds - inner.pop()
+            if inner:
+                inner[-1] += seconds
+            self.records.append(PhaseRecord(self._open.function, name, start, seconds, own, threading.get_ident()))
+
+    def is_converting(self) -> bool:
+        """Whether this thread is converting a frame."""
+        return bool(self._open.function)
+
+    def clear(self) -> None:
+        """Forget all records."""
+        self.records.clear()
+
+
+times = PhaseTimes()
+"""The times of this process."""
+
+
+def timed(phase: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare that calls of the decorated function are this phase.
+
+    >>> @timed("read")
+    ... def work():
+    ...     return 1
+    >>> work(), len(times.records)
+    (1, 0)
+    """
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def measured(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not times.is_converting():
+                return function(*args, **kwargs)
+            with times.phase(phase):
+                return function(*args, **kwargs)
+
+        return measured
+
+    return declare

@@ -1,0 +1,147 @@
+"""Every graph break of a program in one pass: what each costs, and how to mend it.
+
+The idea: the call is recorded once and profiled once. The operators that ran outside all graphs are put down to the
+break of the frame that was running; the break with most of them comes first. `as_issue()` is the text to report one.
+
+In: a function and its arguments. Out: `BreakReport`.
+
+PyTorch's counterpart: torch._dynamo.explain counts breaks; costs and order are ours.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.engine import native
+from dynexplore.engine.bytecode.versions import PYTHON
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.recording import Recording
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.debugging.operator_profile import OperatorRun, profiled
+from dynexplore.engine.runtime.debugging.starting_state import StartingState
+from dynexplore.engine.runtime.explain import watched_store
+from dynexplore.engine.runtime.stores import Options
+
+
+@dataclass(frozen=True, slots=True)
+class BreakCost:
+    """One place where graphs break: how often, and the operators and seconds that run outside graphs because of it."""
+
+    broke: ev.GraphBroke
+    count: int
+    operators: tuple[str, ...]
+    seconds: float
+
+    @property
+    def place(self) -> str:
+        """File, line and function."""
+        return self.broke.user_stack[-1].place if self.broke.user_stack else "?"
+
+    @property
+    def page(self) -> str:
+        """Its entry in the docs."""
+        return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
+
+    def as_issue(self) -> str:
+        """Text for a bug report: versions, the break, and the lines of the program around it."""
+        source = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
+        versions = f"Python {PYTHON}, torch {torch.__version__}"
+        title = f"### Graph break {self.broke.kind}: {self.broke.title}"
+        return "\n".join((title, "", versions, "", self.broke.report(), "", *source))
+
+
+@dataclass(frozen=True, slots=True)
+class BreakReport:
+    """All graph breaks of a call, the most expensive first. `print` it; iterate over it; `report[0].as_issue()`."""
+
+    function: str
+    costs: tuple[BreakCost, ...]
+    operators: int
+    inside: int
+
+    def __iter__(self) -> Iterator[BreakCost]:
+        return iter(self.costs)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def __getitem__(self, number: int) -> BreakCost:
+        return self.costs[number]
+
+    def __str__(self) -> str:
+        share = f"{self.inside} of {self.operators} operators run in graphs"
+        lines = [f"{self.function}: {len(self.costs)} places break the graph; {share}"]
+        for number, cost in enumerate(self.costs, 1):
+            outside = f"{len(cost.operators)} operators outside ({cost.seconds * 1e6:.0f} us)"
+            lines += [
+                "",
+                f"{number}. {cost.broke.kind} {cost.broke.title}, {cost.count} x, {outside}",
+                f"   at  {cost.place}",
+                f"   fix {cost.broke.fix}",
+                f"   see {cost.page}",
+            ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{cost.broke.kind}</td><td>{html.escape(cost.broke.title)}</td><td>{html.escape(cost.place)}</td>"
+            f"<td>{cost.count}</td><td>{len(cost.operators)}</td><td>{html.escape(cost.broke.fix)}</td></tr>"
+            for cost in self.costs
+        )
+        titles = "".join(f"<th>{title}</th>" for title in ("kind", "what", "where", "times", "operators outside", "how to fix"))
+        first, _, _ = str(self).partition("\n")
+        return f"<p>{html.escape(first)}</p><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakReport:
+    """Find every graph break of a call in one pass, ordered by what they cost, each with how to mend it.
+
+    The call runs twice, on copies of its arguments. Raises what the call raises.
+
+    >>> def f(x):
+    ...     print("woo")
+    ...     return x + 1
+    >>> len(all_breaks(f, torch.ones(2)))
+    woo
+    woo
+    1
+    """
+    recording = Recording(title=getattr(fn, "__qualname__", type(fn).__qualname__))
+    start = StartingState(fn, args, kwargs)
+    counted = counters.snapshot()
+    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    try:
+        with config.patch(profiler_ranges=True, log_level="ERROR"):
+            called = optimized.wrap(fn, watched_store("eager", Options(), recording).region)
+            first_args, first_kwargs = start.fresh()
+            called(*first_args, **first_kwargs)
+            next_args, next_kwargs = start.fresh()
+            ran = profiled(lambda: called(*next_args, **next_kwargs))
+    finally:
+        native.leave(outer)
+        start.fresh()
+        counters.clear()
+        for group, counts in counted.items():
+            counters[group].update(counts)
+    return BreakReport(recording.title, tuple(_costs(recording, ran)), len(ran), sum(bool(run.graph) for run in ran))
+
+
+def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
+    """One row for each place and kind."""
+    places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
+    for broke in recording.breaks:
+        place = broke.user_stack[-1].place if broke.user_stack else ""
+        places.setdefault((broke.kind, place), []).append(broke)
+    costs = []
+    for breaks in places.values():
+        frames = {broke.frame for broke in breaks}
+        outside = [run for run in ran if not run.graph and run.frame in frames]
+        costs.append(BreakCost(breaks[0], len(breaks), tuple(run.name for run in outside), sum(run.seconds for run in outside)))
+    return sorted(costs, key=lambda cost: (-len(cost.operators), -cost.seconds))

@@ -1,0 +1,81 @@
+"""Where the time of compiling goes: phases per function, as a table and as a trace for Chrome or Perfetto.
+
+In: the records of phases.py. Out: `CompileTimes`.
+
+torch/_dynamo/utils.py (compile_times) does the same job.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynexplore.engine.phases import PhaseRecord, times
+
+PHASES = ("read", "translate", "guards", "backend", "assemble", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileTimes:
+    """What compiling took. `print` it for a table; `as_dict()` for numbers; `write_trace(path)` for a Chrome trace."""
+
+    records: tuple[PhaseRecord, ...]
+
+    def as_dict(self) -> dict[str, dict[str, float]]:
+        """Function -> phase -> seconds, each phase without those inside it; the longest function first."""
+        found: dict[str, dict[str, float]] = {}
+        for record in self.records:
+            phases = found.setdefault(record.function, dict.fromkeys(PHASES, 0.0))
+            phases[record.phase] = phases.get(record.phase, 0.0) + record.own_seconds
+        return dict(sorted(found.items(), key=lambda item: -sum(item[1].values())))
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = [
+            (function, *(f"{seconds * 1000:.1f}" for seconds in phases.values()), f"{sum(phases.values()) * 1000:.1f}")
+            for function, phases in self.as_dict().items()
+        ]
+        return [("function", *PHASES, "in all"), *rows]
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        wide = max(len(row[0]) for row in rows)
+        lines = [f"{row[0]:<{wide}}" + "".join(f"{cell:>11}" for cell in row[1:]) for row in rows]
+        return "\n".join(["Compile times in milliseconds", *lines])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._rows()
+        titles = "".join(f"<th>{cell}</th>" for cell in head)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        caption = "<caption>Compile times in milliseconds</caption>"
+        return f"<table>{caption}<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+
+    def write_trace(self, path: str | Path) -> Path:
+        """Write the phases as a trace in Chrome's format, for chrome://tracing or Perfetto. Returns its path."""
+        events = [
+            {
+                "name": record.phase,
+                "cat": "dynexplore",
+                "ph": "X",
+                "ts": record.start * 1e6,
+                "dur": record.seconds * 1e6,
+                "pid": os.getpid(),
+                "tid": record.thread,
+                "args": {"function": record.function},
+            }
+            for record in self.records
+        ]
+        written = Path(path)
+        written.write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+        return written
+
+
+def compile_times() -> CompileTimes:
+    """How long each phase of compiling took, per function, since the last `reset()`.
+
+    >>> isinstance(compile_times().as_dict(), dict)
+    True
+    """
+    return CompileTimes(tuple(times.records))

@@ -1,0 +1,58 @@
+"""Which operators of a call run inside compiled graphs, which outside, and how long they take.
+
+The idea: PyTorch's own profiler sees every operator with its parent; compiled graphs and guard checks stand in its trace
+as ranges (profiler_ranges.py). An operator that no other operator called counts once, as inside if a graph's range is
+among its parents. Work of the autograd engine is left out: it belongs to the backward.
+
+In: a call to run. Out: `OperatorRun`s in the order in which they ran, each with the frame whose code called it.
+
+torch/_dynamo/profiler.py did the same job by comparing two traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.profiler_util import FunctionEvent
+
+from dynexplore.engine.runtime.profiler_ranges import GRAPH, GUARDS
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRun:
+    """One operator that ran: its name, seconds, the graph that it ran in ("" for none), the latest frame that began."""
+
+    name: str
+    seconds: float
+    graph: str
+    frame: int
+
+
+def profiled(call: Callable[[], Any]) -> list[OperatorRun]:
+    """Run the call once under the profiler."""
+    with torch.autograd.profiler.profile() as profile:
+        call()
+    events = sorted(profile.function_events, key=lambda event: event.time_range.start)
+    return list(_operators(events))
+
+
+def _operators(events: list[FunctionEvent]) -> Iterator[OperatorRun]:
+    frame = 0
+    for event in events:
+        if event.name.startswith(GUARDS):
+            frame = int(event.name.removeprefix(GUARDS).partition(" ")[0])
+        elif "::" in event.name and not event.name.startswith(("autograd::", "torch::")):
+            above = list(_parents(event))
+            if not any("::" in name for name in above):
+                graph = next((name.removeprefix(GRAPH) for name in above if name.startswith(GRAPH)), "")
+                yield OperatorRun(event.name, event.cpu_time_total / 1e6, graph, frame)
+
+
+def _parents(event: FunctionEvent) -> Iterator[str]:
+    parent = event.cpu_parent
+    while parent is not None:
+        yield parent.name
+        parent = parent.cpu_parent

@@ -1,0 +1,60 @@
+"""Warm up until nothing new is compiled.
+
+In: a function and the calls that are to come. Out: `Quiescence`: how many rounds it took, what each compiled.
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.engine.counters import counters
+
+
+@dataclass(frozen=True, slots=True)
+class Quiescence:
+    """`compiled` counts the frames that each round compiled; `is_quiet`: the last one compiled nothing."""
+
+    function: str
+    compiled: tuple[int, ...]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the last round compiled nothing."""
+        return bool(self.compiled) and not self.compiled[-1]
+
+    def __str__(self) -> str:
+        rounds = ", ".join(map(str, self.compiled))
+        if self.is_quiet:
+            return f"{self.function} is quiet after {len(self.compiled)} rounds (frames compiled in each: {rounds})"
+        return (
+            f"{self.function} still compiles after {len(self.compiled)} rounds (frames compiled in each: {rounds}):"
+            " dynexplore.CompilationProfiler tells which guards fail"
+        )
+
+
+def until_quiet(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, rounds: int = 10) -> Quiescence:
+    """Call `fn` with each tuple of arguments, round after round, until a round compiles nothing new.
+
+    Args: fn: an optimized function or module. calls: the argument tuples of one round. rounds: when to give up.
+
+    Raises ValueError for no rounds.
+
+    >>> import torch
+    >>> from dynexplore import optimize
+    >>> until_quiet(optimize("eager")(lambda x: x + 1), [(torch.ones(2),)]).is_quiet
+    True
+    """
+    if rounds < 1:
+        raise ValueError(f"rounds is 1 or more, not {rounds}")
+    arguments = list(calls)
+    compiled: list[int] = []
+    while len(compiled) < rounds and not (compiled and not compiled[-1]):
+        before = counters["frames"]["ok"]
+        for args in arguments:
+            fn(*args)
+        compiled.append(counters["frames"]["ok"] - before)
+    return Quiescence(getattr(fn, "__qualname__", type(fn).__qualname__), tuple(compiled))

@@ -1,0 +1,98 @@
+"""Stances: what the engine does with a frame that nothing cached fits.
+
+The idea: while a service answers requests, nothing should be compiled by surprise. A stance says so, and what it refused
+to compile is written down, so that one can warm it up before.
+
+- "default": compile it
+- "eager_on_recompile": run it as plain Python, and note it
+- "fail_on_recompile": raise RecompileError, which names the guard
+
+In: `with stance("eager_on_recompile") as refused: serve(...)`. Out: `refused`, what would have been compiled and why.
+
+torch/_dynamo/eval_frame.py (set_stance) does the same job, under the same names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from types import CodeType
+from typing import Literal
+
+from dynexplore.engine.errors import RecompileError
+
+Name = Literal["default", "eager_on_recompile", "fail_on_recompile"]
+NAMES: tuple[Name, ...] = ("default", "eager_on_recompile", "fail_on_recompile")
+
+
+class Refused:
+    """What would have been compiled while a stance forbade it: `print` it; `counts` has (function, reason) -> times."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def note(self, code: CodeType, reason: str) -> None:
+        """One frame that ran as plain Python."""
+        self.counts[f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})", reason] += 1
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __str__(self) -> str:
+        if not self.counts:
+            return "Nothing would have been compiled."
+        lines = [f"  {times} x {function}: {reason}" for (function, reason), times in self.counts.most_common()]
+        return "\n".join(["Would have been compiled:", *lines])
+
+
+class _Stances(threading.local):
+    def __init__(self) -> None:
+        self.entered: list[stance] = []
+
+
+_stances = _Stances()
+
+
+class stance:  # called like a function, as torch.compiler.set_stance is
+    """Take a stance for the length of a block, in this thread.
+
+    Args: name: "default", "eager_on_recompile" or "fail_on_recompile".
+
+    As a context manager it gives the `Refused`. Raises ValueError, which lists the names, for another one.
+
+    >>> with stance("eager_on_recompile") as refused:
+    ...     pass
+    >>> print(refused)
+    Nothing would have been compiled.
+    """
+
+    def __init__(self, name: Name) -> None:
+        if name not in NAMES:
+            raise ValueError(f"there is no stance {name!r}; there are: {', '.join(NAMES)}")
+        self.name = name
+        self.refused = Refused()
+
+    def __enter__(self) -> Refused:
+        _stances.entered.append(self)
+        return self.refused
+
+    def __exit__(self, *exc: object) -> None:
+        _stances.entered.pop()
+
+
+def refuses(code: CodeType, reason: str) -> bool:
+    """Whether the stance of this thread forbids compiling this frame. Raises RecompileError under "fail_on_recompile"."""
+    now = _stances.entered[-1] if _stances.entered else None
+    if now is None or now.name == "default":
+        return False
+    if now.name == "fail_on_recompile":
+        raise recompile_error(code, reason)
+    now.refused.note(code, reason)
+    return True
+
+
+def recompile_error(code: CodeType, reason: str) -> RecompileError:
+    """The error that names the frame and why it would be compiled."""
+    return RecompileError(
+        f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) would be compiled, which is forbidden here: {reason}"
+    )
