@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.assumptions import assumed_truth
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
@@ -27,17 +28,26 @@ def _truth(ctx: Interpreter, value: VariableTracker) -> bool:
     return answer
 
 
+def _branch_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool:
+    """The same, where a branch that only raises is assumed not to be taken."""
+    answer = value.truth(ctx)
+    if isinstance(answer, bool):
+        return answer
+    assumed = assumed_truth(ctx, frame, answer, if_true, if_false)
+    return assumed if assumed is not None else _truth(ctx, value)
+
+
 @handles("POP_JUMP_IF_TRUE")
 def pop_jump_if_true(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is true."""
-    if _truth(ctx, frame.pop()):
+    if _branch_truth(ctx, frame, frame.pop(), step.target, frame.pc):
         frame.jump(step.target)
 
 
 @handles("POP_JUMP_IF_FALSE")
 def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is false."""
-    if not _truth(ctx, frame.pop()):
+    if not _branch_truth(ctx, frame, frame.pop(), frame.pc, step.target):
         frame.jump(step.target)
 
 

@@ -1,0 +1,63 @@
+"""Branches that only raise: `assert (x > 0).all()`, `if bad.any(): raise ValueError(...)`.
+
+The idea: which way such a branch goes is known only when the graph runs, but one way leads straight into an exception, and
+programs are written to go the other. So the other way is *assumed*, and a node that fails if it is wrong (`torch._assert_async`,
+as PyTorch's Dynamo writes for `assert`) is added to the graph. When it fails, nothing of the segment has been seen outside yet: the
+handler around the graph's call puts back what the graph has changed and runs the segment again as plain Python, which raises what
+the program raises (graph_call.py).
+
+In: a branch on a tensor. Out: the way that is taken, or None. torch/_dynamo/symbolic_convert.py (generic_jump) does the same job
+for `assert` alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.interpreter import Interpreter
+
+_MESSAGE = "a branch that raises is taken: the program runs again, plainly"
+
+
+def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool | None:
+    """The truth of a tensor at a branch, where the other truth leads straight into an exception; None where neither or both do.
+
+    `if_true`, `if_false`: the steps at which the frame goes on.
+    """
+    raises = only_raises(frame, if_true), only_raises(frame, if_false)
+    if raises[0] == raises[1] or not assume(ctx, value, raises[1]):
+        return None
+    return raises[1]
+
+
+def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
+    """Go on as if the tensor had this truth, and check it when the graph runs. False if that is not possible."""
+    if not isinstance(value, TensorVariable) or value.fake.is_complex():
+        return False
+    if not truth:
+        value = ctx.operation("call_function", torch.logical_not, [value], {})
+    ctx.operation("call_function", torch._assert_async, [value, ConstantVariable(_MESSAGE)], {})
+    return True
+
+
+def only_raises(frame: SymbolicFrame, start: int) -> bool:
+    """Whether straight code from this step on ends in a `raise` that the frame itself does not catch."""
+    steps = frame.steps
+    for index in range(start, len(steps)):
+        step = steps[index]
+        if step.op == "RAISE_VARARGS":
+            return step.origin.handler is None
+        if step.target >= 0 or step.op in _ENDS:
+            return False
+    return False
+
+
+_ENDS = frozenset({"RETURN_VALUE", "RERAISE", "YIELD_VALUE", "SEND"})

@@ -1,0 +1,143 @@
+"""Branches that only raise: the other way is assumed, checked in the graph, and the program raises what eager raises.
+
+PYTEST_DONT_REWRITE: the assertions here are the programs.
+"""
+
+from __future__ import annotations
+
+import torch
+from programs.program_table import Programs
+
+import dynexplore
+from engine_checks import CountingBackend
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3) / 10
+
+
+def positive(x):
+    y = x * 2
+    assert (x >= 0).all(), f"negative: {x.min().item():.1f}"
+    return y + 1
+
+
+def bounded(x):
+    if (x > 5).any():
+        raise ValueError("too large")
+    return x.relu()
+
+
+@program(X, graphs=1)
+def an_assertion_that_holds(x):
+    return positive(x), bounded(x)
+
+
+@program(-X)
+def an_assertion_that_fails(x):
+    return positive(x)
+
+
+@program(X * 100)
+def a_raise_that_is_reached(x):
+    return bounded(x)
+
+
+@program(X * 100)
+def a_raise_that_the_caller_catches(x):
+    try:
+        return bounded(x)
+    except ValueError as error:
+        return str(error), x + 1
+
+
+@program(X)
+def an_assertion_on_several_values(x):
+    assert x, "of more than one value"
+    return x + 1
+
+
+@program(X * 100, [])
+def changes_before_the_raise_are_seen(x, seen):
+    seen.append(1)
+    bounded(x)
+    seen.append(2)
+    return x
+
+
+@program(X * 100)
+def random_numbers_drawn_before_the_raise(x):
+    noise = torch.rand(2)
+    try:
+        bounded(x)
+    except ValueError:
+        pass
+    return noise, torch.rand(2)
+
+
+@program(X.clone(), graphs=1)
+def an_input_changes_after_the_assertion(x):
+    assert x.sum() > 0
+    x.add_(1)
+    return x * 2
+
+
+@program(-X)
+def an_input_would_change_after_a_failing_assertion(x):
+    assert x.sum() > 0
+    x.add_(1)
+    return x * 2
+
+
+@program(X.clone(), graphs=1)
+def an_input_changes_before_the_assertion(x):
+    x.add_(1)
+    assert x.sum() > 0
+    return x * 2
+
+
+@program(-X)
+def an_input_has_changed_before_a_failing_assertion(x):
+    x.add_(-1)
+    assert x.sum() > 0
+    return x * 2
+
+
+@program(X, breaks=["DX104"])
+def a_raise_behind_another_branch(x):
+    if x.sum() > 100:
+        if x.shape[0] > 1:
+            raise ValueError("never")
+    return x * 2
+
+
+@program(X, graphs=1)
+def a_distribution_checks_its_arguments(x):
+    made = torch.distributions.Normal(x, x + 1)
+    return made.log_prob(x), made.mean
+
+
+@program(-X)
+def a_distribution_refuses_its_arguments(x):
+    return torch.distributions.Normal(x, x * 2).mean
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
+
+
+def test_the_same_entry_serves_both() -> None:
+    """What raises once does not recompile: the next call that keeps to the assumption runs the graph."""
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(bounded)
+    for value, raises in ((1.0, False), (9.0, True), (2.0, False)):
+        try:
+            compiled(torch.tensor([value]))
+        except ValueError:
+            assert raises
+        else:
+            assert not raises
+    assert len(counting.graphs) == 1
+    assert counting.runs == 3
