@@ -633,3 +633,45 @@ def test_guarding_a_tree_is_cheap() -> None:
 
     small, large = cost(50), cost(550)
     assert (large - small) / 500 < 1e-6
+
+
+class Chain(nn.Module):
+    """So many parameters that they are passed and matched as a whole, with a buffer that the graph changes among them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(12)])
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        for place, layer in enumerate(self.layers):
+            x = layer(x)
+            if place == 5:
+                x = self.norm(x) * y
+        return x
+
+
+def test_many_parameters_are_still_noticed() -> None:
+    """Where parameters are matched as a whole, each is still compared: data, dtype, requires_grad, and being an argument, too."""
+    module = Chain()
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(module)
+
+    def agree(*args: Any) -> bool:
+        expected = copy.deepcopy(module)(*args)
+        return torch.equal(compiled(*args), expected)
+
+    y = torch.ones(4)
+    assert agree(X, y)
+    assert len(counting.graphs) == 1
+    module.layers[3].weight.requires_grad_(False)
+    assert agree(X, y)
+    module.layers[7].weight.data = module.layers[7].weight.data * 2
+    assert agree(X, y)
+    module.layers[7].bias = nn.Parameter(torch.ones(4))
+    assert agree(X, y)
+    before = len(counting.graphs)
+    assert agree(X, module.layers[2].bias)
+    assert len(counting.graphs) > before
+    module.double()
+    assert agree(X.double(), y.double())

@@ -23,7 +23,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
-from dynexplore.engine.provenance.sources import Namer, Scope, Source
+from dynexplore.engine.provenance.sources import Namer, PinnedSource, Scope, Source
 
 _function_modes = torch._C._len_torch_function_stack
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
@@ -109,7 +109,6 @@ class GuardCheck:
     code: str
     guards: list[Guard]
     tensors: list[TensorMatch]
-    tensor_guards: Any
     global_state: Any
     shape_code: list[str]
     namespace: dict[str, Any] = field(repr=False, default_factory=dict)
@@ -248,13 +247,9 @@ def compile_check(
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]
     for guard in guards.guards:
         _emit_guard(emitter, guard)
-    tensor_guards = None
     for guard in tensors:
         guard.expected.remember()
-    if tensors:
-        tensor_guards = _tensor_guards([guard.expected for guard in tensors])
-        values = ", ".join(emitter.variable(guard.source) for guard in tensors)
-        emitter.require(f"{emitter.namer.name(tensor_guards.check)}({values})")
+    _emit_tensors(emitter, tensors)
     shape_code = shape_expressions(emitter.variable) if shape_expressions is not None else []
     for expression in shape_code:
         emitter.require(expression)
@@ -262,8 +257,31 @@ def compile_check(
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
-    return GuardCheck(namespace.pop("check"), code, list(guards.guards), [g.expected for g in tensors], tensor_guards,
+    return GuardCheck(namespace.pop("check"), code, list(guards.guards), [g.expected for g in tensors],
                       global_state, shape_code, namespace, slot_names)
+
+
+_MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready
+
+
+def _emit_tensors(emitter: _Emitter, guards: Sequence[Guard]) -> None:
+    """One call of torch's guards for all tensors, which also makes sure that no two are one object; two calls where many are held."""
+    held = [guard for guard in guards if isinstance(guard.source, PinnedSource)]
+    if len(held) < _MANY:
+        held = []
+    held_ids = {id(guard) for guard in held}
+    others = [guard for guard in guards if id(guard) not in held_ids]
+    if others:
+        check = emitter.namer.name(_tensor_guards([guard.expected for guard in others]).check)
+        values = [emitter.variable(guard.source) for guard in others]
+        emitter.require(f"{check}({', '.join(values)})")
+    if held:
+        tensors = tuple(guard.expected.example for guard in held)
+        check = emitter.namer.name(_tensor_guards([guard.expected for guard in held]).check)
+        emitter.require(f"{check}(*{emitter.namer.name(tensors)})")
+        identities = emitter.namer.name(frozenset(map(id, tensors)))
+        for guard in others:
+            emitter.require(f"id({emitter.variable(guard.source)}) not in {identities}")
 
 
 def _emit_guard(emitter: _Emitter, guard: Guard) -> None:

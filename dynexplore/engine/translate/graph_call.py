@@ -14,6 +14,7 @@ PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dyna
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,9 @@ import torch
 from dynexplore.engine.bytecode import Label, Writer
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
-from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.builder import FinishedGraph, GraphInput
 from dynexplore.engine.native import skip_code
+from dynexplore.engine.provenance.sources import PinnedSource
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 
 if TYPE_CHECKING:
@@ -70,11 +72,34 @@ class GraphCall:
             head.begin_call()
             head.load_fast(name)
             head.callable_ready()
+        if sum(map(_is_pinned, graph.inputs)) < _MANY:
+            with head.role("load input"):
+                for graph_input in graph.inputs:
+                    graph_input.source.load(head, self.injected)
+            with head.role("call graph"):
+                head.call(len(graph.inputs))
+            return
         with head.role("load input"):
-            for graph_input in graph.inputs:
-                graph_input.source.load(head, self.injected)
+            self._write_argument_list(head, graph.inputs)
         with head.role("call graph"):
-            head.call(len(graph.inputs))
+            head.call_function_ex()
+
+    def _write_argument_list(self, head: Writer, inputs: Sequence[GraphInput]) -> None:
+        """Push all inputs as one list: those that are the same in every call lie in tuples that are ready.
+
+        A frame of a thousand local variables would not fit into CPython's stack any more, and cost a page of memory in each call.
+        """
+        head.build_list(0)
+        for pinned, run in itertools.groupby(inputs, _is_pinned):
+            if pinned:
+                parameters = tuple(graph_input.example for graph_input in run)
+                head.load_fast(self.injected.add(parameters, f"__parameters_{len(self.injected.values)}"))
+            else:
+                sources = [graph_input.source for graph_input in run]
+                for source in sources:
+                    source.load(head, self.injected)
+                head.build_tuple(len(sources))
+            head.list_extend(1)
 
     def _write_rerun(self, writer: Writer) -> None:
         """The graph failed: the exception is on the stack, nothing has been changed. Run the original code, plainly."""
@@ -98,6 +123,13 @@ class GraphCall:
                 writer.load_fast(slot)
         writer.call(2 + len(slots))
         writer.return_value()
+
+
+_MANY = 16  # parameters that are pinned
+
+
+def _is_pinned(graph_input: GraphInput) -> bool:
+    return isinstance(graph_input.source, PinnedSource)
 
 
 def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
