@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from opcodes.opcode_table import OpcodeTable, X
 
-import pytest
-import torch
-
-from dynexplore.engine.bytecode import read
-from engine_checks import assert_same_as_eager
-
-X = torch.arange(6.0).reshape(2, 3)
-ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = []
-
-
-def shows(opcode: str, *args: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function whose code holds this canonical instruction."""
-
-    def declare(fn: Callable[..., Any]) -> Callable[..., Any]:
-        ROWS.append((opcode, fn, args or (X,)))
-        return fn
-
-    return declare
+TABLE = OpcodeTable()
+shows = TABLE.shows
 
 
 @shows("BUILD_TUPLE")
@@ -175,11 +158,25 @@ def matches_a_mapping(x):
     return None
 
 
-@pytest.mark.parametrize(("opcode", "fn", "args"), ROWS, ids=[row[0] for row in ROWS])
-def test_opcode(opcode: str, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+@shows("MATCH_KEYS")
+def matches_keys(x):
+    match {"a": x, "b": 1}:
+        case {"a": value, "c": other}:
+            return value, other
+        case {"a": value, "b": 1}:
+            return value + 1
+    return None
+
+
+@shows("COPY", X, [1, 2])
+def copies_and_swaps(x, items):
+    items[0] += 5
+    a = b = x + items[0]
+    a, b, c = b, a, 3
+    return a, b, c
+
+
+@TABLE.parameters()
+def test_instruction(run):
     """The function holds the instruction, where this Python has it, and does what CPython does, without a break."""
-    codes = [fn.__code__, *(const for const in fn.__code__.co_consts if hasattr(const, "co_code"))]
-    found = {step.op for code in codes for step in read(code).steps}
-    replaced = {"BINARY_SLICE": "BUILD_SLICE", "STORE_SLICE": "BUILD_SLICE", "BUILD_CONST_KEY_MAP": "BUILD_MAP"}
-    assert opcode in found or replaced.get(opcode) in found, sorted(found)
-    assert_same_as_eager(fn, *args, breaks=0)
+    run()

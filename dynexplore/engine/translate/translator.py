@@ -253,7 +253,7 @@ class Translator:
                 self._count_step()
                 handler = HANDLERS.get(step.op)
                 if handler is None:
-                    self.break_graph("DX301", opcode=step.op)
+                    self.break_graph("DX301", opcode=step.op, because=handlers.NOT_TRACED[step.op])
                 handler(frame, step, self)
             except UserRaised as raised:
                 self._catch(frame, step, raised)

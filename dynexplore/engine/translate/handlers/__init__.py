@@ -16,8 +16,10 @@ from dynexplore.engine.translate.handlers import (
     strings,
     with_blocks,
 )
+from dynexplore.engine.translate.handlers.not_traced import NOT_TRACED
 
 __all__ = [
+    "NOT_TRACED",
     "attributes", "calls", "containers", "control", "exceptions", "functions", "generators", "imports", "names", "operators",
     "patterns", "stack", "strings", "with_blocks",
 ]
