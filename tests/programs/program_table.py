@@ -28,6 +28,9 @@ class Programs:
 
         return declare
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def parameters(self) -> Any:
         """A decorator for the test function, whose parameter `run` runs one program."""
         return pytest.mark.parametrize("run", [pytest.param(_runner(*row), id=row[0].__name__) for row in self._rows])
