@@ -344,3 +344,32 @@ def test_the_class_of_any_value() -> None:
         return x + len(names), names
 
     assert_same_as_eager(classes, X, torch.nn.ReLU(), graphs=1, breaks=0)
+
+
+def a_frame_that_raises_only_when_compiled(x, mask):
+    if mask is None and not torch.compiler.is_compiling():
+        mask = torch.ones(3)
+    return inner_that_needs(x + 1, mask)
+
+
+def inner_that_needs(x, mask):
+    return x * 2 + mask[None, :]
+
+
+def test_a_frame_that_raises_because_it_is_compiled_runs_plainly() -> None:
+    """`is_compiling()` sends some programs a way on which they raise: that frame is left to Python, its callees are captured."""
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(a_frame_that_raises_only_when_compiled)
+    assert torch.equal(compiled(X, None), a_frame_that_raises_only_when_compiled(X, None))
+    assert counting.ops == [3]
+
+
+def test_a_tensor_of_unknown_length_is_unpacked_by_python() -> None:
+    """How many items there are is known only when the graph runs: the graph breaks, and nothing of ours fails."""
+
+    def walks(x: torch.Tensor) -> Any:
+        return [row + 1 for row in torch.nonzero(x > 0.1)]
+
+    with dynexplore.config.patch(capture_dynamic_output_shape_ops=True, raise_engine_errors=True):
+        assert_same_as_eager(walks, X)
+    assert_same_as_eager(walks, X)

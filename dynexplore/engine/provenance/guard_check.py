@@ -265,7 +265,7 @@ _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple t
 
 
 def _emit_tensors(emitter: _Emitter, guards: Sequence[Guard]) -> None:
-    """One call of torch's guards for all tensors, which also makes sure that no two are one object; two calls where many are held."""
+    """One call of torch's guards for all tensors, which also makes sure that no two are one object; two where many are held."""
     held = [guard for guard in guards if isinstance(guard.source, PinnedSource)]
     if len(held) < _MANY:
         held = []

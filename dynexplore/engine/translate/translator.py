@@ -102,6 +102,7 @@ class Translator:
         self.module_guards = ModuleGuards()
         self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
         self.active_modes: list[ActiveMode] = []
+        self.told_compiling = False
         self.namespaces: dict[int, NamespaceVariable] = {}
         self.history = request.history
         self.resume = resume_point(request.code)
@@ -199,8 +200,14 @@ class Translator:
         except GraphBreak as graph_break:
             return self._broke(graph_break)
         except UserRaised as raised:
+            if self.told_compiling and not self.request.nopython:
+                raise SkipFrame(f"it raises {raised.exception.text()} once it is told that it is being compiled") from None
             self.unit_began_at = self.raised_at.get(raised.exception, self.unit_began_at)
             return self._broke(self._graph_break("DX310", {"exception": raised.exception.text()}))
+        except RuntimeError as error:  # a size that only the graph's data can tell was asked for its number
+            if type(error).__name__ != "GuardOnDataDependentSymNode":
+                raise
+            return self._broke(self._graph_break("DX110", {"operator": self.root.current.opname}))
         try:
             if planned:
                 assert self.plan is not None

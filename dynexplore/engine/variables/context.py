@@ -37,6 +37,7 @@ class TraceContext(Protocol):
     recorder: Recorder | None
     module_guards: ModuleGuards
     active_modes: list[ActiveMode]
+    told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
     module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted
 
     def build(self, value: object, source: Source | None) -> VariableTracker:

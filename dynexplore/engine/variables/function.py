@@ -229,6 +229,7 @@ def call_python_function(
     if how == "graph":
         return ctx.operation("call_function", function, list(args), kwargs)
     if how == "constant":
+        ctx.told_compiling |= constants.constant_result(function) is True
         return ctx.build(constants.constant_result(function), None)
     if how == "once":
         return _call_once(ctx, function, args, kwargs)

@@ -62,6 +62,7 @@ def _always(value: object) -> Any:
     """The rule of a function that is a constant while tracing."""
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        ctx.told_compiling |= value is True
         return ConstantVariable(value)
 
     return answer
