@@ -45,8 +45,8 @@ class Config:
     """None: a size becomes dynamic once it was seen to change; True: always; False: never; arguments win."""
     specialize_int: bool = False
     """Compile for the value of each int argument, instead of making it a symbol once it has changed."""
-    specialize_float: bool = True  # its reader is still to come
-    """Compile for the value of each float argument."""
+    specialize_float: bool = False
+    """Compile for the value of each float argument, instead of making it an input of the graph once it has changed."""
     capture_scalar_outputs: bool = False  # its reader is still to come
     """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
     capture_dynamic_output_shape_ops: bool = False  # its reader is still to come

@@ -37,13 +37,14 @@ def dynamic_context(tensor: torch.Tensor, dims: Iterable[int]) -> Any:
     return StatelessSymbolicContext(dynamic_sizes=sizes)
 
 
-def dynamic_int(graph: GraphBuilder, value: int, source: Source) -> Any:
-    """A symbol for an int input; 0 and 1 are values like any other."""
+def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
+    """A symbol for an input that is a number; 0 and 1 are values like any other."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic
 
     env = graph.need_shape_env()
     symbol = env.create_unspecified_symbol(value, source=source, dynamic_dim=DimDynamic.DYNAMIC)
-    return env.create_symintnode(symbol, hint=value, source=source)
+    node = env.create_symintnode if type(value) is int else env.create_symfloatnode
+    return node(symbol, hint=value, source=source)
 
 
 def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
@@ -67,7 +68,7 @@ _STATIC_OFFSET = re.compile(r"storage_offset\(\) == \d+$")  # views of any offse
 
 
 def _is_symbolic(value: Any) -> bool:
-    return isinstance(value, torch.SymInt) or (
+    return isinstance(value, torch.SymInt | torch.SymFloat) or (
         isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in (*value.shape, *value.stride()))
     )
 

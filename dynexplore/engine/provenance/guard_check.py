@@ -13,6 +13,7 @@ torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -150,8 +151,12 @@ class GuardCheck:
         expected = guard.expected
         if guard.kind == "ALIAS":
             expected = expected.fetch(scope)
+        elif guard.kind == "DISTINCT":
+            expected = [source.fetch(scope) for source in expected]
         if kind.holds(value, expected):
             return None
+        if guard.kind == "DISTINCT":
+            return Failure(guard, kind.describe(guard.expected), "the same object")
         actual = type(value) if guard.kind == "TYPE_MATCH" else value
         if guard.kind == "LIST_LENGTH":
             actual = len(value)
@@ -256,6 +261,7 @@ def compile_check(
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace
+    namespace.setdefault("math", math)  # ShapeEnv writes `not math.isnan(...)` of a float
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
     return GuardCheck(namespace.pop("check"), code, list(guards.guards), [g.expected for g in tensors],
                       global_state, shape_code, namespace, slot_names)
@@ -288,5 +294,9 @@ def _emit_guard(emitter: _Emitter, guard: Guard) -> None:
     kind = GUARD_KINDS[guard.kind]
     if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
         return
-    expected = emitter.variable(guard.expected) if guard.kind == "ALIAS" else guard.expected
+    expected = guard.expected
+    if guard.kind == "ALIAS":
+        expected = emitter.variable(expected)
+    elif guard.kind == "DISTINCT":
+        expected = [emitter.variable(source) for source in expected]
     emitter.require(kind.condition(emitter.variable(guard.source), expected, emitter.namer))

@@ -153,6 +153,11 @@ def same_members(value: Any, expected: frozenset[Any]) -> bool:
     return bool(value == expected) and {(type(m), m) for m in value} == {(type(m), m) for m in expected}
 
 
+def all_different(*values: object) -> bool:
+    """Whether no two of these are the same object."""
+    return len({id(value) for value in values}) == len(values)
+
+
 def _tensor_words(expected: Any) -> str:
     return str(expected)
 
@@ -192,6 +197,10 @@ _kind(
 )
 _kind("EQUALS", "the value equals this constant", _equals_condition, same_constant)
 _kind(
+    "NUMBER", "the value is an int or a float",
+    lambda v, e, n: f"(type({v}) is float or type({v}) is int)", lambda v, e: type(v) in (int, float), lambda e: "a number",
+)
+_kind(
     "LIST_LENGTH", "the sequence has this many items",
     lambda v, e, n: f"len({v}) == {e}", lambda v, e: len(v) == e,
 )
@@ -220,8 +229,17 @@ _kind(
     lambda v, e, n: f"{v} is {e}", lambda v, e: v is e, lambda e: f"is {e.text()}" if isinstance(e, Source) else str(e),
 )
 _kind(
+    "DISTINCT", "the value and the others are different objects",
+    lambda v, e, n: f"{n.name(all_different)}({v}, {', '.join(e)})", lambda v, e: all_different(v, *e),
+    lambda e: f"another object than {', '.join(source.text() for source in e)}",
+)
+_kind(
     "SEQUENCE_ITERATOR_LEFT", "the iterator stands at this place",
     lambda v, e, n: f"{v}.__length_hint__() == {e}", lambda v, e: v.__length_hint__() == e,
+)
+_kind(
+    "SEQUENCE_ITERATOR_MORE", "the iterator has more items than this left",
+    lambda v, e, n: f"{v}.__length_hint__() > {e}", lambda v, e: v.__length_hint__() > e,
 )
 # The kinds below are checked all at once by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
 _kind(
@@ -249,7 +267,7 @@ class GuardSet:
     def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
         """Note the fact; None when it is already there."""
         known = self._seen.setdefault((id(source), kind), [])
-        if known and (kind not in ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT", "ALIAS") or expected in known):
+        if known and (kind not in ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT", "ALIAS", "DISTINCT") or expected in known):
             return None
         known.append(expected)
         guard = Guard(source, kind, expected, because)

@@ -52,6 +52,7 @@ class Source(torch._guards.Source):
     """One step of a path to a value; see the four faces above."""
 
     base: Source | None = None
+    varies = False  # whether the value here is known to be another one in each call: an item of a loop
     # torch's class is a dataclass without fields: left alone, all sources of a class would be equal
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -466,6 +467,58 @@ class CallSource(ChainedSource):
         writer.callable_ready()
         self.base.load(writer, namer)
         writer.call(1)
+
+
+class LiteralSource(Source):
+    """A number, string or None that stands in the program's text."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__()
+        self.value = value
+
+    def text(self) -> str:
+        return repr(self.value)
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return self.value
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return repr(self.value) if type(self.value) in (int, str, bool) else namer.name(self.value)
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_const(self.value)
+
+
+class ComputedSource(ChainedSource):
+    """`function(base, *others)`: what a C function without side effects makes of numbers and strings."""
+
+    def __init__(self, base: Source, function: Callable[..., Any], others: tuple[Source, ...], words: str) -> None:
+        super().__init__(base)
+        self.function, self.others, self.words = function, others, words
+        self.varies = base.varies or any(other.varies for other in others)
+        self.depth: int = 1 + max(getattr(operand, "depth", 0) for operand in (base, *others))
+
+    def text(self) -> str:
+        return self.words.format(self.base.text(), *[other.text() for other in self.others])
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return self.function(base, *[other.fetch(scope) for other in self.others])
+
+    def expression(self, base: str, namer: Namer) -> str:
+        operands = [base, *[_whole_expression(other, namer) for other in self.others]]
+        return f"{namer.name(self.function)}({', '.join(operands)})"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.begin_call()
+        writer.load_fast(namer.name(self.function))
+        writer.callable_ready()
+        for operand in (self.base, *self.others):
+            operand.load(writer, namer)
+        writer.call(1 + len(self.others))
+
+
+def _whole_expression(source: Source, namer: Namer) -> str:
+    return source.expression("" if source.base is None else _whole_expression(source.base, namer), namer)
 
 
 def instance_dict(value: object) -> dict[str, Any]:

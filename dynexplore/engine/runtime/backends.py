@@ -158,6 +158,15 @@ def _takes_inputs(backend: CompilerFn) -> bool:
     return True
 
 
+def takes_floats(backend: Backend) -> bool:
+    """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only.
+
+    Of a callable that somebody passed it is assumed; one that fails is asked again without.
+    """
+    module = getattr(backend.function, "__module__", None)
+    return backend.function is eager or not (isinstance(module, str) and module.partition(".")[0] == "torch")
+
+
 # -- one graph -----------------------------------------------------------------------------------------------
 
 

@@ -32,14 +32,14 @@ from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
-from dynexplore.engine.errors import DynexploreError, EngineError, Unsupported
+from dynexplore.engine.errors import BackendCompilerError, DynexploreError, EngineError, Unsupported
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import skip
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, printout, reports, stance, torch_state
-from dynexplore.engine.runtime.backends import compile_graph
+from dynexplore.engine.runtime.backends import compile_graph, takes_floats
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -176,7 +176,14 @@ class _Conversion:
 
     def _translate(self, missed: list[Miss]) -> tuple[Entry | None, str]:
         try:
-            translation = translate(self._request(missed))
+            request = self._request(missed)
+            try:
+                translation = translate(request)
+            except BackendCompilerError:
+                if not request.symbolic_floats or not self.known.history.has_varying_floats():
+                    raise
+                request.symbolic_floats = False  # not every backend takes a float as an input: then for this very one
+                translation = translate(request)
             return self._keep(translation)
         except SkipFrame as skipped:
             return self._skip_frame(skipped)
@@ -210,6 +217,7 @@ class _Conversion:
             recorder=self.recorder,
             frame_id=self.frame,
             backend_name=self.store.backend.name,
+            symbolic_floats=takes_floats(self.store.backend),
         )
 
     def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:

@@ -157,6 +157,9 @@ class CodeGenerator:
 
     def side_effects(self, *, returning: bool) -> None:
         """Make real objects what their trackers became, in the order of their first change."""
+        for first, *others in self.ctx.journal.may_be_one():
+            assert first.source is not None
+            self.ctx.guard(first.source, "DISTINCT", [other.source for other in others])
         with self.writer.role("side effect"):
             changed = list(self.ctx.journal.changed)
             own = {id(cell) for name, cell in self.ctx.root.cells.items() if name in self.code.co_cellvars}

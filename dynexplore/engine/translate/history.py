@@ -23,6 +23,7 @@ class FrameHistory:
         self._sizes: dict[str, tuple[int | None, ...]] = {}
         self._numbers: dict[str, Any] = {}
         self._dynamic_numbers: set[str] = set()
+        self._floats_asked_for = False
         self._unstable: set[str] = set()
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
@@ -42,17 +43,26 @@ class FrameHistory:
         self._sizes[where] = merged
         return frozenset(dim for dim, size in enumerate(merged) if size is None and sizes[dim] not in (0, 1)) | marked
 
-    def is_dynamic_number(self, where: str, value: Any, wanted: bool | None) -> bool:
-        """Whether an int input varies, and so becomes a symbol instead of a constant."""
-        if config.specialize_int or wanted is False or type(value) is not int:
+    def is_dynamic_number(self, where: str, value: Any, wanted: bool | None, varies: bool = False) -> bool:
+        """Whether a number varies, and so becomes a symbol instead of a constant."""
+        if wanted is False or (config.specialize_int if type(value) is int else config.specialize_float):
             return False
-        if where in self._dynamic_numbers:
+        self._floats_asked_for |= type(value) is float
+        if varies or where in self._dynamic_numbers:
             return True
         if where in self._numbers and self._numbers[where] != value:
             self._dynamic_numbers.add(where)
             return True
         self._numbers[where] = value
         return False
+
+    def is_known_to_vary(self, where: str) -> bool:
+        """Whether a number here was taken as a constant once, and was another one later."""
+        return where in self._dynamic_numbers
+
+    def has_varying_floats(self) -> bool:
+        """Whether a float was, or may have been, made an input of a graph."""
+        return self._floats_asked_for
 
     def note_unstable(self, where: str) -> None:
         """Another object stood at this source than the one an entry was made for."""

@@ -42,6 +42,7 @@ class TranslationRequest:
     recorder: Recorder | None = None
     frame_id: int = 0
     backend_name: str = ""
+    symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 
 @dataclass(slots=True)

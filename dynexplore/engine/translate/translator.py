@@ -25,7 +25,7 @@ from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.config import config
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
-from dynexplore.engine.graph.shapes import dynamic_context, dynamic_int, make_shape_env, shape_guards
+from dynexplore.engine.graph.shapes import dynamic_context, dynamic_number, make_shape_env, shape_guards
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
@@ -47,9 +47,11 @@ from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.request import Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
+from dynexplore.engine.translate.varying_locals import varying_locals
 from dynexplore.engine.variables import catalog
 from dynexplore.engine.variables.base import VariableTracker, progress
 from dynexplore.engine.variables.build import row_for
+from dynexplore.engine.variables.changing import ChangingVariable
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.context_manager import ActiveMode, leave_all, leave_in_graph
@@ -166,7 +168,14 @@ class Translator:
                 frame.locals[original] = self._argument(slots[parameter], parameter)
         for name in resume.locals:
             frame.locals[name] = self._argument(slots[name], name)
+        varying = varying_locals(frame.parsed)
+        for name, value in frame.locals.items():
+            if value.source is not None:
+                value.source.varies = name in varying
         frame.stack = [NULL if name is None else self._argument(slots[name], name) for name in resume.stack_parameters]
+        for value in frame.stack:
+            if value.source is not None:
+                value.source.varies = True
         frame.pc = frame.parsed.step_of(resume.target)
 
     def _free_variable(self, name: str, index: int) -> CellVariable:
@@ -376,14 +385,28 @@ class Translator:
             self.narrator.node_added(node, self)
         return node
 
-    def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:
-        """The symbol of an int input that changes from call to call; None while it is taken as a constant."""
-        if not self.history.is_dynamic_number(source.text(), value, self.request.dynamic):
+    def changing_value(self, value: Any, source: Source) -> VariableTracker | None:
+        """The tracker of a number or string that changes from call to call: what a resume function gets, as a rule."""
+        where = source.text()
+        if source.varies or (self.resume is not None and isinstance(source, LocalSource)):
+            in_graph = type(value) is int and self.history.is_known_to_vary(where)
+            return None if in_graph else ChangingVariable(self, value, source)
+        if type(value) is float and self.history.is_dynamic_number(where, value, self.request.dynamic):
+            source.varies = True
+            return ChangingVariable(self, value, source)
+        return None
+
+    def dynamic_number(self, value: Any, source: Source) -> VariableTracker | None:
+        """The symbol of a number that changes from call to call; None while it is taken as a constant."""
+        if type(value) not in (int, float) or (type(value) is float and not self.request.symbolic_floats):
+            return None
+        varies = self.history.is_dynamic_number(source.text(), value, self.request.dynamic, source.varies)
+        if not varies:
             return None
         known = self.numbers.get(source)
         if known is None:
-            self.guard(source, "TYPE_MATCH", int)
-            symbol = dynamic_int(self.graph, value, source)
+            self.guard(source, "TYPE_MATCH", type(value))
+            symbol = dynamic_number(self.graph, value, source)
             node = self.graph.placeholder(source.text(), source, value, symbol)
             known = self.numbers[source] = SymbolicNumberVariable(node, symbol, source)
         return known

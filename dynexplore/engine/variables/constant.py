@@ -218,6 +218,10 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
 @builds(*LITERALS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
 def build_constant(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A constant, guarded by type and value; an int that changes from call to call is a symbol."""
+    if source is not None and type(value) in (int, float, str):
+        changing = ctx.changing_value(value, source)
+        if changing is not None:
+            return changing
     if source is not None and type(value) is int:
         symbol = ctx.dynamic_number(value, source)
         if symbol is not None:

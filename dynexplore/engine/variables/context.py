@@ -78,8 +78,12 @@ class TraceContext(Protocol):
         """Make a tensor an input of the graph: TENSOR_MATCH, fake twin and placeholder; gives the node."""
         ...
 
-    def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:
-        """The symbol of an int input that changes from call to call; None while it is taken as a constant."""
+    def changing_value(self, value: Any, source: Source) -> VariableTracker | None:
+        """The tracker of a number or string that is not relied on, because it changes from call to call; None for others."""
+        ...
+
+    def dynamic_number(self, value: Any, source: Source) -> VariableTracker | None:
+        """The symbol of a number that changes from call to call; None while it is taken as a constant."""
         ...
 
     def keep(self, value: object) -> None:

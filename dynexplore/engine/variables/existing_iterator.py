@@ -25,6 +25,7 @@ from dynexplore.engine.provenance.sources import CallSource, Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.changing import ChangingVariable
 from dynexplore.engine.variables.iterator import PLAIN_ITERATORS, ItemsIteratorVariable, IteratorVariable
 from dynexplore.engine.variables.sequence import TupleVariable
 
@@ -141,7 +142,11 @@ class ExistingPlainIteratorVariable(ExistingIteratorVariable):
             return None
         steps, source = self.steps, self.source
         ahead: Source = source.child(("ahead", steps), lambda: CallSource(source, item_ahead(steps), f"item {steps} of "))
-        return ctx.build(sequence[index + steps], ahead)
+        ahead.varies = True
+        item = ctx.build(sequence[index + steps], ahead)
+        if isinstance(item, ChangingVariable):  # others have guards of their own, which need the item to be there
+            ctx.guard(source, "SEQUENCE_ITERATOR_MORE", steps)
+        return item
 
 
 class ExistingEnumerateVariable(ExistingIteratorVariable):
@@ -154,6 +159,7 @@ class ExistingEnumerateVariable(ExistingIteratorVariable):
         source = self.source.child(
             ("number", self.steps), lambda: CallSource(self.source, _number_ahead(self.steps), f"number {self.steps} of ")
         )
+        source.varies = True
         return TupleVariable([ctx.build(_number_ahead(self.steps)(self.value), source), item])
 
 

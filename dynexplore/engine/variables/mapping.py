@@ -147,6 +147,61 @@ class DictVariable(BuiltinValueVariable):
         return f"{self.type_name()} of {len(self.entries)}: {shown}{', ...' if len(self.entries) > 4 else ''}"
 
 
+class ExistingDictVariable(DictVariable):
+    """A dict that existed before the frame. While the program only puts values under plain keys, nothing is relied on but its
+    type: a loop that collects results goes round in one graph, whatever the keys.
+    """
+
+    def __init__(self, ctx: TraceContext, real: dict[Any, Any], source: Source) -> None:
+        self.ctx, self.real_dict, self.source = ctx, real, source
+        self.put: list[Pair] = []
+        self._entries: Entries | None = None
+
+    @property
+    def entries(self) -> Entries:  # type: ignore[override]
+        """What it holds; from now on its keys are relied on."""
+        if self._entries is None:
+            self._entries = existing_entries(self.ctx, self.real_dict, self.source)
+            for key, value in self.put:
+                self.store(self.ctx, key, value)
+        return self._entries
+
+    def like(self, entries: Entries) -> DictVariable:
+        return DictVariable(entries)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        if self._entries is None and isinstance(key, ConstantVariable):
+            ctx.journal.note(self, "__setitem__")
+            self.put.append((key, value))
+        else:
+            super().set_item(ctx, key, value)
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self._entries is not None:
+            super().write_back(build)
+            return
+        build.push(self)
+        target = build.store_temporary()
+        pairs = []
+        for key, value in self.put:
+            build.push(key)
+            key_name = build.store_temporary()
+            build.push(value)
+            pairs.append((key_name, build.store_temporary()))
+
+        def put() -> None:
+            for key_name, value_name in pairs:
+                build.writer.load_fast(value_name)
+                build.writer.load_fast(target)
+                build.writer.load_fast(key_name)
+                build.writer.store_subscr()
+
+        build.later(put)
+
+    def text(self) -> str:
+        return super().text() if self._entries is not None else f"dict of {len(self.real_dict)} and {len(self.put)} put"
+
+
 def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """Give a dict these entries in this order.
 
@@ -271,8 +326,11 @@ def _value_source(source: Source, index: int) -> Source:
 
 @builds(dict)
 def build_dict(ctx: TraceContext, value: dict[Any, Any], source: Source | None) -> VariableTracker:
-    """A dict: type and keys are guarded, values when they are read."""
-    return DictVariable(existing_entries(ctx, value, source), source)
+    """A dict: its type is guarded, its keys when they matter, values when they are read."""
+    if source is None:
+        return DictVariable(existing_entries(ctx, value, source))
+    ctx.guard(source, "TYPE_MATCH", dict)
+    return ExistingDictVariable(ctx, value, source)
 
 
 @builds(OrderedDict)

@@ -118,6 +118,10 @@ class ListVariable(SequenceVariable):
     def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
         return ListVariable(items)
 
+    def add(self, items: Iterable[VariableTracker]) -> None:
+        """Put items at the end; the journal is the caller's."""
+        self.items.extend(items)
+
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if isinstance(key, SliceVariable):
             place: Any = key.known(ctx)
@@ -154,6 +158,51 @@ class ListVariable(SequenceVariable):
             writer.store_subscr()
 
         build.later(assign)
+
+
+class ExistingListVariable(ListVariable):
+    """A list that existed before the frame. While the program only adds to its end, nothing is relied on but its type:
+    a loop that collects results goes round in one graph, however many there are.
+    """
+
+    def __init__(self, ctx: TraceContext, real: list[Any], source: Source) -> None:
+        self.ctx, self.real_list, self.source = ctx, real, source
+        self.added: list[VariableTracker] = []
+        self._items: list[VariableTracker] | None = None
+
+    @property
+    def items(self) -> list[VariableTracker]:  # type: ignore[override]
+        """What it holds; from now on its length is relied on."""
+        if self._items is None:
+            self._items = [*existing_items(self.ctx, self.real_list, self.source), *self.added]
+        return self._items
+
+    def add(self, items: Iterable[VariableTracker]) -> None:
+        (self.added if self._items is None else self._items).extend(items)
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self._items is not None:
+            super().write_back(build)
+            return
+        build.push(ListVariable(self.added))
+        added = build.store_temporary()
+        build.push(self)
+        target = build.store_temporary()
+
+        def extend() -> None:
+            writer = build.writer
+            writer.begin_call()
+            build.push_object(list.extend)
+            writer.callable_ready()
+            writer.load_fast(target)
+            writer.load_fast(added)
+            writer.call(2)
+            writer.pop_top()
+
+        build.later(extend)
+
+    def text(self) -> str:
+        return super().text() if self._items is not None else f"list of {len(self.real_list) + len(self.added)}"
 
 
 class TupleVariable(SequenceVariable):
@@ -222,8 +271,11 @@ def existing_items(ctx: TraceContext, value: Any, source: Source | None) -> list
 
 @builds(list)
 def build_list(ctx: TraceContext, value: list[Any], source: Source | None) -> VariableTracker:
-    """A list: type and length are guarded, items when they are read."""
-    return ListVariable(existing_items(ctx, value, source), source)
+    """A list: its type is guarded, its length when it matters, items when they are read."""
+    if source is None:
+        return ListVariable(existing_items(ctx, value, source))
+    ctx.guard(source, "TYPE_MATCH", list)
+    return ExistingListVariable(ctx, value, source)
 
 
 @builds(tuple)
@@ -301,18 +353,18 @@ for _number in (ConstantVariable, SymbolicNumberVariable):
 
 @changing_method(list, "append")
 def _append(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> None:
-    self.items.append(item)
+    self.add([item])
 
 
 @changing_method(list, "extend")
 def _extend_row(ctx: TraceContext, self: ListVariable, items: VariableTracker, /) -> None:
-    self.items.extend(items.unpack(ctx))
+    self.add(items.unpack(ctx))
 
 
 def _extend(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> None:
     added = items.unpack(ctx)
     ctx.journal.note(self, "extend")
-    self.items.extend(added)
+    self.add(added)
 
 
 @changing_method(list, "insert")

@@ -38,6 +38,15 @@ class Journal:
         self._trackers[id(value)] = tracker
         self._keep.append(value)
 
+    def may_be_one(self) -> list[list[VariableTracker]]:
+        """Existing objects of one type, of which one was changed: were two of them one object, that would have been seen."""
+        groups: dict[type, list[VariableTracker]] = {}
+        for value in self._keep:
+            tracker = self._trackers[id(value)]
+            if tracker.source is not None and tracker.mutable:
+                groups.setdefault(type(value), []).append(tracker)
+        return [group for group in groups.values() if len(group) > 1 and any(tracker in self.changed for tracker in group)]
+
     def note(self, tracker: VariableTracker, what: str) -> None:
         """A tracker is about to change; only what existed before the frame is replayed."""
         if self._on_change is not None:

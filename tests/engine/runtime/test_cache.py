@@ -31,6 +31,7 @@ def compiled(fn: Any, *calls: tuple[Any, ...]) -> tuple[Store, CodeCache]:
     return store, store.native.cache_of(fn.__code__)
 
 
+@dynexplore.config.patch(specialize_float=True)
 def test_what_an_entry_knows() -> None:
     """Number, graphs, guards; a new entry stands first."""
     _, cache = compiled(scaled, (X, 1.5), (X, 2.5))
@@ -40,6 +41,7 @@ def test_what_an_entry_knows() -> None:
     assert [guard.kind for guard in newest.guards.guards].count("TENSOR_MATCH") == 1
 
 
+@dynexplore.config.patch(specialize_float=True)
 def test_why_entries_do_not_fit() -> None:
     """One miss for each entry, with the guard, expected and actual, in the order in which they are tried."""
     _, cache = compiled(scaled, (X, 1.5), (X, 2.5))

@@ -55,6 +55,7 @@ def test_a_recompile_names_the_guard_that_failed() -> None:
     assert recording.of(ev.Recompiled)[0].reason.startswith("local 'x' TENSOR_MATCH: expected float32[3] cpu, found ")
 
 
+@dynexplore.config.patch(specialize_float=True)
 def test_the_limit_runs_plain_and_warns_once() -> None:
     """After cache_size_limit entries a miss runs plain; one warning names guard, expected and actual; hits still hit."""
     backend = CountingBackend()
@@ -71,6 +72,7 @@ def test_the_limit_runs_plain_and_warns_once() -> None:
     assert dynexplore.counters["stats"]["cache_limit"] == 2
 
 
+@dynexplore.config.patch(specialize_float=True)
 def test_eight_entries_by_default() -> None:
     """The ninth is not compiled."""
     backend = CountingBackend()
@@ -82,6 +84,7 @@ def test_eight_entries_by_default() -> None:
     assert len(backend.graphs) == 8 and len(caught) == 1
 
 
+@dynexplore.config.patch(specialize_float=True)
 def test_the_newest_entry_is_tried_first() -> None:
     """What was just needed is what is needed next; every entry still hits."""
     optimized, recording = watched(by_number)

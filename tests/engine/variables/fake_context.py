@@ -50,6 +50,9 @@ class FakeContext:
         if (source.text(), kind) not in self.guards:
             self.guards.append((source.text(), kind))
 
+    def changing_value(self, value: Any, source: Source) -> VariableTracker | None:
+        return None
+
     def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:
         return None
 

@@ -18,11 +18,12 @@ from dynexplore.engine.variables.unread import UnreadVariable
 
 
 def test_an_existing_list_guards_type_and_length_and_reads_items_late() -> None:
-    """Building a list costs two guards; an item costs its own when it is read."""
+    """Building a list costs a guard on its type, looking into it one on its length; an item costs its own when it is read."""
     ctx = FakeContext()
     items = ctx.argument([1, "two"])
-    assert ctx.guards == [("arg", "TYPE_MATCH"), ("arg", "LIST_LENGTH")]
+    assert ctx.guards == [("arg", "TYPE_MATCH")]
     assert isinstance(items.items[1], UnreadVariable)
+    assert ctx.guards[1:] == [("arg", "LIST_LENGTH")]
     assert plain(ctx, items.get_item(ctx, ConstantVariable(1))) == "two"
     assert ctx.guards[2:] == [("arg[1]", "EQUALS")]
 

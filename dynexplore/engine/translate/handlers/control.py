@@ -52,7 +52,7 @@ def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> Non
 
 
 def _is_none(value: VariableTracker) -> bool:
-    return value.is_constant() and value.as_constant() is None
+    return value.is_constant() and value.python_type() is type(None)
 
 
 @handles("POP_JUMP_IF_NONE")

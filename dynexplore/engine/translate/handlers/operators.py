@@ -51,6 +51,8 @@ def is_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     same = left.same_object(right)
     if same is None or right.same_object(left) is None:
         ctx.break_graph("DX305", operator="is", left=left.type_name(), right=right.type_name())
+    if not same and left.source is not None and right.source is not None and not (left.is_constant() or right.is_constant()):
+        ctx.guard(left.source, "DISTINCT", [right.source])
     frame.push(ConstantVariable(same != step.arg))
 
 

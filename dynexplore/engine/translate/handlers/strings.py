@@ -8,6 +8,7 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.changing import joined
 from dynexplore.engine.variables.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -40,4 +41,4 @@ def _converted(ctx: Interpreter, conversion: str, value: VariableTracker) -> Var
 @handles("BUILD_STRING")
 def build_string(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Join the pieces of an f-string."""
-    frame.push(ConstantVariable("".join(piece.as_constant() for piece in frame.popn(step.arg))))
+    frame.push(joined(ctx, frame.popn(step.arg)))

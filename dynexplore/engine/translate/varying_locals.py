@@ -1,0 +1,37 @@
+"""Which local variables of a function change as its loops go round.
+
+The idea: a resume function in a loop gets the loop's variables and counters as arguments, another value each time. Those that the
+code itself counts up (`i += 1`) or takes from an iterator (`for i in ...`) are known to change before they were seen to.
+
+In: parsed code. Out: names. torch/_dynamo has no counterpart: it does not resume inside loops.
+"""
+
+from __future__ import annotations
+
+from dynexplore.engine.bytecode import ParsedCode
+
+
+def varying_locals(parsed: ParsedCode) -> frozenset[str]:
+    """The names of fast locals that the code counts up, or takes from an iterator."""
+    found: frozenset[str] | None = parsed.memo.get("varying locals")
+    if found is None:
+        found = parsed.memo["varying locals"] = frozenset(_names(parsed))
+    return found
+
+
+def _names(parsed: ParsedCode) -> set[str]:
+    names = set()
+    expected = 0  # how many of the next stores are the variables of a loop
+    for before, step in zip(parsed.steps, parsed.steps[1:], strict=False):
+        if before.op == "FOR_ITER":
+            expected = 1
+        if step.op == "UNPACK_SEQUENCE" and expected:
+            expected += int(step.arg) - 1
+        elif step.op == "STORE_FAST":
+            counted = before.op == "BINARY_OP" and str(before.arg).endswith("=")
+            if expected or counted:
+                names.add(step.arg)
+            expected = max(expected - 1, 0)
+        else:
+            expected = 0
+    return names

@@ -1,0 +1,215 @@
+"""Loops with a break in each round: all tensor work is captured, in three graphs, whatever the number of rounds.
+
+One graph leads into the loop, one goes round it, one leaves it. What changes from round to round must not be guarded: counters,
+totals, lists of results, lines of text.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+X = torch.ones(3)
+
+
+def for_loop(x, rounds):
+    for i in range(rounds):
+        x = x * 2
+        print(i)
+        x = x / 2 + 1
+    return x
+
+
+def counter_goes_into_the_graph(x, rounds):
+    for i, y in enumerate([x] * rounds):
+        x = x + y * i
+        print("woo")
+        x = x - i
+    return x
+
+
+def while_loop(x, rounds):
+    i = 0
+    while i < rounds:
+        x = x * 2
+        print(f"round {i}")
+        x = x / 2 + i
+        i += 1
+    return x
+
+
+def left_by_a_break(x, rounds):
+    i = 0
+    while True:
+        x = x * 2
+        if x.sum() > 1e9:
+            break
+        x = x / 2 + 1
+        i += 1
+        if i >= rounds:
+            break
+    return x
+
+
+def list_grows(x, rounds):
+    found = []
+    for i in range(rounds):
+        y = x * 2
+        print("woo")
+        found.append(y + 1)
+    return found
+
+
+def dict_grows(x, rounds):
+    found = {}
+    for i in range(rounds):
+        y = x * 2
+        print("woo")
+        found[i] = y + 1
+    return found
+
+
+def total_grows(x, rounds):
+    total, losses = 0.0, []
+    for _ in range(rounds):
+        loss = (x * 2).sum()
+        total += loss.item()
+        losses.append(total)
+        x = x * 1.5
+    return total, losses, x + 1
+
+
+def text_grows(x, rounds):
+    text = ""
+    for i in range(rounds):
+        x = x * 2
+        text += f"{i}: {x.sum().item():.2f}; "
+        x = x / 2
+    return x, text
+
+
+def two_lists_walked(x, rounds):
+    for i, y in zip(range(rounds), [x] * rounds, strict=False):
+        x = x + y
+        print(i)
+        x = x - 1
+    return x
+
+
+THREE = [
+    for_loop, counter_goes_into_the_graph, while_loop, left_by_a_break, list_grows, dict_grows, total_grows, text_grows,
+    two_lists_walked,
+]
+
+
+@pytest.mark.parametrize("rounds", [3, 10, 40])
+@pytest.mark.parametrize("program", THREE)
+def test_three_graphs(program, rounds):
+    """As many graphs and breaks for forty rounds as for three."""
+    assert_same_as_eager(program, X, rounds, graphs=3, breaks=2)
+
+
+def nested_loops(x, rounds):
+    for _ in range(rounds):
+        x = x + 1
+        for j in range(3):
+            x = x * 1.01
+            print(j)
+            x = x - 1
+        x = x + 2
+    return x
+
+
+def try_in_a_loop(x, rounds):
+    for i in range(rounds):
+        try:
+            x = x + 1
+            print("woo")
+            x = x * 2
+            if i % 2 == 0:
+                raise ValueError
+        except ValueError:
+            x = x - 1
+        finally:
+            x = x / 2
+    return x
+
+
+def stops_early(x, rounds):
+    best, since = None, 0
+    for _ in range(rounds):
+        loss = (x * 2).sum().item()
+        if best is None or loss < best:
+            best, since = loss, 0
+        else:
+            since += 1
+        if since > 3:
+            break
+        x = x * 0.9
+    return x, best
+
+
+def branches_on_the_data(x, rounds):
+    for _ in range(rounds):
+        x = x * 2
+        if x.sum() > 5:
+            x = x / 4
+            continue
+        x = x + 1
+    else:
+        x = x - 1
+    return x
+
+
+@pytest.mark.parametrize("program", [nested_loops, try_in_a_loop, stops_early, branches_on_the_data])
+def test_graphs_do_not_grow_with_the_rounds(program):
+    """A loop with several ways through it needs as many graphs as it has ways."""
+    counts = {len(assert_same_as_eager(program, X, rounds).graphs) for rounds in (5, 20, 40)}
+    assert counts == {4}
+
+
+def test_numbers_that_decide_are_guarded():
+    """A comparison of a changing number is guarded, the number is not: the other outcome is another graph, no more."""
+
+    def scaled(x, threshold):
+        total = x.sum().item()
+        return x * 2 if total > threshold else x * 3
+
+    assert_same_as_eager(scaled, X, 5.0, then=[(X * 2, 5.0), (X * 3, 5.0), (X * 0.5, 5.0)], graphs=3, recompiles=1)
+
+
+def test_a_float_that_changes_becomes_an_input():
+    """The second value of a float argument makes it an input of the graph, for all others; unless it is to be specialized."""
+
+    def scaled(x, factor):
+        return x * factor + factor * 2
+
+    others = [(X, 2.5), (X, 3.5), (X, -0.0)]
+    assert_same_as_eager(scaled, X, 1.5, then=others, graphs=2, recompiles=1)
+    with dynexplore.config.patch(specialize_float=True):
+        assert_same_as_eager(scaled, X, 1.5, then=others, graphs=4, recompiles=3)
+
+
+def test_a_changing_divisor_may_become_zero():
+    """What cannot raise is computed later; a division is only where the divisor is not zero."""
+
+    def divided(x, y):
+        number = y.sum().item()
+        return x * (1.0 / number)
+
+    assert_same_as_eager(divided, X, X, then=[(X, X * 2), (X, X * 0)])
+
+
+def test_types_of_carried_numbers_are_told_apart():
+    """An int where a float was: the same sum, and another type where it is asked for."""
+
+    def asked(x, y):
+        number = y.item()
+        x = x * 2
+        return x, number + 1, isinstance(number + 1, int), str(number)
+
+    ints = torch.tensor(2)
+    assert_same_as_eager(asked, X, torch.tensor(2.0), then=[(X, ints), (X, torch.tensor(4.0)), (X, ints + 1)])
