@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import logging
+import typing
 from collections import OrderedDict
 from typing import Any
 
@@ -77,6 +78,7 @@ class Reduced:
 CONFIG = Config()
 ITEMS, TABLE = Items([1, 2]), Table(a=1)
 ITEMS.extra = TABLE.extra = 5  # type: ignore[attr-defined]
+LIST, OPTIONAL, TUPLE, UNION = map(vars(typing).get, ("List", "Optional", "Tuple", "Union"))
 LOG = logging.getLogger("dynexplore.tests.quiet")
 LOG.setLevel(logging.ERROR)
 
@@ -152,6 +154,15 @@ def logging_that_nobody_hears(x):
 def unions_and_their_parts(x):
     wanted = int | str | None
     return x + len(wanted.__args__), isinstance(3, wanted), list[int].__args__, type(None) in wanted.__args__
+
+
+@program(X, graphs=1)
+def annotations_of_the_typing_module(x):
+    found = torch.jit.annotate(LIST[OPTIONAL[TUPLE[int, str]]], [])
+    made = list[int]()
+    made.append(len(LIST[int].__args__))
+    found.append((1, "a"))
+    return x + made[0], found, isinstance(3, UNION[int, str]), LIST[int].__origin__ is list
 
 
 class Memo:

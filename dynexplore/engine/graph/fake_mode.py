@@ -28,6 +28,14 @@ class OperatorFacts:
     written: tuple[tuple[int, str], ...]
     random: bool
     may_fail: bool
+    training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
+
+    def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
+        """Whether a call of a normalization is one that updates its statistics."""
+        if self.training is None:
+            return True
+        position, name = self.training
+        return bool(args[position] if position < len(args) else kwargs.get(name, True))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -38,7 +46,7 @@ def _words(text: str) -> frozenset[str]:
 # that is none. The names are those of the dispatcher.
 _DATA_DECIDES = _words(
     """
-    embedding embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm_ index _unsafe_index index_put
+    embedding embedding_bag _embedding_bag _embedding_bag_forward_only embedding_renorm_ index index_put
     index_put_ _index_put_impl_ index_select index_add index_add_ index_copy index_copy_ index_fill index_fill_ index_reduce
     index_reduce_ gather scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ take put put_ one_hot
     nll_loss_forward nll_loss2d_forward multi_margin_loss multilabel_margin_loss_forward binary_cross_entropy bernoulli
@@ -52,6 +60,8 @@ _DATA_DECIDES = _words(
 )
 # Their schemas do not say that they write to the running statistics (the 4th and 5th argument), which they do while training.
 _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_norm batch_norm _native_batch_norm_legit")
+
+_SAYS_SO = ("training", "train", "use_input_stats")
 
 
 @functools.cache
@@ -67,7 +77,8 @@ def facts_of(operator: Any) -> OperatorFacts:
     ]
     foreign = operator.namespace not in ("aten", "prim", "prims")
     return OperatorFacts(
-        tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES
+        tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
+        next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
     )
 
 
@@ -96,6 +107,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         for position, name in facts.written:
+            if name in ("running_mean", "running_var") and not facts.trains(args, kwargs):
+                continue
             value = args[position] if position < len(args) else kwargs.get(name)
             for tensor in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(tensor, FakeTensor):

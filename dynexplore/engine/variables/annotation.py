@@ -1,23 +1,30 @@
 """Annotations as values: `int | None`, `list[int]`.
 
-The idea: they are immutable, and all that is asked of them (`__args__`, `__origin__`, isinstance) is known while tracing.
+The idea: they are immutable, and all that is asked of them (`__args__`, `__origin__`, `List[int]`, isinstance) is known while
+tracing.
 
-In: live unions and generic aliases of the builtin kind. Out: constants. (Those of the typing module are objects like any other.)
+In: live unions and generic aliases, the builtin ones and those of the typing module. Out: constants.
 """
 
 from __future__ import annotations
 
+import operator
 import types
+import typing
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.base import NotProxyable, VariableTracker
-from dynexplore.engine.variables.build import builds
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.base import NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.build import builds, builds_when
+from dynexplore.engine.variables.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.known import live_nest
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
+
+_OF_TYPING: tuple[type[Any], ...] = (vars(typing)["_BaseGenericAlias"], vars(typing)["_SpecialForm"])
 
 
 class AnnotationVariable(ConstantVariable):
@@ -28,7 +35,26 @@ class AnnotationVariable(ConstantVariable):
     def as_proxy(self) -> Any:
         raise NotProxyable(self.type_name())
 
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """`List[int]`."""
+        key.read_items(ctx)
+        try:
+            wanted = live_nest(key)
+        except NotConstant:
+            ctx.break_graph("DX306", question="subscript", type=self.type_name())
+        return ctx.build(run_now(ctx, operator.getitem, self.value, wanted), None)
 
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """`list[int]()`: what the class itself makes."""
+        origin = getattr(self.value, "__origin__", None)
+        if not isinstance(origin, type):
+            return super().call(ctx, args, kwargs)
+        return ctx.call_function(ctx.build(origin, None), args, kwargs)
+
+
+@builds_when(lambda value: type(value).__module__ == "typing" and isinstance(value, _OF_TYPING), rank=15)
 @builds(types.UnionType, types.GenericAlias)
 def build_annotation(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """An annotation, guarded by identity."""

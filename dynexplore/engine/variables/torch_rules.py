@@ -97,6 +97,13 @@ def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(None)
 
 
+@rule(torch.jit.annotate)
+def _annotate(ctx: TraceContext, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """torch.jit.annotate(type, value) gives the value."""
+    return args[1] if len(args) > 1 else kwargs["the_value"]
+
+
 @rule(torch.autograd.Variable)
 def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:

@@ -36,6 +36,13 @@ def test_writing_is_noted(operation):
     assert mode.written_last
 
 
+def test_what_neither_writes_nor_fails():
+    """Batch norm only reads its statistics while evaluating; enlarging an image indexes it, but never out of range."""
+    mode, x = watch(lambda x: (F.batch_norm(x * 2, x[0], x[1], training=False), F.interpolate(x[None, None], scale_factor=2)))
+    assert storage_of(x) not in mode.written
+    assert not watch(lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"))[0].may_fail
+
+
 def test_reading_writes_nothing():
     """Operators that give new tensors write to no storage, draw no numbers and do not fail for their data."""
     mode, x = watch(lambda x: (x + 1).sum().relu())
