@@ -165,6 +165,35 @@ def annotations_of_the_typing_module(x):
     return x + made[0], found, isinstance(3, UNION[int, str]), LIST[int].__origin__ is list
 
 
+class Output(OrderedDict):  # type: ignore[type-arg]
+    """An output whose attributes are its items."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return dict(self.items())[key]
+        return tuple(self[name] for name in self)[key]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        super().__setattr__(name, value)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+
+@program(X, graphs=1)
+def an_output_whose_items_are_attributes(x):
+    made = Output(first=x + 1, second=x * 2)
+    made.third = x
+    return made, made.first, made["second"], made[0]
+
+
+@program(X, graphs=1)
+def an_ordered_output_of_pairs(x):
+    return Output([("a", x + 1)], b=x * 2)
+
+
 class Memo:
     """A method under a cache."""
 

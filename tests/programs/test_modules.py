@@ -675,3 +675,23 @@ def test_many_parameters_are_still_noticed() -> None:
     assert len(counting.graphs) > before
     module.double()
     assert agree(X.double(), y.double())
+
+
+def test_objects_that_come_and_go_are_no_reason_to_translate_again() -> None:
+    """After two objects died that entries relied on, those at the same place are guarded by type and content."""
+    place = types.SimpleNamespace()
+
+    def through_argument(x: Any, module: Any) -> Any:
+        return module(x)
+
+    def through_attribute(x: Any, module: Any) -> Any:
+        return place.module(x)
+
+    for function in (through_argument, through_attribute):
+        counting = CountingBackend()
+        compiled = dynexplore.optimize(counting)(function)
+        for _ in range(6):
+            place.module = module = nn.Linear(4, 4)
+            assert torch.equal(compiled(X, module), module(X))
+        del module
+        assert len(counting.graphs) <= 3

@@ -180,9 +180,9 @@ class ModuleGuards:
         """The facts of every object about which something is relied on."""
         return [facts for facts in self._facts.values() if facts.checks()]
 
-    def owners(self) -> list[Any]:
-        """The held objects, whose death makes the cache entry useless."""
-        return [facts.value for facts in self._facts.values()]
+    def owners(self) -> list[tuple[Any, str]]:
+        """The held objects, whose death makes the cache entry useless, and where each stood."""
+        return [(facts.value, facts.label) for facts in self._facts.values()]
 
     def guards(self) -> list[Guard]:
         """The facts as guards that people read; they are checked by the walk."""

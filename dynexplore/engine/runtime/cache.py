@@ -87,14 +87,19 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
     return entry
 
 
-def _watch(owners: list[Any], entry: CompiledEntry, cache: CodeCache) -> tuple[Any, ...]:
+def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache) -> tuple[Any, ...]:
     """Weak references that take the entry out of the cache when an owner dies."""
     entry_ref, cache_ref = weakref.ref(entry), weakref.ref(cache)
+    history = state_of(cache).history
 
-    def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals go first at exit
-        remove(cache_ref(), entry_ref())
+    def watch(owner: Any, where: str) -> Any:
+        def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals go first at exit
+            remove(cache_ref(), entry_ref())
+            history.note_death(where)
 
-    return tuple(weakref.ref(owner, died) for owner in owners)
+        return weakref.ref(owner, died)
+
+    return tuple(watch(owner, where) for owner, where in owners)
 
 
 def remove_entry(cache: CodeCache | None, entry: Entry | None) -> None:

@@ -25,6 +25,7 @@ class FrameHistory:
         self._dynamic_numbers: set[str] = set()
         self._floats_asked_for = False
         self._unstable: set[str] = set()
+        self._deaths: dict[str, int] = {}
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
@@ -63,6 +64,12 @@ class FrameHistory:
     def has_varying_floats(self) -> bool:
         """Whether a float was, or may have been, made an input of a graph."""
         return self._floats_asked_for
+
+    def note_death(self, where: str) -> None:
+        """The object at this source died, and with it an entry that relied on its identity; twice is a habit."""
+        self._deaths[where] = self._deaths.get(where, 0) + 1
+        if self._deaths[where] > 1:
+            self._unstable.add(where)
 
     def note_unstable(self, where: str) -> None:
         """Another object stood at this source than the one an entry was made for."""

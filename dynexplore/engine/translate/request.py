@@ -66,7 +66,7 @@ class Translation:
     graphs: list[CompiledGraph]
     breaks: list[GraphBreak]
     no_graph: bool
-    weak_owners: list[Any]
+    weak_owners: list[tuple[Any, str]]  # an object, and where it stood
     resume_codes: list[CodeType] = field(default_factory=list)
 
 

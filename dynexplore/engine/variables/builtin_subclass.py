@@ -117,7 +117,11 @@ def _initialize(
     """What `dict.__init__`, `list.__init__` and `set.__init__` do."""
     if args or kwargs:
         if self.layout is OrderedDict and isinstance(raw_lookup(self.cls, "__setitem__"), types.FunctionType):
-            ctx.break_graph("DX209", type=self.cls.__qualname__)  # the C code calls it
+            given = OrderedDictVariable()
+            given.call_method(ctx, "update", list(args), kwargs)
+            for key, value in given.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
+                self.set_item(ctx, key, value)
+            return ConstantVariable(None)
         filler = "extend" if self.layout is list else "update"
         self.held().call_method(ctx, filler, list(args), kwargs)
     return ConstantVariable(None)
