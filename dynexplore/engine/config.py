@@ -47,9 +47,9 @@ class Config:
     """Compile for the value of each int argument, instead of making it a symbol once it has changed."""
     specialize_float: bool = False
     """Compile for the value of each float argument, instead of making it an input of the graph once it has changed."""
-    capture_scalar_outputs: bool = False  # its reader is still to come
+    capture_scalar_outputs: bool = False
     """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
-    capture_dynamic_output_shape_ops: bool = False  # its reader is still to come
+    capture_dynamic_output_shape_ops: bool = False
     """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
     traceable_tensor_subclasses: tuple[type, ...] = ()  # its reader is still to come
     """Tensor subclasses that are treated as plain tensors while capturing."""

@@ -34,6 +34,7 @@ import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
+from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.provenance.sources import Source
 
@@ -92,6 +93,8 @@ class GraphBuilder:
         self._names: set[str] = set()
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
+        if has_data_dependent_symbols():
+            self.need_shape_env()
 
     # -- values
 
@@ -170,6 +173,9 @@ class GraphBuilder:
         """Add the node of an operation whose fake result is known."""
         node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
         node.meta["example_value"] = fake
+        symbols = new_symbols(self.shape_env, fake) if self.shape_env is not None else None
+        if symbols:
+            node.meta["unbacked_bindings"] = symbols
         self.call_count += 1
         return node
 

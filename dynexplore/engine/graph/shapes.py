@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.config import config
 from dynexplore.engine.provenance.sources import Source
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ def make_shape_env() -> Any:
     """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    return ShapeEnv()
+    return ShapeEnv(
+        allow_scalar_outputs=config.capture_scalar_outputs,
+        allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+    )
 
 
 def dynamic_context(tensor: torch.Tensor, dims: Iterable[int]) -> Any:

@@ -2,7 +2,8 @@
 
 The idea: with dynamic shapes a size is a `torch.SymInt` that ShapeEnv reasons about. Arithmetic on it becomes nodes
 of the graph and symbolic expressions at once; when the program branches on one, ShapeEnv decides with the value at
-hand and notes a guard.
+hand and notes a guard. What only the data can tell (`x.item()` under `config.capture_scalar_outputs`) decides nothing: there
+the graph breaks.
 
 torch/_dynamo/variables/tensor.py (SymNodeVariable) does the same job.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
+from dynexplore.engine.graph.data_symbols import known_bool
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
@@ -40,7 +42,8 @@ class SymbolicNumberVariable(VariableTracker):
         return _PYTHON_TYPES[type(self.value)]
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return bool(self.value)  # ShapeEnv notes the guard
+        known = known_bool(self.value)
+        return self if known is None else known
 
     def hash_key(self, ctx: TraceContext) -> object:
         return self.specialize()
@@ -111,5 +114,8 @@ def _with_other(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
 @unary_rule(SymbolicNumberVariable, rank=30)
 def _unary(ctx: TraceContext, symbol: str, operand: SymbolicNumberVariable) -> VariableTracker:
     if symbol == "not":
-        return ConstantVariable(not bool(operand.value))
+        truth = operand.truth(ctx)
+        if isinstance(truth, bool):
+            return ConstantVariable(not truth)
+        return ctx.operation("call_function", torch.sym_not, [operand], {})
     return ctx.operation("call_function", UNARY[symbol], [operand], {})

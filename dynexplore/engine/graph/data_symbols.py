@@ -1,0 +1,36 @@
+"""Symbols for what only the data of the graph can tell: `u0`, of `x.item()` or of the length of `nonzero(x)`.
+
+The idea: under `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` the graph goes on past such a
+number or size. ShapeEnv has no value for its symbol, so no decision can be made with it while tracing.
+
+In: ShapeEnv, results of operators. Out: whether such symbols are wanted, where new ones stand, what is known of them.
+torch/fx/experimental/symbolic_shapes.py calls them unbacked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynexplore.engine.config import config
+
+
+def has_data_dependent_symbols() -> bool:
+    """Whether the configuration wants numbers and sizes in the graph that only its data can tell."""
+    return config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops
+
+
+def new_symbols(env: Any, value: Any) -> Any:
+    """Where the symbols that an operator has just made stand in its result: what a node keeps as `unbacked_bindings`."""
+    from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
+
+    return compute_unbacked_bindings(env, value) if env.pending_fresh_unbacked_symbols else None
+
+
+def known_bool(value: Any) -> bool | None:
+    """bool(value) of a symbolic number; None where only the data of the graph can tell."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        return bool(value)  # ShapeEnv notes the guard
+    except GuardOnDataDependentSymNode:
+        return None

@@ -1,0 +1,28 @@
+"""engine/graph/data_symbols.py: symbols that no value stands behind."""
+
+from __future__ import annotations
+
+import torch
+
+from dynexplore.engine.config import config
+from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, known_bool, new_symbols
+from dynexplore.engine.graph.shapes import make_shape_env
+
+
+def test_only_when_asked_for() -> None:
+    """Either option brings them in."""
+    assert not has_data_dependent_symbols()
+    for option in ("capture_scalar_outputs", "capture_dynamic_output_shape_ops"):
+        with config.patch({option: True}):
+            assert has_data_dependent_symbols()
+
+
+def test_what_is_known_of_a_new_symbol() -> None:
+    """Nothing, until something is promised; where it stands in a result is told once."""
+    with config.patch(capture_scalar_outputs=True):
+        env = make_shape_env()
+    symbol = env.create_unbacked_symint()
+    assert new_symbols(env, symbol) and not new_symbols(env, symbol)
+    assert known_bool(symbol > 3) is None
+    torch._check(symbol > 3)
+    assert known_bool(symbol > 3) is True and known_bool(symbol > 2) is True

@@ -1,0 +1,138 @@
+"""Numbers and sizes that only the data can tell: broken off by default, symbols under the options that ask for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 0.0, -6.0]])
+N = torch.tensor(3)
+
+
+def reads_a_number(x: Any) -> Any:
+    return x * x.sum().item() + 1
+
+
+def computes_with_numbers(x: Any, n: Any) -> Any:
+    scale = int(n) * 2 + float(x.max())
+    return x * scale, scale
+
+
+def reads_a_list(x: Any) -> Any:
+    a, b, c = x[0].tolist()
+    return x + a * b - c
+
+
+def makes_a_tensor_of_that_size(n: Any) -> Any:
+    size = n.item()
+    torch._check(size >= 0)
+    torch._check(size <= 100)
+    return torch.zeros(size) + 1, torch.arange(size).sum()
+
+
+SCALARS = [
+    (reads_a_number, (X,), 1),
+    (computes_with_numbers, (X, N), 1),
+    (reads_a_list, (X,), 1),
+    (makes_a_tensor_of_that_size, (N,), 1),
+]
+
+
+@pytest.mark.parametrize(("fn", "args", "graphs"), SCALARS)
+def test_scalar_outputs_are_captured(fn: Any, args: Any, graphs: int) -> None:
+    """One graph, right also when the data changes; without the option the graph breaks."""
+    other = [tuple(arg + 1 for arg in args)]
+    with dynexplore.config.patch(capture_scalar_outputs=True):
+        assert_same_as_eager(fn, *args, then=other, graphs=graphs, breaks=0, recompiles=0)
+    report = assert_same_as_eager(fn, *args, then=other)
+    assert report.breaks
+
+
+def branches(x: Any) -> Any:
+    n = x.sum().item()
+    y = x + 1
+    if n > 0:
+        return y * n
+    return y - n
+
+
+def test_a_branch_on_a_symbol_breaks_the_graph() -> None:
+    """Before it one graph with the number as an output, after it the taken way."""
+    with dynexplore.config.patch(capture_scalar_outputs=True):
+        assert_same_as_eager(branches, X, then=[(-X - 1,), (X * 2,)], breaks=["DX104"], graphs=3)
+
+
+def nonzero(x: Any) -> Any:
+    return torch.nonzero(x > 0) + 1, (x > 0).sum()
+
+
+def masks(x: Any) -> Any:
+    y = x[x > 0]
+    return y * 2, y.sum()
+
+
+def uniques(x: Any) -> Any:
+    values = torch.unique(x)
+    return values + 1
+
+
+def selects(x: Any) -> Any:
+    return torch.masked_select(x, x < 0).abs()
+
+
+def repeats(x: Any) -> Any:
+    return torch.repeat_interleave(x[0], x[0].abs().long())
+
+
+@pytest.mark.parametrize("fn", [nonzero, masks, uniques, selects, repeats])
+def test_output_shapes_that_depend_on_data_are_captured(fn: Any) -> None:
+    """One graph for any number of results, none included; without the option the graph breaks with its kind."""
+    then = [(X + 1,), (torch.zeros(2, 3),)]
+    with dynexplore.config.patch(capture_dynamic_output_shape_ops=True):
+        assert_same_as_eager(fn, X, then=then, graphs=1, breaks=0, recompiles=0)
+    assert "DX107" in assert_same_as_eager(fn, X, then=then).breaks
+
+
+def test_gradients_go_through_a_mask() -> None:
+    """The backward of a data-dependent selection is eager's."""
+    with dynexplore.config.patch(capture_dynamic_output_shape_ops=True):
+        assert_same_as_eager(masks, X.clone().requires_grad_(), graphs=1)
+
+
+def promises(n: Any) -> Any:
+    size = n.item()
+    torch._check(size > 2, lambda: f"at least 3, not {size}")
+    return torch.ones(size)
+
+
+def test_a_promise_that_is_broken() -> None:
+    """torch._check in the graph raises what it raises in eager, with the message made then."""
+    with dynexplore.config.patch(capture_scalar_outputs=True):
+        assert_same_as_eager(promises, N, then=[(torch.tensor(1),), (torch.tensor(5),)], graphs=1)
+
+
+def checks(x: Any, n: int) -> Any:
+    torch._check(x.dim() == 2, lambda: "a matrix")
+    torch._check_value(n > 0)
+    torch._check_index(n < 5, lambda: f"index {n}")
+    return x * n
+
+
+@pytest.mark.parametrize("n", [1, -1, 7])
+def test_promises_about_known_values(n: int) -> None:
+    """They cost nothing when they hold, and raise their own exception when not."""
+    assert_same_as_eager(checks, X, n, breaks=0 if n == 1 else None)
+
+
+@pytest.mark.parametrize(("fn", "x"), [(masks, X), (makes_a_tensor_of_that_size, N), (reads_a_number, X)])
+def test_behind_aot_autograd(fn: Any, x: Any) -> None:
+    """Symbols of data pass through AOTAutograd (which leaves a mark on its outputs, so only values are compared)."""
+    with dynexplore.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        compiled = dynexplore.optimize("aot_eager", nopython=True)(fn)
+        for value in (x, x + 1):
+            torch.testing.assert_close(compiled(value), fn(value))
