@@ -281,6 +281,41 @@ def handled_by_the_caller(x):
         return asks_for_its_callers_exception(x)
 
 
+@program(X, breaks=None)
+def leaves_a_handler_with_its_context(x):
+    y = x + 1
+    try:
+        raise ValueError("first")
+    except ValueError as error:
+        assert y is None, "second"
+    return y
+
+
+@program(X, graphs=1)
+def the_context_of_what_is_raised_in_a_handler(x):
+    try:
+        raise ValueError("outer")
+    except ValueError as outer:
+        try:
+            raise KeyError("inner")
+        except KeyError as inner:
+            chained = inner.__context__ is outer
+        try:
+            1 // (x.dim() - x.dim())
+        except ZeroDivisionError as inner:
+            return x + 1, chained, inner.__context__ is outer, inner
+
+
+@program(X, breaks=None)
+def leaves_a_handler_after_a_break_in_it(x):
+    y = x + 1
+    try:
+        y = y @ torch.ones(7, 7)
+    except RuntimeError:
+        print("woo")
+        raise LookupError from None
+
+
 @PROGRAMS.parameters()
 def test_program(run):
     """The program does under the engine what it does without, in as many graphs as expected."""

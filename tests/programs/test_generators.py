@@ -124,6 +124,20 @@ def throws_into_a_delegating_one(x):
     return y + parts.throw(ValueError)
 
 
+@program(X, breaks=["DX307", "DX318"])
+def thrown_away_inside_a_try(x):
+    def numbers():
+        try:
+            yield x
+            yield x + 1
+        finally:
+            closed.append("closed")
+
+    closed = []
+    y = next(numbers()) * 2
+    return y, closed
+
+
 @PROGRAMS.parameters()
 def test_generator(run):
     """The program does what it does in eager."""

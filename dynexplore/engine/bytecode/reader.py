@@ -78,6 +78,13 @@ class ParsedCode:
             last += 1
         return self.instructions[first : last + 1]
 
+    def placed(self, instruction: Instruction) -> Instruction:
+        """The instruction if it has a line of its own, else the nearest before it that has one."""
+        found = instruction
+        while found.lineno is None and found.index > 0:
+            found = self.instructions[found.index - 1]
+        return found
+
     def next_unit(self, instruction: Instruction) -> Instruction:
         """The raw instruction that follows the unit in the code; IndexError at the end."""
         return self.instructions[self.unit(instruction)[-1].index + 1]

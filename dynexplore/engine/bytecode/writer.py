@@ -59,11 +59,11 @@ class Writer:
             self._role = before
 
     @contextmanager
-    def at(self, origin: Instruction | None) -> Iterator[None]:
-        """The original instruction that the ones written inside stand for: they get its position and origin."""
+    def at(self, origin: Instruction | None, position: Position | None = None) -> Iterator[None]:
+        """The original instruction that the ones written inside stand for: they get its origin, and its position or this one."""
         before = self._origin, self._position
         if origin is not None:
-            self._origin, self._position = origin.origin or origin, origin.position
+            self._origin, self._position = origin.origin or origin, position or origin.position
         try:
             yield
         finally:

@@ -62,7 +62,7 @@ class BreakWriter:
         """The whole of it."""
         self._refuse_idle_loop()
         self.ctx.leave_modes_in_graph()
-        with self.writer.at(self.broken):
+        with self.writer.at(self.broken, self.parsed.placed(self.broken).position):
             slots = self._leave_state()
             self._write_original(slots)
         return self.generator.finish([self.graph_break])

@@ -50,7 +50,9 @@ def inline(
     _bind(ctx, frame, function, args, kwargs)
     _make_cells(ctx, frame, function)
     if code.co_flags & inspect.CO_GENERATOR:
-        return GeneratorVariable(frame)
+        generator = GeneratorVariable(frame)
+        ctx.generators.append(generator)
+        return generator
     return run(ctx, frame)
 
 
@@ -104,6 +106,7 @@ def leaving_generator(ctx: Interpreter, exception: VariableTracker) -> VariableT
         return exception
     error = exception_from_python(ctx, RuntimeError, ("generator raised StopIteration",))
     set_cause(ctx, error, exception)
+    error.context = exception  # type: ignore[attr-defined]
     return error
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.variables.base import VariableTracker
     from dynexplore.engine.variables.function import CellVariable
+    from dynexplore.engine.variables.generator import GeneratorVariable
     from dynexplore.engine.variables.namespace import NamespaceVariable
 
 
@@ -39,6 +40,7 @@ class Interpreter(TraceContext, Protocol):
     innermost: SymbolicFrame
     unit_began_at: int
     raised_at: dict[VariableTracker, int]
+    generators: list[GeneratorVariable]
     kept: list[object]
     size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node]
 

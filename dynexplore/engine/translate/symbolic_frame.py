@@ -35,8 +35,8 @@ NULL = NullVariable()
 class SymbolicFrame:
     """One frame under interpretation."""
 
-    __slots__ = ("caught_at", "cells", "current", "depth", "exceptions", "function", "globals", "locals", "parent", "parsed",
-                 "pc", "returned", "stack", "steps", "yielded")
+    __slots__ = ("caught_at", "cells", "current", "depth", "exceptions", "function", "globals", "in_flight_since", "locals",
+                 "parent", "parsed", "pc", "returned", "stack", "steps", "yielded")
 
     def __init__(self, parsed: ParsedCode, namespace: NamespaceVariable, function: VariableTracker | None,
                  parent: SymbolicFrame | None) -> None:
@@ -55,6 +55,15 @@ class SymbolicFrame:
         self.yielded: VariableTracker | None = None
         self.exceptions: list[VariableTracker] = []  # being handled, innermost last
         self.caught_at: list[int] = []  # root frame: the step count at which each of them was raised
+
+        self.in_flight_since: int | None = None  # root frame: where an exception was raised that no `except` has taken yet
+
+    def waits_in_block(self) -> bool:
+        """Whether a generator's frame stands at a `yield` inside `try` or `with`."""
+        if self.returned is not None or self.pc == 0:
+            return False
+        handler = self.steps[self.pc - 1].origin.handler
+        return handler is not None and self.steps[self.parsed.first_step[handler.target.index]].op == "PUSH_EXC_INFO"
 
     def push(self, value: VariableTracker) -> None:
         """Push a value."""

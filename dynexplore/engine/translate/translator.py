@@ -55,8 +55,9 @@ from dynexplore.engine.variables.changing import ChangingVariable
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
 from dynexplore.engine.variables.context_manager import ActiveMode, leave_all, leave_in_graph
-from dynexplore.engine.variables.exception import exception_from_python
+from dynexplore.engine.variables.exception import exception_from_python, set_context
 from dynexplore.engine.variables.function import CellVariable
+from dynexplore.engine.variables.generator import GeneratorVariable
 from dynexplore.engine.variables.namespace import NamespaceVariable
 from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.side_effects import Journal
@@ -119,7 +120,8 @@ class Translator:
         self.steps_done = 0  # of the root frame
         self.unit_began_at = 0
         self.total_steps = 0
-        self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of the root frame that raised it
+        self.raised_at: dict[VariableTracker, int] = {}  # exception -> the unit of the root frame to go back to
+        self.generators: list[GeneratorVariable] = []
         self.size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
         self.kept: list[object] = []
         self.numbers: dict[Source, SymbolicNumberVariable] = {}
@@ -218,6 +220,7 @@ class Translator:
                 raise
             return self._broke(self._graph_break("DX110", {"operator": self.root.current.opname}))
         try:
+            self._refuse_unfinished_generators()
             if planned:
                 assert self.plan is not None
                 return finish_with_break(self, self.plan.graph_break)
@@ -232,7 +235,7 @@ class Translator:
             raise graph_break
         if self.plan is not None and self.plan.stop_at <= self.unit_began_at and not self.root.exceptions:
             raise SkipFrame(graph_break.reason)
-        stop_at = self.root.caught_at[0] if self.root.exceptions else self.unit_began_at
+        stop_at = self._last_plain_unit()
         if self.narrator is not None:
             self.narrator.restarted(graph_break, self.root.current)
         return Plan(stop_at, graph_break)
@@ -247,6 +250,12 @@ class Translator:
         if self.narrator is not None:
             self.narrator.restarted(graph_break, self.root.current)
         return Plan(failure.step, graph_break, stack_follows=True)
+
+    def _refuse_unfinished_generators(self) -> None:
+        """One that waits inside `try` or `with` still has something to do when it is thrown away: Python must make it."""
+        for generator in self.generators:
+            if generator.started and generator.frame.waits_in_block():
+                raise NotRebuilt("generator", "it waits inside `try` or `with`", generator.made_at)
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
         """Run a frame until it returns or yields; True when the planned stop is reached instead.
@@ -310,8 +319,16 @@ class Translator:
         if handler.lasti:
             frame.push(ConstantVariable(step.origin.index))
         frame.push(raised.exception)
-        self.raised_at.setdefault(raised.exception, self.unit_began_at)
+        began = self.raised_at.setdefault(raised.exception, self._last_plain_unit())
+        if frame is self.root:
+            frame.in_flight_since = began
         frame.jump(frame.parsed.first_step[handler.target.index])
+
+    def _last_plain_unit(self) -> int:
+        """Where the frame can stop for real: here; or, while an exception is handled or on its way, where that was raised."""
+        if self.root.caught_at:
+            return self.root.caught_at[0]
+        return self.unit_began_at if self.root.in_flight_since is None else self.root.in_flight_since
 
     # -- TraceContext: values
 
@@ -495,7 +512,9 @@ class Translator:
 
     def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
         """The traced program raises this exception."""
-        raise UserRaised(exception_from_python(self, exception_type, args))
+        exception = exception_from_python(self, exception_type, args)
+        set_context(self, exception)
+        raise UserRaised(exception)
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The symbolic frames, outermost first, as people know them from tracebacks."""
@@ -527,8 +546,9 @@ class Translator:
 def user_frame(frame: SymbolicFrame) -> UserFrame:
     """Where a symbolic frame stands."""
     code = frame.parsed.code
-    position = frame.current.position
-    line = frame.current.lineno or code.co_firstlineno
+    placed = frame.parsed.placed(frame.current)
+    position = placed.position
+    line = placed.lineno or code.co_firstlineno
     text = linecache.getline(code.co_filename, line, frame.globals.values).rstrip("\n")
     column = position.col if position is not None and position.col is not None else 0
     same_line = position is not None and position.end_lineno == position.lineno

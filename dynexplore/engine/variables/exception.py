@@ -96,6 +96,20 @@ class ExceptionVariable(UserObjectVariable):
         self.cause = None if _is_none(cause) else cause
         self.suppress_context = True
 
+    def set_context(self, ctx: TraceContext, handled: VariableTracker | None) -> None:
+        """It is raised while `handled` is being handled; None: whatever the frame's caller may be handling."""
+        if handled is self:
+            return
+        self.before_change(ctx, "__context__")
+        if handled is None and isinstance(self.context, ExceptionVariable):
+            ctx.break_graph("DX310", because="it is raised again", type=self.cls.__qualname__)  # its context stays, perhaps
+        other = handled
+        while isinstance(other, ExceptionVariable):  # no circle
+            if other.context is self:
+                other.context = None
+            other = other.context
+        self.context = handled or CallersExceptionVariable(sys.exception)
+
     # -- methods of the C type
 
     def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
@@ -227,6 +241,12 @@ def set_cause(ctx: TraceContext, exception: VariableTracker, cause: VariableTrac
     if not isinstance(exception, ExceptionVariable):
         ctx.break_graph("DX310", type=exception.type_name())
     exception.set_cause(ctx, cause if _is_none(cause) else instantiate(ctx, cause))
+
+
+def set_context(ctx: TraceContext, exception: VariableTracker) -> None:
+    """What is raised while another exception is handled has that as its context (Python/errors.c, _PyErr_SetObject)."""
+    if isinstance(exception, ExceptionVariable):
+        exception.set_context(ctx, ctx.handled_exception())
 
 
 def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTracker) -> bool:

@@ -9,7 +9,7 @@ from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context import UserRaised
-from dynexplore.engine.variables.exception import instantiate, matches, set_cause
+from dynexplore.engine.variables.exception import instantiate, matches, set_cause, set_context
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
@@ -33,6 +33,7 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     exception = instantiate(ctx, parts[0])
     if len(parts) == 2:
         set_cause(ctx, exception, parts[1])
+    set_context(ctx, exception)
     raise UserRaised(exception)
 
 
@@ -50,6 +51,7 @@ def push_exc_info(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     frame.push(exception)
     frame.exceptions.append(exception)
     frame.caught_at.append(ctx.raised_at.get(exception, ctx.unit_began_at))
+    frame.in_flight_since = None
 
 
 @handles("POP_EXCEPT")
