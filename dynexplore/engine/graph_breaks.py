@@ -382,6 +382,21 @@ def f(x):
 """,
         fundamental=True,
     ),
+    Kind(
+        "DX219",
+        "Python's random numbers",
+        "The number is drawn when the function runs. As an input of the graph it needs no break; what it decides, or another "
+        "generator than that of the module `random`, does.",
+        "Draw the number before the compiled function and pass it, or use torch's random numbers.",
+        example="""
+import random
+def f(x):
+    if random.random() < 0.5:
+        return x * 2
+    return x * 3
+""",
+        fundamental=True,
+    ),
     # -- DX3xx: Python ---------------------------------------------------------------------------------------------
     Kind(
         "DX301",

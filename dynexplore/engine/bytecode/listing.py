@@ -78,8 +78,13 @@ def operand_text(instruction: Instruction) -> str:
     return str(argval)
 
 
+def name_of_code(code: CodeType) -> str:
+    """The qualified name of a code object; a resume function's own, for it bears that of the function which it continues."""
+    return code.co_qualname if code.co_qualname.rpartition(".")[2] == code.co_name else code.co_name
+
+
 def _constant_text(value: Any) -> str:
     if isinstance(value, CodeType):
-        return f"<code {value.co_qualname}>"
+        return f"<code {name_of_code(value)}>"
     text = repr(value)
     return text if len(text) <= _LONGEST_CONSTANT else text[: _LONGEST_CONSTANT - 3] + "..."

@@ -51,9 +51,16 @@ def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
     return node(symbol, hint=value, source=source)
 
 
+def unknown_number(graph: GraphBuilder, value: float) -> Any:
+    """A symbol for a number of which nothing is known but its type."""
+    env = graph.need_shape_env()
+    with env.ignore_fresh_unbacked_symbols():  # no operator makes it: none is asked where it comes from
+        return env.create_unbacked_symint() if type(value) is int else env.create_unbacked_symfloat()
+
+
 def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
     """The relations that ShapeEnv relies on, as Python text; the caller says how each input is written there."""
-    inputs = [entry for entry in graph.inputs if _is_symbolic(entry.node.meta["example_value"])]
+    inputs = [entry for entry in graph.inputs if entry.source.guardable and _is_symbolic(entry.node.meta["example_value"])]
     env = graph.shape_env
 
     def expressions(variable: Callable[[Source], str]) -> list[str]:

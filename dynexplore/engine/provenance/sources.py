@@ -52,6 +52,7 @@ class Source(torch._guards.Source):
     """One step of a path to a value; see the four faces above."""
 
     base: Source | None = None
+    guardable = True  # whether it can be fetched before the frame runs
     varies = False  # whether the value here is known to be another one in each call: an item of a loop
     # torch's class is a dataclass without fields: left alone, all sources of a class would be equal
     __eq__ = object.__eq__
@@ -469,6 +470,23 @@ class CallSource(ChainedSource):
         writer.call(1)
 
 
+class DrawnSource(Source):
+    """A random number that the modified code draws before anything else, into a local variable of its own: no guard is on it."""
+
+    varies = True
+    guardable = False
+
+    def __init__(self, local: str, words: str) -> None:
+        super().__init__()
+        self.local, self.words = local, words
+
+    def text(self) -> str:
+        return self.words
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_fast(self.local)
+
+
 class LiteralSource(Source):
     """A number, string or None that stands in the program's text."""
 
@@ -496,6 +514,7 @@ class ComputedSource(ChainedSource):
         super().__init__(base)
         self.function, self.others, self.words = function, others, words
         self.varies = base.varies or any(other.varies for other in others)
+        self.guardable = base.guardable and all(other.guardable for other in others)
         self.depth: int = 1 + max(getattr(operand, "depth", 0) for operand in (base, *others))
 
     def text(self) -> str:

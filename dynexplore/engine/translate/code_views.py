@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Any
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode, Step, read
-from dynexplore.engine.bytecode.listing import offset_of, operand_text
+from dynexplore.engine.bytecode.listing import name_of_code, offset_of, operand_text
 from dynexplore.engine.events import CodeView, ListingRow, StepView, safe_repr
 from dynexplore.engine.translate.resume import resume_point
 
@@ -99,7 +99,7 @@ def step_text(step: Step) -> str:
     if step.arg is None and step.op != "LOAD_CONST":
         return ""
     if isinstance(step.arg, CodeType):
-        return f"<code {step.arg.co_qualname}>"
+        return f"<code {name_of_code(step.arg)}>"
     return step.arg if isinstance(step.arg, str) and step.op != "LOAD_CONST" else safe_repr(step.arg, 80)
 
 

@@ -25,7 +25,7 @@ from dynexplore.engine.bytecode import Instruction, Writer, assemble
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure
+from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, write_draws
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.new_functions import push_function
 from dynexplore.engine.translate.request import CompiledGraph, Translation
@@ -194,6 +194,7 @@ class CodeGenerator:
         head = Writer(self.code)
         with head.role("prologue"):
             head.prologue(self.code.co_cellvars, self.code.co_freevars)
+        self.temporaries += write_draws(ctx, head, self.injected)
         tail = Writer(self.code)
         if ctx.graph.call_count or self.outputs:
             name = f"__compiled_fn_{unique_number()}"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import random
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 _FAILURE = "___failure"
+_RANDOM_STATE = "___random_state"
 
 
 class GraphCall:
@@ -105,6 +107,13 @@ class GraphCall:
         """The graph failed: the exception is on the stack, nothing has been changed. Run the original code, plainly."""
         code, slots = self.code, self.ctx.request.slot_names
         writer.store_fast(_FAILURE)
+        if self.ctx.draws:
+            writer.begin_call()
+            writer.load_fast(self.injected.name(random.setstate))
+            writer.callable_ready()
+            writer.load_fast(_RANDOM_STATE)
+            writer.call(1)
+            writer.pop_top()
         writer.begin_call()
         writer.load_fast(self.injected.add(rerun_after_failure, "__run_again"))
         writer.callable_ready()
@@ -130,6 +139,25 @@ _MANY = 16  # parameters that are pinned
 
 def _is_pinned(graph_input: GraphInput) -> bool:
     return isinstance(graph_input.source, PinnedSource)
+
+
+def write_draws(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> list[str]:
+    """Draw the random numbers of the segment, in the program's order; the state before them is kept for running it again.
+
+    The names of the local variables that this needs.
+    """
+    if not ctx.draws:
+        return []
+    with writer.role("draw random number"):
+        for name, function, args in ((_RANDOM_STATE, random.getstate, ()), *ctx.draws):
+            writer.begin_call()
+            writer.load_fast(injected.name(function))
+            writer.callable_ready()
+            for arg in args:
+                writer.load_const(arg)
+            writer.call(len(args))
+            writer.store_fast(name)
+    return [_RANDOM_STATE, *(name for name, _, _ in ctx.draws)]
 
 
 def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:

@@ -25,7 +25,7 @@ from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.config import config
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
-from dynexplore.engine.graph.shapes import dynamic_context, dynamic_number, make_shape_env, shape_guards
+from dynexplore.engine.graph.shapes import dynamic_context, dynamic_number, make_shape_env, shape_guards, unknown_number
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
@@ -104,6 +104,7 @@ class Translator:
         self.guards = GuardSet()
         self.module_guards = ModuleGuards()
         self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
+        self.draws: list[tuple[str, Any, tuple[Any, ...]]] = []
         self.active_modes: list[ActiveMode] = []
         self.told_compiling = False
         self.namespaces: dict[int, NamespaceVariable] = {}
@@ -412,6 +413,12 @@ class Translator:
             source.varies = True
             return ChangingVariable(self, value, source)
         return None
+
+    def drawn_number(self, value: Any, source: Source) -> torch.fx.Node | None:
+        """Make a number that is drawn in each call an input of the graph."""
+        if not self.request.symbolic_floats:
+            return None
+        return self.graph.placeholder(source.text(), source, value, unknown_number(self.graph, value))
 
     def dynamic_number(self, value: Any, source: Source) -> VariableTracker | None:
         """The symbol of a number that changes from call to call; None while it is taken as a constant."""

@@ -19,6 +19,8 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from dynexplore.engine.policy.outside import kind_of_break
+
 if TYPE_CHECKING:
     from dynexplore.engine.provenance.sources import Source
     from dynexplore.engine.variables.context import TraceContext
@@ -137,7 +139,7 @@ class VariableTracker:
         if name == "__class__":
             with contextlib.suppress(NotImplementedError):
                 return ctx.build(self.python_type(), None)
-        ctx.break_graph("DX303", name=name, type=self.type_name())
+        ctx.break_graph(self.outside("DX303"), name=name, type=self.type_name())
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """`self.name = value`."""
@@ -166,10 +168,17 @@ class VariableTracker:
         try:
             known = self.python_type()
         except NotImplementedError:
-            ctx.break_graph("DX212", callee=self.describe())
+            ctx.break_graph(self.outside("DX212"), callee=self.describe())
         if not any("__call__" in vars(base) for base in known.__mro__):
             ctx.raise_exception(TypeError, f"{known.__name__!r} object is not callable")
-        ctx.break_graph("DX212", callee=self.describe())
+        ctx.break_graph(self.outside("DX212"), callee=self.describe())
+
+    def outside(self, kind: str) -> str:
+        """The kind of graph break that fits an object of a library which acts on the world outside; `kind` for others."""
+        try:
+            return kind_of_break(self.live_value(), kind)
+        except NotConstant:
+            return kind
 
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]

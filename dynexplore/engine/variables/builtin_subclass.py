@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
@@ -144,7 +145,7 @@ def make_extended(
     if layout in _CONTAINERS or isinstance(raw_lookup(cls.value, "__init__"), types.FunctionType):
         initialize(ctx, made, args, kwargs)
     elif kwargs:
-        ctx.break_graph("DX209", type=cls.value.__qualname__)
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
     return made
 
 

@@ -82,6 +82,34 @@ class ChangingVariable(ConstantVariable):
         return text if len(text) <= 60 else text[:57] + "..."
 
 
+class DrawnVariable(ChangingVariable):
+    """A number that is not known before the frame runs (a random one, and what is computed from it): no guard can be on it."""
+
+    kind = "drawn number"
+
+    @property
+    def value(self) -> Any:
+        """Needed as a constant: it is none."""
+        self.ctx.break_graph("DX219", value=self.source.text())
+
+    def python_type(self) -> type[Any]:
+        return type(self.known)
+
+    def is_constant(self) -> bool:
+        return False
+
+    def as_proxy(self) -> Any:
+        if self._proxy is None:
+            node = self.ctx.drawn_number(self.known, self.source)
+            if node is None:
+                self.ctx.break_graph("DX219", value=self.source.text())
+            self._proxy = node
+        return self._proxy
+
+    def text(self) -> str:
+        return self.source.text()
+
+
 # -- computing --------------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +138,7 @@ def _computable(operands: Sequence[VariableTracker]) -> bool:
 def _rely_on_kinds(ctx: TraceContext, operands: Sequence[VariableTracker]) -> None:
     """A number stays a number, whichever; a string a string."""
     for operand in operands:
-        if isinstance(operand, ChangingVariable):
+        if isinstance(operand, ChangingVariable) and not isinstance(operand, DrawnVariable):
             if type(operand.known) in _NUMBERS:
                 ctx.guard(operand.source, "NUMBER", None)
             else:
@@ -122,7 +150,8 @@ def deferred(ctx: TraceContext, function: Callable[..., Any], operands: Sequence
     _rely_on_kinds(ctx, operands)
     result = run_now(ctx, function, *map(_known, operands))
     first, *others = map(_source, operands)
-    return ChangingVariable(ctx, result, ComputedSource(first, function, tuple(others), text))
+    kind = DrawnVariable if any(isinstance(operand, DrawnVariable) for operand in operands) else ChangingVariable
+    return kind(ctx, result, ComputedSource(first, function, tuple(others), text))
 
 
 def decided(ctx: TraceContext, function: Callable[..., Any], operands: Sequence[VariableTracker], text: str) -> bool:

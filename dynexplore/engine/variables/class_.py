@@ -18,6 +18,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.build import builds, builds_when
@@ -235,9 +236,9 @@ def new_instance(
 ) -> VariableTracker:
     """object.__new__, or that of the C type below."""
     if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
-        ctx.break_graph("DX209", type=cls.value.__qualname__)
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
     if getattr(cls.value, "__abstractmethods__", None):
-        ctx.break_graph("DX209", type=cls.value.__qualname__)  # Python raises its TypeError
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)  # Python raises its TypeError
     return UserObjectVariable(cls.value, class_variable=cls)
 
 

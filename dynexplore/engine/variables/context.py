@@ -37,6 +37,7 @@ class TraceContext(Protocol):
     recorder: Recorder | None
     module_guards: ModuleGuards
     active_modes: list[ActiveMode]
+    draws: list[tuple[str, Any, tuple[Any, ...]]]  # random numbers: the local each goes to, the function, its arguments
     told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
     module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted
 
@@ -80,6 +81,10 @@ class TraceContext(Protocol):
 
     def changing_value(self, value: Any, source: Source) -> VariableTracker | None:
         """The tracker of a number or string that is not relied on, because it changes from call to call; None for others."""
+        ...
+
+    def drawn_number(self, value: Any, source: Source) -> Any:
+        """Make a number that is drawn in each call an input of the graph; gives the node, or None where the backend takes none."""
         ...
 
     def dynamic_number(self, value: Any, source: Source) -> VariableTracker | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.policy import constants, skip
+from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
@@ -237,7 +238,7 @@ def call_python_function(
         ctx.break_graph("DX208")
     if how == "disabled":
         ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
-    ctx.break_graph("DX203", function=f"{function.__module__}.{function.__qualname__}")
+    ctx.break_graph(kind_of_break(function, "DX203"), function=f"{function.__module__}.{function.__qualname__}")
 
 
 def _call_once(
@@ -435,7 +436,7 @@ class BuiltinVariable(VariableTracker):
         if skip.is_numpy(self.function):
             return _call_numpy(ctx, self.function, name, args, kwargs)
         module = getattr(self.function, "__module__", None)
-        ctx.break_graph("DX204" if module == "builtins" else "DX201", function=name)
+        ctx.break_graph(kind_of_break(self.function, "DX204" if module == "builtins" else "DX201"), function=name)
 
     def _method_row(self) -> MethodAnswer | None:
         """The row of a class method written in C: `dict.fromkeys`, a new object at each access."""
@@ -519,6 +520,9 @@ def build_method(ctx: TraceContext, value: types.MethodType, source: Source | No
     """A bound method: its function and its receiver."""
     if source is None:
         return BoundMethodVariable(ctx.build(value.__func__, None), ctx.build(value.__self__, None))
+    if rule_for(value) is not None:  # `random.uniform` is the method of a generator that nobody else sees
+        ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
+        return BuiltinVariable(value, source)
     ctx.guard(source, "TYPE_MATCH", types.MethodType)
     function = ctx.build(value.__func__, source.attribute("__func__", "getattr"))
     receiver = ctx.build(value.__self__, source.attribute("__self__", "getattr"))

@@ -1,0 +1,40 @@
+"""Calls that reach outside of the program: the clock, files, the system, random numbers, numpy's memory.
+
+The idea: such a call breaks the graph like any other that the engine does not look into, but what people can do about it differs.
+So the kind of break goes by the module that the callee belongs to.
+
+In: live callables, classes and values. Out: the id of a kind of graph break, or the one that the caller would have used.
+torch/_dynamo/trace_rules.py has lists of names for the same purpose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_KINDS = {
+    **dict.fromkeys(("numpy",), "DX207"),
+    **dict.fromkeys(
+        ("time", "os", "posix", "nt", "posixpath", "io", "_io", "pathlib", "glob", "shutil", "tempfile",
+         "socket", "_socket", "subprocess", "select", "signal", "platform", "getpass"),
+        "DX215",
+    ),
+    **dict.fromkeys(("random", "_random", "secrets", "uuid"), "DX219"),
+}  # fmt: skip
+_CLOCK = frozenset({"now", "utcnow", "today"})  # all else of datetime is arithmetic
+
+
+def kind_of_break(value: Any, otherwise: str) -> str:
+    """The kind of graph break that fits calling `value`, or reading an attribute of it.
+
+    >>> import time
+    >>> kind_of_break(time.time, "DX201"), kind_of_break(len, "DX204")
+    ('DX215', 'DX204')
+    """
+    for owner in (value, getattr(value, "__self__", None), getattr(value, "__objclass__", None), type(value)):
+        module = getattr(owner, "__module__", None)
+        name = getattr(owner, "__name__", None) if module is None else module  # a module itself
+        if name == "datetime" and getattr(value, "__name__", "") in _CLOCK:
+            return "DX215"
+        if isinstance(name, str) and name.partition(".")[0] in _KINDS:
+            return _KINDS[name.partition(".")[0]]
+    return otherwise

@@ -1,0 +1,28 @@
+"""Which kind of graph break a call that reaches outside of the program is."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import random
+import time
+
+import numpy as np
+import pytest
+
+from dynexplore.engine.policy.outside import kind_of_break
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (time.time, "DX215"), (time.perf_counter, "DX215"), (os.getcwd, "DX215"), (datetime.datetime.now, "DX215"),
+        (random.shuffle, "DX219"), (random.Random, "DX219"), (random.Random(3), "DX219"),
+        (np.ones, "DX207"), (np.sqrt, "DX207"), (np.float32, "DX207"), (np.ones(2), "DX207"), (np.random.rand, "DX207"),
+        (math.gamma, "as before"), (len, "as before"), (datetime.timedelta, "as before"), (3, "as before"), (print, "as before"),
+    ],
+)  # fmt: skip
+def test_kind(value, kind):
+    """The module that the callee belongs to decides; all others keep the kind that the caller has for them."""
+    assert kind_of_break(value, "as before") == kind
