@@ -155,3 +155,21 @@ def test_no_copies_where_no_data_decides():
     x = table()
     dynexplore.optimize(backend)(step)(x)
     assert seen[0][0] is x
+
+
+def adds_its_own_row(x, log):
+    x.add_(1)
+    log.append("before")
+    x += x[0]
+
+
+def writes_where_memory_is_there_twice(x, log):
+    x.mul_(2)
+    log.append("before")
+    x[0, 0].expand(3).add_(1)
+
+
+@pytest.mark.parametrize("program", [adds_its_own_row, writes_where_memory_is_there_twice])
+def test_a_write_that_overlaps_raises_from_its_own_line(program) -> None:
+    """An in-place operator that reads or has the written memory twice fails as in eager, after what came before it."""
+    assert_same_as_eager(program, table(), [], calls=2)

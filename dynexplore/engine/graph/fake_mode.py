@@ -114,6 +114,15 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                 if isinstance(tensor, FakeTensor):
                     self.written.add(storage_of(tensor))
                     self.written_last = True
+                    self.may_fail |= _overlaps(tensor, [*args, *kwargs.values()])
+
+
+def _overlaps(written: torch.Tensor, arguments: Sequence[object]) -> bool:
+    """Whether an operator may refuse to write here: the memory is there twice, or is read as another tensor at the same time."""
+    if any(stride == 0 and size != 1 for size, stride in zip(written.shape, written.stride(), strict=True)):
+        return True
+    others = [one for one in arguments if isinstance(one, FakeTensor) and one is not written]
+    return any(storage_of(other) == storage_of(written) for other in others)
 
 
 def storage_of(tensor: torch.Tensor) -> int:
