@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.recording import Recording
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
+        assume_constant_result,
         compile,
         disable,
         disallow_in_graph,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.runtime.debugging.minifier import minify
     from dynexplore.engine.runtime.debugging.quiescence import until_quiet
     from dynexplore.engine.runtime.explain import Explanation, explain
+    from dynexplore.engine.runtime.export import export
     from dynexplore.engine.runtime.stance import stance
 
 __version__ = "0.1.0"
@@ -75,12 +77,15 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "allow_in_graph": (_API, "allow_in_graph"),
     "disallow_in_graph": (_API, "disallow_in_graph"),
     "is_compiling": (_API, "is_compiling"),
+    "assume_constant_result": (_API, "assume_constant_result"),
     # look into it
     "explain": (_EXPLAIN, "explain"),
     "Explanation": (_EXPLAIN, "Explanation"),
     "Recording": ("dynexplore.engine.recording", "Recording"),
     "counters": ("dynexplore.engine.counters", "counters"),
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
+    # take one whole graph away
+    "export": ("dynexplore.engine.runtime.export", "export"),
     # find out what is wrong, and make it small
     "diagnose": (f"{_DEBUGGING}.diagnosis", "diagnose"),
     "minify": (f"{_DEBUGGING}.minifier", "minify"),
@@ -110,11 +115,13 @@ __all__ = [
     "allow_in_graph",
     "disallow_in_graph",
     "is_compiling",
+    "assume_constant_result",
     "explain",
     "Explanation",
     "Recording",
     "counters",
     "graph_breaks",
+    "export",
     "diagnose",
     "minify",
     "all_breaks",

@@ -12,6 +12,7 @@ torch/_dynamo/variables/torch.py (constant_fold_functions, handlers) and externa
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,14 @@ import torch
 import torch.fx
 import torch.jit._trace
 import torch.onnx
+
+
+class _Exporting(threading.local):
+    now = False
+
+
+exporting = _Exporting()
+"""Whether this thread captures for `export`: then, and only then, `torch.compiler.is_exporting()` is True."""
 
 _CONSTANTS: dict[int, tuple[Callable[..., Any], object]] = {}
 """By identity: a function need not be hashable. The function is kept, so that its id stays its own."""
@@ -32,7 +41,7 @@ def constant(value: object, *functions: Callable[..., Any]) -> None:
 
 def is_constant(function: object) -> bool:
     """Whether calls of this function are a constant while tracing."""
-    return id(function) in _CONSTANTS or _is_dynamos_is_compiling(function)
+    return id(function) in _CONSTANTS or function is torch.compiler.is_exporting or _is_dynamos_is_compiling(function)
 
 
 def constant_result(function: object) -> Any:
@@ -43,12 +52,14 @@ def constant_result(function: object) -> Any:
     """
     if _is_dynamos_is_compiling(function):
         return True
+    if function is torch.compiler.is_exporting:
+        return exporting.now
     return _CONSTANTS[id(function)][1]
 
 
 def table() -> list[tuple[Callable[..., Any], object]]:
-    """All functions that are constants while tracing, with what they give."""
-    return list(_CONSTANTS.values())
+    """All functions that are constants while tracing, with what they give now."""
+    return [*_CONSTANTS.values(), (torch.compiler.is_exporting, exporting.now)]
 
 
 def _is_dynamos_is_compiling(function: object) -> bool:
@@ -69,7 +80,6 @@ def is_compiling() -> bool:
 constant(True, is_compiling, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
 constant(
     False,
-    torch.compiler.is_exporting,
     torch._jit_internal.is_scripting,
     torch.jit._trace.is_tracing,
     torch._C._is_tracing,

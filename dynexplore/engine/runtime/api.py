@@ -24,7 +24,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
-from dynexplore.engine.policy.markers import Mark, graph_break, mark, unmark
+from dynexplore.engine.policy.markers import Mark, assume_constant_result, graph_break, mark, unmark
 from dynexplore.engine.runtime import convert, optimized, reports, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
 from dynexplore.engine.runtime.stores import Options, Store
@@ -32,6 +32,7 @@ from dynexplore.engine.translate import unique_names
 
 __all__ = [
     "allow_in_graph",
+    "assume_constant_result",
     "compile",
     "disable",
     "disallow_in_graph",

@@ -244,11 +244,19 @@ def call_python_function(
 def _call_once(
     ctx: TraceContext, function: types.FunctionType, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """A function marked with assume_constant_result: call it now, with constants; its result is a constant."""
-    if not all(arg.is_constant() for arg in (*args, *kwargs.values())):
-        ctx.break_graph("DX202", function=function.__qualname__, because="assume_constant_result wants constant arguments")
-    result = function(*(arg.as_constant() for arg in args), **{name: arg.as_constant() for name, arg in kwargs.items()})
+    """A function marked with assume_constant_result: call it now, with what exists; its result is a constant."""
+    try:
+        result = function(*map(_existing, args), **{name: _existing(arg) for name, arg in kwargs.items()})
+    except NotConstant:
+        ctx.break_graph("DX202", function=function.__qualname__, because="assume_constant_result wants arguments that exist now")
     return ctx.constant_tensor(result) if isinstance(result, torch.Tensor) else ctx.build(result, None)
+
+
+def _existing(value: VariableTracker) -> Any:
+    """A constant, or an object that existed before the frame. Raises NotConstant."""
+    if value.kind == "tensor":
+        raise NotConstant(value)  # a tensor's content belongs to the graph
+    return value.as_constant() if value.is_constant() else value.live_value()
 
 
 class NestedFunctionVariable(VariableTracker):

@@ -58,18 +58,19 @@ def _is_tensor(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(isinstance(args[0], TensorVariable))
 
 
-def _always(value: object) -> Any:
+def _always(function: Callable[..., Any]) -> Any:
     """The rule of a function that is a constant while tracing."""
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        value = constants.constant_result(function)
         ctx.told_compiling |= value is True
         return ConstantVariable(value)
 
     return answer
 
 
-for _function, _value in constants.table():
-    rule(_function)(_always(_value))
+for _function, _ in constants.table():
+    rule(_function)(_always(_function))
 
 
 @rule(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
