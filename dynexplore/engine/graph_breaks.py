@@ -266,13 +266,13 @@ def f(x):
     Kind(
         "DX207",
         "a numpy call",
-        "numpy computes on memory that exists only when the graph runs.",
+        "numpy computes on memory that exists only when the graph runs, or draws random numbers.",
         "Use the torch function of the same name, or convert outside of the compiled function.",
         example="""
 import numpy as np
 
 def f(x):
-    return x * torch.tensor(np.sqrt([1.0, 4.0, 9.0]))
+    return x * np.random.rand()
 """,
     ),
     Kind(

@@ -22,10 +22,11 @@ from dynexplore.engine.policy import constants, skip
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
-from dynexplore.engine.variables.constant import ConstantVariable, is_constant_value, run_now
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.known_array import call_numpy
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule, rule_for
 
 if TYPE_CHECKING:
@@ -225,6 +226,8 @@ def call_python_function(
     if row is not None:
         return row.answer(ctx, args, kwargs)
     how = skip.how_to_call(function)
+    if how == "skip" and skip.is_numpy(function):
+        return call_numpy(ctx, function, function.__qualname__, args, kwargs)
     if how == "inline":
         return ctx.inline(tracker, args, kwargs)
     if how == "graph":
@@ -442,7 +445,7 @@ class BuiltinVariable(VariableTracker):
             return storage.call_method(ctx, self.function.__name__, args[1:], kwargs)
         name = self.text()
         if skip.is_numpy(self.function):
-            return _call_numpy(ctx, self.function, name, args, kwargs)
+            return call_numpy(ctx, self.function, name, args, kwargs)
         module = getattr(self.function, "__module__", None)
         ctx.break_graph(kind_of_break(self.function, "DX204" if module == "builtins" else "DX201"), function=name)
 
@@ -473,31 +476,6 @@ class BuiltinVariable(VariableTracker):
         return str(name or type(self.function).__qualname__)
 
 
-def _call_numpy(
-    ctx: TraceContext, function: Callable[..., Any], name: str, args: Sequence[VariableTracker],
-    kwargs: Mapping[str, VariableTracker],
-) -> VariableTracker:
-    """numpy on numbers that are known gives a number that is known; anything else is left to Python."""
-    try:
-        values = [settled_nest(arg.read(ctx), ctx) for arg in args]
-        named = {key: settled_nest(arg.read(ctx), ctx) for key, arg in kwargs.items()}
-    except NotConstant:
-        ctx.break_graph("DX207", function=name)
-    result = run_now(ctx, function, *values, **named)
-    if not is_constant_value(result):
-        ctx.break_graph("DX207", function=name)
-    return ConstantVariable(result)
-
-
-def settled_nest(value: VariableTracker, ctx: TraceContext) -> Any:
-    """The constants in a list or tuple, or a constant. Raises NotConstant."""
-    if value.is_constant():
-        return value.as_constant()
-    if value.python_type() in (list, tuple):
-        return value.python_type()(settled_nest(item.read(ctx), ctx) for item in value.unpack(ctx))
-    raise NotConstant(value)
-
-
 def _is_numpy_function(value: Any) -> bool:
     return type(value).__module__ == "numpy" and callable(value) and skip.is_numpy(value)
 
@@ -526,6 +504,8 @@ def build_function(ctx: TraceContext, value: types.FunctionType, source: Source 
 @builds(types.MethodType)
 def build_method(ctx: TraceContext, value: types.MethodType, source: Source | None) -> VariableTracker:
     """A bound method: its function and its receiver."""
+    if _draws_from_numpy(value):
+        return BuiltinVariable(value, source)
     if source is None:
         return BoundMethodVariable(ctx.build(value.__func__, None), ctx.build(value.__self__, None))
     if rule_for(value) is not None:  # `random.uniform` is the method of a generator that nobody else sees
@@ -541,7 +521,7 @@ def build_method(ctx: TraceContext, value: types.MethodType, source: Source | No
         types.ClassMethodDescriptorType)
 def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A C function, guarded by identity."""
-    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType):
+    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType) and not _draws_from_numpy(value):
         receiver = value.__self__
         made_by_extension = type(receiver).__name__.startswith(_RECORDS)
         if receiver is not None and not isinstance(receiver, types.ModuleType | type) and rule_for(value) is None \
@@ -550,6 +530,11 @@ def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> Varia
     if source is not None:
         ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
     return BuiltinVariable(value, source)
+
+
+def _draws_from_numpy(value: Any) -> bool:
+    """Whether it is a function of numpy.random: a method of its hidden generator."""
+    return type(value.__self__).__module__.startswith("numpy.random")
 
 
 def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source | None) -> VariableTracker:
