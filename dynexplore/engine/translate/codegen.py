@@ -25,6 +25,7 @@ from dynexplore.engine.bytecode import Instruction, Writer, assemble
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.sources import Namer, Source
+from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, write_draws
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.new_functions import push_function
@@ -202,7 +203,8 @@ class CodeGenerator:
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             graph = ctx.graph.finish(list(self.outputs), name)
             began = time.perf_counter()
-            function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
+            with collector_at_work():
+                function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
             function = undone_on_failure(function, graph)
             if ctx.graph.sets_modes:
                 function = restoring_modes(function)

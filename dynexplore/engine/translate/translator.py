@@ -12,10 +12,8 @@ torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
 
 from __future__ import annotations
 
-import gc
 import linecache
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -42,6 +40,7 @@ from dynexplore.engine.provenance.sources import (
 from dynexplore.engine.translate import handlers, inlining, operations
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
+from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.request import Plan, SkipFrame, Translation, TranslationRequest
@@ -79,11 +78,12 @@ def translate(request: TranslationRequest) -> Translation:
     """
     plan: Plan | None = None
     for attempt in range(1, ATTEMPTS + 1):
-        translator = Translator(request, attempt, plan)
-        try:
-            outcome = translator.run()
-        finally:
-            translator.close()
+        with collector_at_rest():
+            translator = Translator(request, attempt, plan)
+            try:
+                outcome = translator.run()
+            finally:
+                translator.close()
         if isinstance(outcome, Translation):
             return outcome
         plan = outcome
@@ -207,8 +207,7 @@ class Translator:
                 self.narrator.guard_installed(modes)
         try:
             self.root.stack = [value.read(self) for value in self.root.stack]
-            with _without_collector():
-                planned = self.interpret(self.root)
+            planned = self.interpret(self.root)
         except GraphBreak as graph_break:
             return self._broke(graph_break)
         except UserRaised as raised:
@@ -561,19 +560,6 @@ def user_frame(frame: SymbolicFrame) -> UserFrame:
     same_line = position is not None and position.end_lineno == position.lineno
     end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)
     return UserFrame(code.co_filename, line, code.co_qualname, text, column, end_column)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector still: it would walk over a growing graph again and again, which is not linear."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _fixed(size: Any) -> int | None:

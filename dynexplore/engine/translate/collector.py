@@ -1,0 +1,50 @@
+"""The garbage collector rests while a frame is translated.
+
+The idea: translating makes many objects that live to its end. The collector would walk over them again and again, which makes
+capture grow faster than linearly; and nearly none of them is garbage. A backend is somebody else's program and runs with the
+collector on.
+
+In/out: two blocks. torch/_dynamo/convert_frame.py does the same for a part of its work (`gc.freeze` in CUDA graphs aside).
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class _State(threading.local):
+    resting = False  # whether this thread has sent the collector to rest
+
+
+_state = _State()
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """No collection inside the block."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    _state.resting = True
+    try:
+        yield
+    finally:
+        _state.resting = False
+        gc.enable()
+
+
+@contextmanager
+def collector_at_work() -> Iterator[None]:
+    """Within a block at rest: the collector is back for a while."""
+    if not _state.resting:
+        yield
+        return
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
