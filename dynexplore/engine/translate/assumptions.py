@@ -19,7 +19,7 @@ import torch
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.tensor import TensorVariable
+from dynexplore.engine.variables.tensor import PendingTruthVariable, TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
@@ -40,6 +40,8 @@ def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker
 
 def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
     """Go on as if the tensor had this truth, and check it when the graph runs. False if that is not possible."""
+    if isinstance(value, PendingTruthVariable):  # Python 3.13 asks for the truth in an instruction of its own
+        value = value.value
     if not isinstance(value, TensorVariable) or value.fake.is_complex():
         return False
     if not truth:
