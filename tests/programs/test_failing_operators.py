@@ -173,3 +173,39 @@ def writes_where_memory_is_there_twice(x, log):
 def test_a_write_that_overlaps_raises_from_its_own_line(program) -> None:
     """An in-place operator that reads or has the written memory twice fails as in eager, after what came before it."""
     assert_same_as_eager(program, table(), [], calls=2)
+
+
+def has_no_kernel_for_whole_numbers(x, log):
+    x.add_(1)
+    log.append("before")
+    return x, torch.rand_like(torch.full((3,), 2))
+
+
+def test_an_operator_without_a_kernel_fails_before_anything_is_kept() -> None:
+    """A missing kernel shows in the graph's first run, which leaves no half-changed inputs behind."""
+    assert_same_as_eager(has_no_kernel_for_whole_numbers, table(), [], calls=2)
+
+
+def test_a_graph_that_fails_later_is_not_run_twice() -> None:
+    """Where inputs are no longer copied, a failure of the backend's code reaches the caller as it is."""
+    runs = []
+
+    def backend(graph, inputs):
+        def compiled(*inputs):
+            runs.append(1)
+            result = graph.forward(*inputs)
+            if len(runs) == 2:
+                raise RuntimeError("out of order")
+            return result
+
+        return compiled
+
+    def add(x):
+        x.add_(1)
+
+    x = table()
+    optimized = dynexplore.optimize(backend)(add)
+    optimized(x)
+    with pytest.raises(RuntimeError, match="out of order"):
+        optimized(x)
+    assert torch.equal(x, table() + 2)

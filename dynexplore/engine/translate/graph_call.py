@@ -4,8 +4,8 @@ The idea: the modified code begins with the call: load the inputs from their sou
 outputs. The call is covered by a handler that runs the segment again as plain Python if an operator fails (no Python object
 has been changed yet), so that the program sees the exception, and the side effects before it, that eager gives. What the
 graph itself has changed by then is put back first: inputs that it writes to, the random number generator
-(`undone_on_failure`). Inputs are copied for that only where the data of tensors decides whether an operator raises (an
-index out of range); a graph that writes to its inputs and has no such operator is not run again.
+(`undone_on_failure`). Inputs are copied for that only in the first run (it shows whether there are kernels for these types), and
+in each run where the data of tensors decides whether an operator raises (an index out of range).
 
 In: a finished graph. Out: the head of the modified code, and the handler behind its end.
 PyTorch's Dynamo has no counterpart of the second half; the first is torch/_dynamo/output_graph.py (compile_and_call_fx_graph).
@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import threading
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ class GraphCall:
         `name` is the local variable that holds the compiled graph, `outputs` those that get its outputs. The names of the further
         ones that it needs.
         """
-        rerun = None if graph.written and not graph.may_fail else Label("run again")
+        rerun = Label("run again")
         with head.covered_by(rerun):
             self._write_call(head, graph, name)
         with head.role("keep outputs"):
@@ -62,8 +63,6 @@ class GraphCall:
                 head.unpack_sequence(len(outputs))
                 for output in outputs:
                     head.store_fast(output)
-        if rerun is None:
-            return []
         tail.mark(rerun)
         with tail.role("run again"):
             self._write_rerun(tail)
@@ -162,14 +161,34 @@ def write_draws(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> l
 
 def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
     """A compiled graph, made so that it leaves inputs and random numbers as they were when one of its operators raises."""
-    written = graph.written if graph.may_fail else ()
-    random = graph.draws_random_numbers and (graph.may_fail or not graph.written)
-    if not written and not random:
+    if not graph.written and not graph.draws_random_numbers:
         return function
+    undone = _undone(function, graph)
+    if graph.may_fail or not graph.written:
+        return undone
+    first = True
 
     def run(*inputs: Any) -> Any:
-        saved = [_saved(inputs[place]) for place in written]
-        states = _random_states(inputs) if random else ()
+        nonlocal first
+        if first:
+            outputs, first = undone(*inputs), False
+            return outputs
+        try:
+            return function(*inputs)
+        except Exception as failure:
+            _half_done.failure = failure
+            raise
+
+    return run
+
+
+_half_done = threading.local()  # `failure`: of a graph that has changed its inputs by then
+
+
+def _undone(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+    def run(*inputs: Any) -> Any:
+        saved = [_saved(inputs[place]) for place in graph.written]
+        states = _random_states(inputs) if graph.draws_random_numbers else ()
         try:
             return function(*inputs)
         except Exception:
@@ -213,6 +232,9 @@ def plain_copy(code: CodeType, slots: int) -> CodeType:
 def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *args: Any) -> Any:
     """Run a segment as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) goes on its way."""
     if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
+        raise failure
+    if failure is getattr(_half_done, "failure", None):
+        _half_done.failure = None
         raise failure
     counters["graph_failure"][f"{type(failure).__name__}: {failure}"] += 1
     return function(*args)
