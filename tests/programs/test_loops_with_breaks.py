@@ -213,3 +213,47 @@ def test_types_of_carried_numbers_are_told_apart():
 
     ints = torch.tensor(2)
     assert_same_as_eager(asked, X, torch.tensor(2.0), then=[(X, ints), (X, torch.tensor(4.0)), (X, ints + 1)])
+
+
+def number_shadows_a_cell(x):
+    i = 10
+    read = lambda: i  # noqa: E731
+    parts = [print("woo") or x * i for i in range(3)]
+    return parts, read(), i
+
+
+def shadow_after_shadow(x):
+    i = 10
+
+    def read():
+        return i + 1
+
+    for _ in range(2):
+        parts = [(print("woo"), x * i + read()) for i in range(3)]
+    i = 20
+    return parts[0][1], read(), i
+
+
+def key_shadows_a_cell(x):
+    i = x
+    read = lambda: i  # noqa: E731
+    return {i: x.sum().item() * i for i in range(2)}, read() * 2
+
+
+def cell_of_its_own(x):
+    made = [(print("woo"), (lambda: (i, x)))[1] for i in range(3)]
+    return [read() for read in made]
+
+
+def argument_is_shadowed(x, i=3):
+    read = lambda: (x, i)  # noqa: E731
+    parts = [[print("woo") or i * x for x in range(2)] for i in (1.5, 2.5)]
+    return parts, read()
+
+
+@pytest.mark.parametrize(
+    "program", [number_shadows_a_cell, shadow_after_shadow, key_shadows_a_cell, cell_of_its_own, argument_is_shadowed]
+)
+def test_break_in_a_comprehension_whose_variable_is_a_closure_variable_outside(program):
+    """From 3.12 on a comprehension shares the frame: its variable stands in the cell's slot for a while."""
+    assert assert_same_as_eager(program, X, calls=2).breaks, "the frame was given up"

@@ -95,6 +95,7 @@ class BreakWriter:
                     generator.push(value)
                     slots.append(generator.store_temporary())
         with writer.role("restore locals"):
+            self.resumes.leave_cells()
             names = self._push_locals()
         generator.side_effects(returning=False)
         with writer.role("restore stack"):
@@ -118,7 +119,7 @@ class BreakWriter:
         names = []
         for name, value in self.frame.locals.items():
             here = isinstance(value.source, LocalSource) and value.source.local == name
-            if name not in needed or here:
+            if name not in needed or here or name in self.resumes.shadowed:
                 continue
             if isinstance(value, IteratorVariable):
                 self.generator.hold_walked(value)

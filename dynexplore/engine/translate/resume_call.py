@@ -34,8 +34,21 @@ class ResumeCalls:
         self.frame = self.ctx.root
         self.parsed = self.ctx.root.parsed
         self.broken = broken
+        self.shadowed: dict[str, str] = {}  # name of a cell variable -> the temporary with the value that stands in its slot
+        self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with another cell than the frame's own
         self.is_resume = self.ctx.resume is not None
         self.loops = any(step.target >= 0 and step.target <= step.index for step in self.parsed.steps)
+
+    def leave_cells(self) -> None:
+        """Inside an inlined comprehension, the slot of a cell may hold the plain value of its variable, or a cell of its own."""
+        for name in (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars):
+            cell = self.frame.cells.get(name)
+            if name in self.frame.locals:
+                self.generator.push(self.frame.locals[name])
+                self.shadowed[name] = self.generator.store_temporary()
+            elif cell is not None and not cell.frame_cell:
+                self.generator.push(cell)
+                self.other_cells[name] = self.generator.store_temporary()
 
     def resume(self, target: Instruction, kept: list[Slot], results: Shape) -> None:
         """Results of the broken instruction are on the stack: take them off, call the resume function at `target`."""
@@ -79,23 +92,24 @@ class ResumeCalls:
 
     def _resume_code(self, target: Instruction, shape: Shape) -> ResumeCode:
         arguments = self.ctx.argument_names
-        cells = {*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars}
+        cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = live_locals(self.parsed, target)
         bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
         passed = tuple(name for name in self.parsed.code.co_varnames
-                       if name in self.frame.locals and name in live and name not in arguments)
-        own = all(name in self.frame.cells and self.frame.cells[name].frame_cell for name in cells)
-        if not own or any(name in self.frame.locals for name in cells):
-            self.ctx.break_graph("DX504", where="in a comprehension whose variable is also a closure variable")
+                       if name in self.frame.locals and name in live and name not in arguments and name not in cells)
         name = f"__resume_at_{target.offset}_{unique_number()}"
-        resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name)
+        resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name, shadowed=tuple(self.shadowed),
+                                  cleared=tuple(name for name in cells if name not in self.shadowed and name not in self.frame.cells))
         if resume.code not in self.generator.resume_codes:
             self.generator.resume_codes.append(resume.code)
         return resume
 
     def _push_resume_function(self, resume: ResumeCode) -> None:
         for name in resume.freevars:
-            self.writer.load_closure(name)
+            if name in self.other_cells:
+                self.writer.load_fast(self.other_cells[name])
+            else:
+                self.writer.load_closure(name)
         if resume.freevars:
             self.writer.build_tuple(len(resume.freevars))
         self.writer.make_function(resume.code, closure=bool(resume.freevars))
@@ -117,7 +131,9 @@ class ResumeCalls:
                 writer.load_const(None)
         for name in resume.locals:
             writer.load_fast(name)
+        for name in resume.shadowed:
+            writer.load_fast(self.shadowed[name])
         values = [slot for slot in slots if slot is not None]
         for slot in values:
             writer.load_fast(slot)
-        return len(resume.arguments) + len(resume.locals) + len(values)
+        return len(resume.arguments) + len(resume.locals) + len(resume.shadowed) + len(values)

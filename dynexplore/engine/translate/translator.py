@@ -26,7 +26,7 @@ from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
 from dynexplore.engine.graph.shapes import dynamic_context, dynamic_number, make_shape_env, shape_guards, unknown_number
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
-from dynexplore.engine.provenance.guard_check import GuardCheck, TensorMatch, compile_check
+from dynexplore.engine.provenance.guard_check import GlobalState, GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards
 from dynexplore.engine.provenance.sources import (
@@ -171,6 +171,10 @@ class Translator:
                 frame.locals[original] = self._argument(slots[parameter], parameter)
         for name in resume.locals:
             frame.locals[name] = self._argument(slots[name], name)
+        for name in (*resume.shadowed, *resume.cleared):  # in a comprehension whose variable is also a closure variable
+            del frame.cells[name]
+        for name in resume.shadowed:
+            frame.locals[name] = self._argument(slots[f"___slot_{name}"], f"___slot_{name}")
         varying = varying_locals(frame.parsed)
         for name, value in frame.locals.items():
             if value.source is not None:
@@ -200,7 +204,7 @@ class Translator:
 
     def run(self) -> Translation | Plan:
         """Interpret the root frame to its end; a Translation, or the plan of the next attempt."""
-        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", "modes", 0)
+        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", GlobalState(), 0)
         if self.narrator is not None:
             self.narrator.attempt_started()
             if modes is not None:

@@ -93,8 +93,11 @@ def make_cell(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 
 @handles("LOAD_CLOSURE")
 def load_closure(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Push a cell itself."""
-    frame.push(frame.cells[step.arg])
+    """Push a cell itself; inside an inlined comprehension its slot may hold the plain value of a variable of that name."""
+    if step.arg in frame.locals:
+        load_fast(frame, step, ctx)
+    else:
+        frame.push(frame.cells[step.arg])
 
 
 @handles("LOAD_DEREF")
