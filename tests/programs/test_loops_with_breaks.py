@@ -217,7 +217,7 @@ def test_types_of_carried_numbers_are_told_apart():
 
 def number_shadows_a_cell(x):
     i = 10
-    read = lambda: i  # noqa: E731
+    read = lambda: i
     parts = [print("woo") or x * i for i in range(3)]
     return parts, read(), i
 
@@ -236,7 +236,7 @@ def shadow_after_shadow(x):
 
 def key_shadows_a_cell(x):
     i = x
-    read = lambda: i  # noqa: E731
+    read = lambda: i
     return {i: x.sum().item() * i for i in range(2)}, read() * 2
 
 
@@ -246,7 +246,7 @@ def cell_of_its_own(x):
 
 
 def argument_is_shadowed(x, i=3):
-    read = lambda: (x, i)  # noqa: E731
+    read = lambda: (x, i)
     parts = [[print("woo") or i * x for x in range(2)] for i in (1.5, 2.5)]
     return parts, read()
 

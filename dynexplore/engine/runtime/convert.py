@@ -78,8 +78,20 @@ def converter(store: Store) -> Callable[[FrameState], Entry | None]:
 
 def convert(store: Store, state: FrameState) -> Entry | None:
     """Answer the hook; see the head of this file."""
+    __tracebackhide__ = True  # IPython and pytest leave this frame out of tracebacks
     if run_only.depth or config.disable or _leave_alone(store, state):
         return None
+    try:
+        return _entry_for(store, state)
+    except DynexploreError as error:
+        if config.verbose:
+            raise
+        error.__traceback__ = None  # what people see is their own stack, not the engine's
+        raise
+
+
+def _entry_for(store: Store, state: FrameState) -> Entry | None:
+    """An entry that fits the frame: one that is there by now, or a new one."""
     with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
         before = state.cache.entries
         entry = next((one for one in before if fits(one, state)), None)

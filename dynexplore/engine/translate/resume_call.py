@@ -98,8 +98,9 @@ class ResumeCalls:
         passed = tuple(name for name in self.parsed.code.co_varnames
                        if name in self.frame.locals and name in live and name not in arguments and name not in cells)
         name = f"__resume_at_{target.offset}_{unique_number()}"
-        resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name, shadowed=tuple(self.shadowed),
-                                  cleared=tuple(name for name in cells if name not in self.shadowed and name not in self.frame.cells))
+        cleared = tuple(name for name in cells if name not in self.shadowed and name not in self.frame.cells)
+        resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name,
+                                  shadowed=tuple(self.shadowed), cleared=cleared)
         if resume.code not in self.generator.resume_codes:
             self.generator.resume_codes.append(resume.code)
         return resume

@@ -364,3 +364,23 @@ def test_watching_changes_nothing() -> None:
     optimized, _ = watched(double)
     backend = CountingBackend()
     assert torch.equal(optimized(X), dynexplore.optimize(backend)(double)(X))
+
+
+def test_the_engines_own_stack_is_shown_on_demand_only() -> None:
+    """Unsupported comes with the user's stack; `config.verbose` adds the engine's."""
+
+    def helper(x: torch.Tensor) -> torch.Tensor:
+        print("woo")
+        return x
+
+    def whole(x: torch.Tensor) -> torch.Tensor:
+        return helper(x + 1)
+
+    files = {}
+    for verbose in (False, True):
+        with dynexplore.config.patch(verbose=verbose), pytest.raises(dynexplore.exc.Unsupported, match="woo") as caught:
+            dynexplore.optimize(nopython=True)(whole)(X)
+        files[verbose] = [entry.path.name for entry in caught.traceback]
+        assert "in test_the_engines_own_stack_is_shown_on_demand_only.<locals>.whole" in str(caught.value)
+    assert files[False] in (["test_convert.py"], ["test_convert.py", "convert.py"])
+    assert len(files[True]) > len(files[False])
