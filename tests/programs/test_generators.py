@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections.abc
+
 import torch
 from programs.program_table import Programs
 
@@ -136,6 +138,35 @@ def thrown_away_inside_a_try(x):
     closed = []
     y = next(numbers()) * 2
     return y, closed
+
+
+class Letters(collections.abc.Sequence):  # type: ignore[type-arg]
+    """Walked by the generator of collections.abc, which waits inside `try: ... except IndexError:`."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> int:
+        if index >= 5:
+            raise IndexError(index)
+        return index
+
+
+def passes_the_exit(seen):
+    try:
+        for number in range(5):
+            yield number
+    except ValueError:
+        seen.append("value")
+
+
+@program(X, Letters(), [], graphs=1)
+def generators_thrown_away_that_do_nothing(x, letters, seen):
+    for factor, letter in zip([1, 2], letters):
+        x = x * factor + letter
+    for factor, number in zip([1, 2], passes_the_exit(seen)):
+        x = x * factor + number
+    return x, seen
 
 
 @PROGRAMS.parameters()

@@ -58,13 +58,6 @@ class SymbolicFrame:
 
         self.in_flight_since: int | None = None  # root frame: where an exception was raised that no `except` has taken yet
 
-    def waits_in_block(self) -> bool:
-        """Whether a generator's frame stands at a `yield` inside `try` or `with`."""
-        if self.returned is not None or self.pc == 0:
-            return False
-        handler = self.steps[self.pc - 1].origin.handler
-        return handler is not None and self.steps[self.parsed.first_step[handler.target.index]].op == "PUSH_EXC_INFO"
-
     def push(self, value: VariableTracker) -> None:
         """Push a value."""
         self.stack.append(value)

@@ -38,6 +38,7 @@ from dynexplore.engine.provenance.sources import (
     Source,
 )
 from dynexplore.engine.translate import handlers, inlining, operations
+from dynexplore.engine.translate.abandoned_generators import does_something_when_closed
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
 from dynexplore.engine.translate.collector import collector_at_rest
@@ -258,7 +259,7 @@ class Translator:
     def _refuse_unfinished_generators(self) -> None:
         """One that waits inside `try` or `with` still has something to do when it is thrown away: Python must make it."""
         for generator in self.generators:
-            if generator.started and generator.frame.waits_in_block():
+            if generator.started and does_something_when_closed(generator.frame):
                 raise NotRebuilt("generator", "it waits inside `try` or `with`", generator.made_at)
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
