@@ -81,3 +81,11 @@ def test_one_object_for_two(program, make, order):
             outcomes.append(repr(run(first, second, X)))
         results.append(outcomes)
     assert results[0] == results[1]
+
+
+def test_the_guard_can_be_read() -> None:
+    """A recording shows it as Python."""
+    explanation = dynexplore.explain(asks_for_identity, torch.ones(3), torch.ones(3), X)
+    assert any(guard.kind == "DISTINCT" or "is" in guard.expression for guard in explanation.guards)
+    changed = dynexplore.explain(appends_and_measures, [0], [0], X)
+    assert "b" in next(guard.expression for guard in changed.guards if guard.kind == "DISTINCT")

@@ -567,6 +567,18 @@ def largest_tensor_leaves(x):
     return max(a, b) is a, max(a, 100)
 
 
+@program(X, graphs=1, breaks=0)
+def asks_what_a_tensor_is(x):
+    y = torch.is_complex(x), torch.is_floating_point(x), torch.is_signed(x), torch.numel(x), torch.result_type(x, 1)
+    return y, torch.is_same_size(x, x), torch.get_device(x), torch.is_conj(x), x + 1
+
+
+@program(X, torch.tensor(0.5), graphs=1, breaks=0)
+def factors_that_are_tensors(x, factor):
+    y = x.clone().addcdiv_(x, x + 5, value=factor).addcmul(x, x, value=-factor)
+    return y.add_(x, alpha=factor), y.sub(x, alpha=2), y
+
+
 @PROGRAMS.parameters()
 def test_builtins(run: Any) -> None:
     """Each program of this file does what eager does."""

@@ -261,5 +261,9 @@ def expression_of(guard: Guard) -> str:
     """The check of a guard as Python, for reading."""
     if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
         return ""
-    expected = guard.expected.text() if isinstance(guard.expected, Source) else guard.expected
+    expected = guard.expected
+    if isinstance(expected, Source):
+        expected = expected.text()
+    elif isinstance(expected, list) and all(isinstance(other, Source) for other in expected):
+        expected = [other.text() for other in expected]
     return ev.clip(GUARD_KINDS[guard.kind].condition(guard.source.text(), expected, _Readable()))

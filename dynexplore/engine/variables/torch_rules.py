@@ -34,6 +34,7 @@ RUN_NOW: tuple[Callable[..., Any], ...] = (
     torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled, torch.device, torch.cuda.is_available,
     torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available, torch._C._get_cudnn_enabled,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch.is_storage,
+    torch._C._get_privateuse1_backend_name,
 )
 
 
@@ -71,6 +72,24 @@ def _always(function: Callable[..., Any]) -> Any:
 
 for _function, _ in constants.table():
     rule(_function)(_always(_function))
+
+
+# Questions about what a tensor is: the fake tensor answers, and nothing goes into the graph.
+ABOUT_TENSORS: tuple[Callable[..., Any], ...] = (
+    torch.is_complex, torch.is_floating_point, torch.is_signed, torch.is_conj, torch.is_neg, torch.is_same_size,
+    torch.is_distributed, torch.is_inference, torch.numel, torch.result_type, torch.get_device,
+)
+
+
+def _asked(function: Callable[..., Any]) -> Answer:
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        return ctx.operation("call_function", function, args, kwargs)
+
+    return answer
+
+
+for _function in ABOUT_TENSORS:
+    rule(_function)(_asked(_function))
 
 
 @rule(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
