@@ -51,7 +51,7 @@ class Config:
     """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
     capture_dynamic_output_shape_ops: bool = False
     """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
-    traceable_tensor_subclasses: tuple[type, ...] = ()  # its reader is still to come
+    traceable_tensor_subclasses: tuple[type, ...] = ()
     """Tensor subclasses that are treated as plain tensors while capturing."""
     inline_depth_limit: int = 100
     """How deep calls are inlined before the graph breaks (DX501)."""

@@ -215,7 +215,8 @@ def rule_of(filename: str) -> Rule:
         return _OWN_GO_ON if path.replace(os.sep, "/").endswith(_GOES_ON) else _OWN_PACKAGE
     package = _package_of(path)
     if package is not None:
-        return _OTHER_PACKAGE if package in _PLAIN_PACKAGES else USER
+        finder = package.startswith("__editable__")  # what setuptools puts there for a package that is installed in place
+        return _OTHER_PACKAGE if package in _PLAIN_PACKAGES or finder else USER
     for folder in _STANDARD_FOLDERS:
         if path.startswith(folder):
             return _standard_rule(path.removeprefix(folder).split(os.sep)[0].removesuffix(".py"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
+from dynexplore.engine.config import config
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
@@ -322,7 +323,7 @@ def build_tensor(ctx: TraceContext, value: torch.Tensor, source: Source | None) 
     """A live tensor becomes a graph input; subclasses other than Parameter and Buffer are not looked into."""
     if source is None:
         return ctx.constant_tensor(value)
-    if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+    if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, *config.traceable_tensor_subclasses):
         ctx.break_graph("DX402", type=type(value).__qualname__)
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         ctx.break_graph("DX409", layout=str(value.layout))

@@ -85,6 +85,8 @@ def test_packages_without_tensor_work_are_left_alone() -> None:
         rule = rule_of(f"/opt/env/lib/python3.11/site-packages/{package}")
         assert (rule.frame, rule.call) == ("plain", "skip"), package
     assert rule_of(file_of(pytest)).frame == "plain"
+    finder = rule_of("/opt/env/lib/python3.11/site-packages/__editable___model_1_0_finder.py")
+    assert finder.frame == "plain"  # setuptools wrote it, for a package that is installed in place
 
 
 def test_we_do_not_look_at_ourselves() -> None:
