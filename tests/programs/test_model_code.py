@@ -194,6 +194,11 @@ def an_ordered_output_of_pairs(x):
     return Output([("a", x + 1)], b=x * 2)
 
 
+@program(X, graphs=1)
+def builtin_types_as_dtypes(x):
+    return x.to(float), torch.zeros(2, dtype=int), torch.tensor(1, dtype=bool), x.to(complex), torch.tensor([1], dtype=int)
+
+
 class Memo:
     """A method under a cache."""
 

@@ -10,6 +10,7 @@ In: `ctx.operation(op, target, args, kwargs)`. Out: trackers. torch/_dynamo/vari
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ from dynexplore.engine.variables.tensor import TensorVariable
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
 
+# What torch's operators take for a dtype, too.
+_DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -73,7 +76,12 @@ def proxy_of(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
     """A tracker as an argument of a node; one that cannot be breaks the graph."""
     value.read_items(ctx)
     try:
-        return value.as_proxy()
+        proxy = value.as_proxy()
+        if not isinstance(proxy, type):
+            return proxy
+        if proxy in _DTYPES and not isinstance(target, types.FunctionType):
+            return _DTYPES[proxy]
+        raise NotProxyable(value.type_name())  # FX cannot write a class down
     except NotProxyable:
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         ctx.break_graph("DX412", operator=name, argument=value.type_name())
