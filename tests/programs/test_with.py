@@ -408,6 +408,43 @@ def a_branch_on_data_inside(x):
     return y, x * 2
 
 
+@program(X, graphs=2, breaks=1, calls=3, recompiles=0)
+def a_break_inside_a_mode_is_no_reason_to_recompile(x):
+    """The guard on modes is of the begin of the frame, not of where its graph ended."""
+    x = x + 1
+    with torch.no_grad():
+        y = x * 2
+        y.sum().tolist()
+        y = y + 1
+    return x * y
+
+
+@program(X, graphs=1, ops=1, calls=2, recompiles=0, setup=lambda: torch.set_grad_enabled(True))
+def a_call_that_leaves_a_mode_behind(x):
+    y = x + 1
+    torch.set_grad_enabled(not torch.is_grad_enabled())
+    torch.set_grad_enabled(not torch.is_grad_enabled())
+    return y
+
+
+@program(X, graphs=1, ops=8)
+def of_two_changes_of_the_grad_mode_the_last_counts(x):
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    torch.set_grad_enabled(True)
+    torch.set_grad_enabled(False)
+    y = x + 1
+    with torch.no_grad():
+        y = y * 2
+    with torch.enable_grad(), torch.set_grad_enabled(False):
+        y = y - 1
+    torch.set_grad_enabled(before)
+    with torch.no_grad():
+        pass
+    with torch.enable_grad():
+        return y + x, y @ y.T
+
+
 @PROGRAMS.parameters()
 def test_program(run):
     """The program does under the engine what it does without, in as many graphs as expected."""

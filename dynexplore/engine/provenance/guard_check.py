@@ -30,6 +30,17 @@ _function_modes = torch._C._len_torch_function_stack
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
 
 
+class GlobalState:
+    """The modes of the process when the frame began: what is traced in it may enter others before the check is made."""
+
+    def __init__(self) -> None:
+        self.modes = GlobalStateGuard()
+        self.function_modes = _function_modes()
+
+    def __str__(self) -> str:
+        return "modes"
+
+
 class TensorMatch:
     """A tensor to match: its properties, with None for each size or stride that may vary.
 
@@ -244,11 +255,11 @@ def compile_check(
     """Make the check function of a guard set. `slot_names`: the frame's argument slots, in order."""
     emitter = _Emitter()
     global_state = None
-    if any(guard.kind == "GLOBAL_STATE" for guard in guards.guards):
-        global_state = GlobalStateGuard()
+    for state in [guard.expected for guard in guards.guards if guard.kind == "GLOBAL_STATE"]:
+        global_state = state.modes
         emitter.require(f"{emitter.namer.name(global_state.check)}()")
         # torch's guard knows nothing of function modes, which may change what every operator does
-        emitter.require(f"{emitter.namer.name(_function_modes)}() == {_function_modes()}")
+        emitter.require(f"{emitter.namer.name(_function_modes)}() == {state.function_modes}")
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]
     for guard in guards.guards:
         _emit_guard(emitter, guard)

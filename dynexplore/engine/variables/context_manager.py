@@ -260,9 +260,15 @@ def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveM
 
 
 def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
-    """A node, unless the graph has this mode at its end already."""
-    if ctx.graph.grad_mode is not enabled:
-        _add_node(ctx, torch._C._set_grad_enabled, enabled)
+    """A node, unless the graph has this mode at its end already; of two in a row only the last counts."""
+    nodes = ctx.graph.graph.nodes
+    last = next(iter(reversed(nodes)), None)
+    if last is not None and last.target is torch._C._set_grad_enabled:
+        ctx.graph.grad_mode = last.meta["mode_before"]
+        ctx.graph.graph.erase_node(last)
+    before = ctx.graph.grad_mode
+    if before is not enabled:
+        _add_node(ctx, torch._C._set_grad_enabled, enabled).meta["mode_before"] = before
         ctx.graph.grad_mode = enabled
 
 

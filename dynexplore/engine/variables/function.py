@@ -225,6 +225,8 @@ def call_python_function(
     row = rule_for(function)
     if row is not None:
         return row.answer(ctx, args, kwargs)
+    if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: nothing is traced by TorchScript here
+        return ctx.call_function(tracker.get_attribute(ctx, "__original_fn"), args, kwargs)
     how = skip.how_to_call(function)
     if how == "skip" and skip.is_numpy(function):
         return call_numpy(ctx, function, function.__qualname__, args, kwargs)

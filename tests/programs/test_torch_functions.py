@@ -1,0 +1,62 @@
+"""Calls of torch that are no plain operators: questions about tensors, constructors, functions of TorchScript."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from programs.program_table import Programs
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3).requires_grad_()
+
+
+@program(X, graphs=1, ops=2)
+def questions_about_dtype_and_size(x):
+    y = x + 1 if torch.is_floating_point(x) and torch.is_floating_point(input=x) else x
+    asked = torch.is_complex(x), torch.is_conj(x), torch.is_neg(x), torch.is_signed(x), torch.is_inference(x), torch.numel(x)
+    return y * torch.numel(x), asked, torch.result_type(x, 1), torch.is_same_size(x, y)
+
+
+@program(X, graphs=1, ops=7)
+def tensors_made_the_old_way(x):
+    made = torch.Tensor([1, 2]), torch.FloatTensor([1.5]), torch.LongTensor([1, 2]), torch.DoubleTensor([[1], [2]])
+    return made, torch.Tensor(2, 3).shape, torch.Tensor(x.size()).shape, torch.FloatTensor(x.shape).shape
+
+
+@program(X, graphs=1, ops=0)
+def new_tensors_of_a_size_or_of_data(x):
+    sized = x.new(x.size()).shape, x.new(torch.Size([4, 1])).shape, x.new(2, 3).shape
+    return sized, x.new([1, 2]), x.new((1, 2))
+
+
+@program(torch.ones(3), graphs=1, ops=3)
+def a_tensor_of_tensors(x):
+    return torch.tensor([x.sum(), x.mean()]), torch.tensor([[x[0], 2.0]], dtype=torch.float64)
+
+
+@torch.jit.script_if_tracing
+def scripted_if_tracing(x: torch.Tensor) -> Any:
+    return x + 1
+
+
+def unscripted(x: torch.Tensor, y: float = 2.0) -> torch.Tensor:
+    return torch.relu(x) * y
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # newer versions of torch advise against TorchScript
+    scripted = torch.jit.script(unscripted)
+
+
+@program(torch.ones(3), graphs=1, ops=5)
+def functions_of_torchscript(x):
+    return scripted_if_tracing(x), scripted(x), scripted(x, y=3.0)
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
