@@ -136,3 +136,20 @@ def test_behind_aot_autograd(fn: Any, x: Any) -> None:
         compiled = dynexplore.optimize("aot_eager", nopython=True)(fn)
         for value in (x, x + 1):
             torch.testing.assert_close(compiled(value), fn(value))
+
+
+def picks_with_an_index(x: Any, k: int) -> Any:
+    return x + [5, 6, 7, 8, 9][k]
+
+
+def names_a_missing_key(x: Any, k: int) -> Any:
+    try:
+        return {}[k]
+    except KeyError as error:
+        return str(error), x + 1
+
+
+@pytest.mark.parametrize("program", [picks_with_an_index, names_a_missing_key])
+def test_a_varying_number_that_no_operator_uses_is_still_guarded(program: Any) -> None:
+    """A number that became a symbol, was needed as it is, and then dropped from the graph, decides about the next call."""
+    assert_same_as_eager(program, X, 1, then=[(X, k) for k in (2, 3, 4, 3)])

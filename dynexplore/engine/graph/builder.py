@@ -83,6 +83,7 @@ class GraphBuilder:
         self.graph = torch.fx.Graph()
         self.root = torch.nn.Module()
         self.inputs: list[GraphInput] = []
+        self.dropped_inputs: list[GraphInput] = []  # inputs that no node uses; guards may be about them
         self.attributes: dict[str, Any] = {}
         self.sets_modes = False  # whether a node sets a mode of torch
         self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
@@ -219,6 +220,7 @@ class GraphBuilder:
             if (node.op == "get_attr" or _is_plain_item(node)) and not node.users:
                 self.graph.erase_node(node)
         kept = []
+        self.dropped_inputs = [graph_input for graph_input in self.inputs if not graph_input.node.users]
         for graph_input in self.inputs:
             if graph_input.node.users:
                 kept.append(graph_input)

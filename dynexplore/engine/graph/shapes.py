@@ -60,7 +60,8 @@ def unknown_number(graph: GraphBuilder, value: float) -> Any:
 
 def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
     """The relations that ShapeEnv relies on, as Python text; the caller says how each input is written there."""
-    inputs = [entry for entry in graph.inputs if entry.source.guardable and _is_symbolic(entry.node.meta["example_value"])]
+    entries = [*graph.inputs, *graph.dropped_inputs]  # what the graph does not need was perhaps relied on all the same
+    inputs = [entry for entry in entries if entry.source.guardable and _is_symbolic(entry.node.meta["example_value"])]
     env = graph.shape_env
 
     def expressions(variable: Callable[[Source], str]) -> list[str]:
