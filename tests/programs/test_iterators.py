@@ -341,6 +341,19 @@ def test_an_iterator_argument_moves_on() -> None:
     assert_same_as_eager(take, one, iter([one, two, 5]), zip("ab", [1, 2]), breaks=0, graphs=1)
 
 
+@program(X, graphs=1)
+def calls_until_a_sentinel(x):
+    items = [3, 2, 1, 0, 5]
+    calls = iter(items.pop, 0)
+    first = next(calls)
+    return first, list(calls), next(calls, "over"), calls, items, [*iter(lambda: items.pop(), 2)], x + 1
+
+
+@program(X, graphs=1)
+def questions_to_ranges(x):
+    return x + range(3, 9, 2).index(5), range(3).count(1), range(4).count(7), range(2).count("a")
+
+
 @PROGRAMS.parameters()
 def test_iterators(run: Any) -> None:
     """Each program of this file does what eager does."""

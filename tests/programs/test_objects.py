@@ -7,7 +7,7 @@ import dataclasses
 import enum
 import functools
 import types
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import pytest
 import torch
@@ -927,6 +927,56 @@ def other_objects(x):
     namespace = types.SimpleNamespace(a=x, b=2)
     namespace.c = namespace.a + 1
     return namespace.c, namespace, hasattr(namespace, "d"), Celsius(21.0).warm()
+
+
+class Attributes(dict[str, Any]):
+    """Items as attributes, by special methods that are those of dict."""
+
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+
+@program(X, Attributes(scale=3), graphs=1)
+def special_methods_borrowed_from_dict(x, given):
+    made = Attributes(first=x)
+    made.second = made.first * given.scale
+    made.third = 3
+    del made.third
+    given.offset = made.second + 1
+    return made, made.second, made.absent, list(made), given.offset
+
+
+class Record(TypedDict):
+    """A typed dict: a plain one when it is made."""
+
+    value: Any
+
+
+@program(X, graphs=1)
+def a_metaclass_whose_call_is_another_class(x):
+    return Record(value=x + 1)
+
+
+class AsksAround:
+    """`__getattribute__` of the program, with `__getattr__` for what that does not find."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "hidden":
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name: str) -> str:
+        return f"instead of {name}"
+
+
+@program(X, graphs=1)
+def getattr_answers_when_getattribute_raises(x):
+    asked = AsksAround(x)
+    return asked.hidden, asked.absent, asked.value + 1
 
 
 @PROGRAMS.parameters()

@@ -20,7 +20,7 @@ from dynexplore.engine.variables.iterator import (
     reversed_iterator_at,
 )
 from dynexplore.engine.variables.known import known_index, known_truth
-from dynexplore.engine.variables.operators import binary
+from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.ranges import RangeIteratorVariable, RangeVariable
 from dynexplore.engine.variables.sequence import TupleVariable
 from dynexplore.engine.variables.signatures import builtin
@@ -110,6 +110,29 @@ class MapVariable(IteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(map, self.function, *self.inner)
+
+
+class CallIteratorVariable(IteratorVariable):
+    """`iter(function, sentinel)`: calls until the function returns what equals the sentinel."""
+
+    value_type = type(iter(int, 0))
+
+    def __init__(self, function: VariableTracker, sentinel: VariableTracker) -> None:
+        self.function, self.sentinel = function, sentinel
+        self.over = False
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.over:
+            return None
+        item = ctx.call_function(self.function, [], {})
+        self.over = known_truth(ctx, compare(ctx, "==", self.sentinel, item))
+        return None if self.over else item
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.over:
+            build.call_object(iter, ConstantVariable(int), ConstantVariable(0))
+        else:
+            build.call_object(iter, self.function, self.sentinel)
 
 
 def holds(ctx: TraceContext, predicate: VariableTracker | None, item: VariableTracker) -> bool:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.variables.adapters import CallIteratorVariable
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.class_lookup import Found, binds, raw_lookup
@@ -62,7 +63,7 @@ def _len(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 @builtin(iter)
 def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker | None = None, /) -> VariableTracker:
     if sentinel is not None:
-        ctx.break_graph("DX205", function="iter", arguments="a callable and a sentinel")
+        return CallIteratorVariable(value, sentinel)
     return value.iterate(ctx)
 
 

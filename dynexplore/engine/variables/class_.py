@@ -178,7 +178,10 @@ class ClassVariable(VariableTracker):
         row = rule_for(self.value)
         if row is not None:
             return row.answer(ctx, args, kwargs)
-        if isinstance(raw_lookup(type(self.value), "__call__"), types.FunctionType):
+        maker = raw_lookup(type(self.value), "__call__")
+        if isinstance(maker, type):  # `__call__ = dict` in the metaclass of TypedDict
+            return ctx.call_function(ctx.build(maker, None), args, kwargs)
+        if isinstance(maker, types.FunctionType):
             return ctx.call_function(self._special(ctx, "__call__", "call"), args, kwargs)
         return self.construct(ctx, args, kwargs)
 

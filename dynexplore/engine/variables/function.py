@@ -328,6 +328,9 @@ class NestedFunctionVariable(VariableTracker):
             return ConstantVariable(self.code.co_qualname)
         if name == "__module__":
             return ConstantVariable(self.namespace.get("__name__"))
+        if name == "__doc__":
+            cells = tuple(types.CellType() for _ in self.code.co_freevars)
+            return ConstantVariable(types.FunctionType(self.code, {}, closure=cells).__doc__)
         if not hasattr(types.FunctionType, name):
             ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         return super().get_attribute(ctx, name)

@@ -17,7 +17,7 @@ from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable, computed, run_now
-from dynexplore.engine.variables.known import is_tensor, known_index, settled
+from dynexplore.engine.variables.known import is_settled, is_tensor, known_index, settled
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.signatures import builtin_method
 from dynexplore.engine.variables.stand_ins import misfit
@@ -191,9 +191,20 @@ def _compare_slices(ctx: TraceContext, symbol: str, left: SliceVariable, right: 
         misfit(ctx, COMPARE[symbol], left, right, kind="DX305", operator=symbol, left="slice", right="slice")
 
 
-@builtin_method(range, "index", "count")
-def _not_traced(ctx: TraceContext, self: RangeVariable, item: VariableTracker, /) -> VariableTracker:
-    ctx.break_graph("DX213", method="range.index")
+@builtin_method(range, "index")
+def _index(ctx: TraceContext, self: RangeVariable, item: VariableTracker, /) -> VariableTracker:
+    return _asked(ctx, self, "index", item)
+
+
+@builtin_method(range, "count")
+def _count(ctx: TraceContext, self: RangeVariable, item: VariableTracker, /) -> VariableTracker:
+    return _asked(ctx, self, "count", item)
+
+
+def _asked(ctx: TraceContext, self: RangeVariable, name: str, item: VariableTracker) -> VariableTracker:
+    if not is_settled(item):
+        ctx.break_graph("DX213", method=f"range.{name}")
+    return computed(ctx, getattr(self.known(ctx), name), settled(item))
 
 
 @builtin_method(slice, "indices")

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
+def _is_borrowed(slot: Any, name: str) -> bool:
+    """Whether a special method is another one in C: `__setattr__ = dict.__setitem__`."""
+    return isinstance(slot, types.WrapperDescriptorType | types.MethodDescriptorType) and slot.__name__ != name
+
+
 # How an attribute is stored past a `__setattr__` of the program, when changes are replayed.
 _PLAIN_SETTERS: tuple[Any, ...] = (object.__setattr__,)
 _LONGEST_SEQUENCE = 10_000  # items of an object iterated through `__getitem__`
@@ -87,13 +92,16 @@ class UserObjectVariable(VariableTracker):
         if raw_lookup(self.cls, "__getattribute__") is not object.__getattribute__:
             hook = self.special(ctx, "__getattribute__")
             if hook is not None:
-                return ctx.call_function(hook, [ConstantVariable(name)], {})
+                return self._get_through(ctx, name, lambda: ctx.call_function(hook, [ConstantVariable(name)], {}))
         return self.generic_get(ctx, name)
 
     def generic_get(self, ctx: TraceContext, name: str) -> VariableTracker:
         """object.__getattribute__, and `__getattr__` when that raises AttributeError."""
+        return self._get_through(ctx, name, lambda: self.plain_get(ctx, name))
+
+    def _get_through(self, ctx: TraceContext, name: str, getter: Callable[[], VariableTracker]) -> VariableTracker:
         try:
-            return self.plain_get(ctx, name)
+            return getter()
         except UserRaised as raised:
             hook = self._fallback(ctx)
             if hook is None or not issubclass(raised.exception.python_type(), AttributeError):
@@ -114,7 +122,15 @@ class UserObjectVariable(VariableTracker):
         return self.missing_attribute(ctx, name)
 
     def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
-        return self.special(ctx, "__getattr__") if raw_lookup(self.cls, "__getattr__") is not None else None
+        return self._attribute_hook(ctx, "__getattr__")
+
+    def _attribute_hook(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The program's own `__getattr__`, `__setattr__` or `__delattr__`: a function, or another slot in C under that name."""
+        slot = raw_lookup(self.cls, name)
+        if slot is None or not _is_borrowed(slot, name):
+            return self.special(ctx, name) if slot is not None else None
+        find(ctx, self.cls, name)  # guards that it is this one
+        return BoundMethodVariable(ctx.build(slot, None), self)
 
     def missing_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         """Neither class nor object has it."""
@@ -167,8 +183,8 @@ class UserObjectVariable(VariableTracker):
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         setter = raw_lookup(self.cls, "__setattr__")
-        if isinstance(setter, types.FunctionType) and setter not in _PLAIN_SETTERS:
-            hook = self.special(ctx, "__setattr__")
+        if setter not in _PLAIN_SETTERS and (isinstance(setter, types.FunctionType) or _is_borrowed(setter, "__setattr__")):
+            hook = self._attribute_hook(ctx, "__setattr__")
             assert hook is not None
             ctx.call_function(hook, [ConstantVariable(name), value], {})
         else:
@@ -218,8 +234,9 @@ class UserObjectVariable(VariableTracker):
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
-        if isinstance(raw_lookup(self.cls, "__delattr__"), types.FunctionType):
-            hook = self.special(ctx, "__delattr__")
+        deleter = raw_lookup(self.cls, "__delattr__")
+        if isinstance(deleter, types.FunctionType) or _is_borrowed(deleter, "__delattr__"):
+            hook = self._attribute_hook(ctx, "__delattr__")
             assert hook is not None
             ctx.call_function(hook, [ConstantVariable(name)], {})
         else:
