@@ -1,0 +1,77 @@
+"""Random programs do under the engine what they do without: values, exceptions, prints, identity, mutation, gradients.
+
+A slice of them, always the same, is part of `make test`; `make soak` draws new ones without end. A program that ever
+failed is kept in `programs_that_failed/`, each file a program with the calls to make.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from properties.drawn_programs import programs
+from properties.random_programs import CALLS, assert_program_is_right
+
+KEPT = Path(__file__).parent / "programs_that_failed"
+OFTEN = list(CALLS)
+calls = st.lists(st.sampled_from(OFTEN), min_size=1, max_size=3)
+relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None, print_blob=False)
+
+
+@settings(relaxed, max_examples=150, derandomize=True)
+@given(programs(), calls)
+def test_a_random_program_does_the_same(text: str, more: list[str]) -> None:
+    """A random program equals eager in all that can be noticed, in every call."""
+    assert_program_is_right(text, more)
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.py")), ids=lambda path: path.stem)
+def test_a_program_that_failed_once_does_the_same(path: Path) -> None:
+    """Programs that were found to differ from eager do so no longer."""
+    text = path.read_text(encoding="utf-8")
+    head, _, program = text.partition("\n\n\n")
+    more = [line.removeprefix("# then: ") for line in head.splitlines() if line.startswith("# then: ")]
+    assert_program_is_right(program, more)
+
+
+@pytest.mark.soak
+def test_random_programs_for_long(capfd: pytest.CaptureFixture[str]) -> None:
+    """Thousands of new programs (DYNEXPLORE_SOAK_PROGRAMS of them, 5000 by default) from a seed that is printed."""
+    wanted = int(os.environ.get("DYNEXPLORE_SOAK_PROGRAMS", "5000"))
+    start = int(os.environ.get("DYNEXPLORE_SOAK_SEED", str(random.SystemRandom().randrange(10**6))))
+    each, failures, began = 100, [], time.monotonic()
+    for number in range(0, wanted, each):
+        round_seed = start + number
+        failure = failure_of_round(round_seed, each)
+        with capfd.disabled():
+            print(
+                f"\n{number + each} programs, {time.monotonic() - began:.0f} s, seed {round_seed}, {len(failures)} failed", end=""
+            )
+            sys.stdout.flush()
+            if failure:
+                failures.append(failure)
+                print(f"\n{failure}", flush=True)
+    assert not failures, "\n\n".join(failures)
+
+
+def failure_of_round(round_seed: int, count: int) -> str:
+    """Draw programs from a seed; what the first one that fails is, shrunk, or ""."""
+
+    @seed(round_seed)
+    @settings(relaxed, max_examples=count, phases=(Phase.generate, Phase.shrink))
+    @given(programs(), calls)
+    def run(text: str, more: list[str]) -> None:
+        assert_program_is_right(text, more)
+
+    try:
+        run()
+    except Exception as error:
+        return f"seed {round_seed} ({zlib.crc32(str(error).encode()):08x}): {type(error).__name__}: {error}"
+    return ""
