@@ -341,7 +341,7 @@ def f(x):
         "Write it with methods that are traced, or move it out of the compiled function.",
         example="""
 def f(x):
-    return x * range(5).index(2)
+    return x.__lt__(x + 1)
 """,
     ),
     Kind(

@@ -37,6 +37,27 @@ def a_tensor_of_tensors(x):
     return torch.tensor([x.sum(), x.mean()]), torch.tensor([[x[0], 2.0]], dtype=torch.float64)
 
 
+@program(X, graphs=1, ops=3)
+def tensors_of_a_range(x):
+    return torch.tensor(range(3)), torch.LongTensor(range(x.shape[1])), torch.FloatTensor(range(2))
+
+
+@program(torch.arange(4.0).reshape(2, 2), graphs=1, ops=3)
+def matmul_has_no_form_in_place(x):
+    y = x + 1
+    z = y
+    z @= torch.tensor([[0.0, 1.0], [2.0, 3.0]])
+    return y, z, y is z
+
+
+@program(X, graphs=2, ops=2, breaks=3)
+def objects_of_torch_in_c_are_used_for_real(x):
+    y = x + 1
+    generator = torch.Generator()
+    generator.manual_seed(3)
+    return y * torch.rand(2, 3, generator=generator)
+
+
 @torch.jit.script_if_tracing
 def scripted_if_tracing(x: torch.Tensor) -> Any:
     return x + 1

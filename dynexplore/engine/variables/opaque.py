@@ -10,12 +10,16 @@ torch/_dynamo/variables/user_defined.py does the same job for objects it cannot 
 
 from __future__ import annotations
 
+import types
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds_when
+from dynexplore.engine.variables.class_lookup import raw_lookup
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -54,6 +58,10 @@ class OpaqueVariable(VariableTracker):
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
             return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
+        if type(self.value).__getattribute__ is object.__getattribute__ and name not in getattr(self.value, "__dict__", ()):  # type: ignore[comparison-overlap]
+            function = raw_lookup(type(self.value), name)
+            if isinstance(function, types.MethodDescriptorType):
+                return OpaqueMethodVariable(self, function)
         return super().get_attribute(ctx, name)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -61,6 +69,33 @@ class OpaqueVariable(VariableTracker):
 
     def text(self) -> str:
         return f"a {type(self.value).__qualname__}"
+
+
+class OpaqueMethodVariable(VariableTracker):
+    """A method in C of such an object: it can be passed on, and is called for real."""
+
+    kind = "method"
+
+    def __init__(self, owner: OpaqueVariable, function: types.MethodDescriptorType) -> None:
+        self.owner, self.function = owner, function
+
+    def python_type(self) -> type[Any]:
+        return types.BuiltinMethodType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        ctx.break_graph(kind_of_break(self.function, "DX201"), function=self.text())
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.owner)
+        build.writer.load_attr(self.function.__name__)
+
+    def text(self) -> str:
+        return f"{type(self.owner.value).__qualname__}.{self.function.__name__}"
 
 
 @builds_when(lambda value: True, rank=1000)

@@ -336,6 +336,8 @@ _TENSOR_FIRST = 20
 
 @binary_rule(TensorVariable, VariableTracker, rank=_TENSOR_FIRST)
 def _tensor_left(ctx: TraceContext, symbol: str, left: TensorVariable, right: VariableTracker) -> VariableTracker:
+    if symbol == "@=":  # tensors have no __imatmul__, and FX would write the new tensor down under the old one's name
+        symbol = "@"
     return ctx.operation("call_function", BINARY.get(symbol) or COMPARE[symbol], [left, right], {})
 
 

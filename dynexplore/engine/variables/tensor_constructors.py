@@ -19,8 +19,9 @@ import torch
 import torch._refs
 
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.ranges import RangeVariable
 from dynexplore.engine.variables.rules import Answer, method, rule
-from dynexplore.engine.variables.sequence import SequenceVariable, SizeVariable
+from dynexplore.engine.variables.sequence import ListVariable, SequenceVariable, SizeVariable
 from dynexplore.engine.variables.tensor import TensorVariable
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ _OF_CPU: tuple[Any, ...] = tuple(
 def _sizes_one_by_one(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[VariableTracker]:
     if len(args) == 1 and isinstance(args[0], SizeVariable):
         return args[0].unpack(ctx)
-    return list(args)
+    return _lists(ctx, args)
+
+
+def _lists(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[VariableTracker]:
+    """A range is data like a list, which is what a node can hold."""
+    return [ListVariable(arg.unpack(ctx)) if isinstance(arg, RangeVariable) else arg for arg in args]
 
 
 @method(torch.Tensor, "new")
@@ -70,4 +76,4 @@ def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[
     for arg in args:
         arg.read_items(ctx)
     nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])
-    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, list(args), kwargs)
+    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args), kwargs)
