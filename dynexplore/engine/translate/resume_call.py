@@ -91,6 +91,8 @@ class ResumeCalls:
             writer.return_value()
 
     def _resume_code(self, target: Instruction, shape: Shape) -> ResumeCode:
+        if self.parsed.ambiguous_names:
+            self.ctx.break_graph("DX504", names=", ".join(sorted(self.parsed.ambiguous_names)))
         arguments = self.ctx.argument_names
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = live_locals(self.parsed, target)

@@ -199,7 +199,9 @@ class ExistingDictVariable(DictVariable):
         build.later(put)
 
     def text(self) -> str:
-        return super().text() if self._entries is not None else f"dict of {len(self.real_dict)} and {len(self.put)} put"
+        if self._entries is not None:
+            return super().text()
+        return f"dict of {len(self.real_dict)}" + (f", {len(self.put)} put" if self.put else "")
 
 
 def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
