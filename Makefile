@@ -17,6 +17,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
 SYSTEM := $(VENV)/.system
+BENCH := $(VENV)/.bench
 
 # What the C extension is made of: when one of these changes, it is built again.
 NATIVE := setup.py $(wildcard dynexplore/engine/native/*.c dynexplore/engine/native/*.h)
@@ -71,8 +72,13 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only --quiet $(ARGS)
 	$(BIN)/ruff format $(ARGS)
 
-bench: $(BUILT)
+bench: $(BUILT) $(BENCH)
 	$(BIN)/dynexplore bench $(ARGS)
+
+$(BENCH): pyproject.toml constraints.txt | $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--no-build-isolation --config-settings editable_mode=compat -e ".[bench]"
+	@touch $@
 
 soak: $(BUILT)
 	$(BIN)/python -m pytest tests -m soak $(ARGS)

@@ -57,8 +57,8 @@ def microseconds(variants: dict[str, Callable[[], Any]], count: int, repeats: in
     return best
 
 
-def measure() -> dict[str, dict[str, float]]:
-    """All rows."""
+def measure(scale: float = 1.0) -> dict[str, dict[str, float]]:
+    """All rows; `scale` makes the numbers of calls smaller."""
     a, b = torch.randn(10), -torch.ones(10)
     rows = {}
     for function, args, count in ((one, (a,), 20_000), (toy, (a, b), 8_000)):
@@ -66,8 +66,8 @@ def measure() -> dict[str, dict[str, float]]:
         ours(*args), theirs(*args)
         variants = {"eager": lambda f=function, v=args: f(*v), "dynexplore": lambda f=ours, v=args: f(*v),
                     "torch.compile": lambda f=theirs, v=args: f(*v)}
-        rows[function.__name__] = microseconds(variants, count)
-    rows["plain call"] = plain_calls(200_000)
+        rows[function.__name__] = microseconds(variants, int(count * scale))
+    rows["plain call"] = plain_calls(int(200_000 * scale))
     return rows
 
 
@@ -84,11 +84,12 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="also write the figures to this file")
+    parser.add_argument("--quick", action="store_true", help="fewer calls")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
-    rows = measure()
+    rows = measure(0.1 if options.quick else 1.0)
     print(f"{'us a call, over eager':<24}{'eager':>10}{'dynexplore':>14}{'torch.compile':>16}")
     for name, row in rows.items():
         over = [row[key] - row["eager"] if key in row else float("nan") for key in ("dynexplore", "torch.compile")]

@@ -49,8 +49,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="also write the figures to this file")
-    parser.add_argument("--sizes", default="10,100,1000,5000")
+    parser.add_argument("--sizes", help="numbers of operators, with commas between them")
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
     options = parser.parse_args()
+    options.sizes = options.sizes or ("10,100" if options.quick else "10,100,1000,5000")
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)

@@ -160,7 +160,10 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
         if name not in benchmarks:
             raise Mistake(f"there is no benchmark {name!r}; there are: {', '.join(benchmarks)}")
         benchmarks = {name: benchmarks[name]}
-    return max(subprocess.call([sys.executable, str(path), *options]) for path in benchmarks.values())
+    # the benchmarks measure this checkout, whether or not it is installed
+    paths = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return max(subprocess.call([sys.executable, str(path), *options], env=environment) for path in benchmarks.values())
 
 
 class _Program:
@@ -171,31 +174,41 @@ class _Program:
         self.status = 0
 
     def as_function(self) -> Callable[[], None]:
-        """`run` as a function of the script's file, named like it: what the engine explains and puts in its title."""
+        """A function of the script's file, named like it (what the engine explains and puts in its title), that runs it.
+
+        Its own frame is no part of what is explained; what it calls is. So nothing of this package's may stand between
+        the two: frames of this package run with all that they call as plain Python.
+        """
 
         def run() -> None:
-            self.run()
+            try:
+                runpy.run_path(str(self.script), run_name="__main__")
+            except SystemExit as end:
+                self.exited(end)
+            except Exception as error:
+                self.failed(error)
 
         code = run.__code__.replace(co_filename=str(self.script), co_name=self.script.name, co_qualname=self.script.name)
         program = types.FunctionType(code, run.__globals__, self.script.name, None, run.__closure__)
-        # its own frame is no part of what is explained; the functions that it calls are
         return dynexplore.skip(program)
 
-    def run(self) -> None:
-        """Run the script; whatever ends it, the report still follows."""
-        try:
-            runpy.run_path(str(self.script), run_name="__main__")
-        except SystemExit as end:
-            self.status = end.code if isinstance(end.code, int) else int(end.code is not None)
-            if isinstance(end.code, str):
-                print(end.code, file=sys.stderr)
-        except Exception as error:
-            # the script's own frames only, as Python would print them
-            frames = error.__traceback__
-            while frames is not None and frames.tb_frame.f_code.co_filename != str(self.script):
-                frames = frames.tb_next
-            traceback.print_exception(type(error), error, frames or error.__traceback__)
-            self.status = 1
+    def _is_own(self, code: types.CodeType) -> bool:
+        """Whether it is code of the script, and not the function that stands for it."""
+        return code.co_filename == str(self.script) and code.co_name != self.script.name
+
+    def exited(self, end: SystemExit) -> None:
+        """The script ended itself; the report still follows."""
+        self.status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+
+    def failed(self, error: Exception) -> None:
+        """The script raised: print its own frames only, as Python would; the report still follows."""
+        frames = error.__traceback__
+        while frames is not None and not self._is_own(frames.tb_frame.f_code):
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames or error.__traceback__)
+        self.status = 1
 
 
 @contextlib.contextmanager

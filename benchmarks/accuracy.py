@@ -1,0 +1,56 @@
+"""Values and gradients of models under the engine, compared with plain PyTorch's; beside torch.compile, in one run.
+
+    python -m dynexplore bench accuracy [--quick] [--models bert unet] [--json OUT]
+
+Backends eager (must be equal bit by bit) and aot_eager (up to rounding); "ok", or where it first differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from typing import Any
+
+import torch
+from support.measuring import compilers, forget
+from support.models import Model
+from support.report import Row, main
+from torch.utils._pytree import tree_leaves
+
+from dynexplore.engine.runtime.debugging.accuracy import first_difference
+
+
+def outcome(module: torch.nn.Module, wrap: Any, args: Any, kwargs: Any) -> Any:
+    """Outputs and gradients of one call."""
+    own = copy.deepcopy(module)
+    torch.manual_seed(0)
+    leaves = [leaf for leaf in tree_leaves(wrap(own)(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    losses = [leaf.float().sum() for leaf in leaves if leaf.requires_grad]
+    if losses:
+        torch.stack(losses).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in own.named_parameters()}
+    return {"outputs": [leaf.detach() for leaf in leaves], "gradients": gradients}
+
+
+def measure(model: Model, options: argparse.Namespace) -> Row:
+    """Each backend under each compiler."""
+    module, args, kwargs = model.make()
+    expected = outcome(module, lambda plain: plain, args, kwargs)
+    row: Row = {}
+    for backend, tolerance in (("eager", 0.0), ("aot_eager", None)):
+        for name, wrap in compilers(backend).items():
+            if name != "eager":
+                forget()
+                difference = first_difference(expected, outcome(module, wrap, args, kwargs), tolerance)
+                row[f"{name} {backend}"] = "ok" if difference is None else str(difference)
+    return row
+
+
+def summary(rows: list[Row]) -> Row:
+    """How many are right."""
+    return {name: f"{sum(row[name] == 'ok' for row in rows)}/{len(rows)}" for name in rows[0] if name != "model"}
+
+
+if __name__ == "__main__":
+    sys.exit(main("Accuracy", measure, summary))

@@ -1,0 +1,90 @@
+"""Options, progress, tables and JSON of the benchmarks, so that each of them is only its measure.
+
+In: a description, columns, and a function that measures one model. Out: a table on the terminal, JSON where asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from support.measuring import forget, quiet
+from support.models import Model, chosen
+
+Row = dict[str, Any]
+
+
+def main(title: str, measure: Callable[[Model, argparse.Namespace], Row], summary: Callable[[list[Row]], Row]) -> int:
+    """Measure each model, show a table as it grows, write the JSON."""
+    options = _options(title)
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        print("the benchmarks show their tables with rich, which is not installed: pip install -e '.[bench]'", file=sys.stderr)
+        return 2
+    try:
+        models, sentences = chosen(options.models, options.quick)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    console, rows = Console(), []
+    for sentence in sentences:
+        console.print(sentence, highlight=False)
+    quiet()
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(title, total=len(models))
+        for model in models:
+            progress.update(task, description=f"{title}: {model.name}")
+            rows.append({"model": model.name, **_measured(model, measure, options)})
+            progress.advance(task)
+    good = [row for row in rows if "failed" not in row]
+    if good:
+        rows.append({"model": "all", **summary(good)})
+    console.print(_table(title, rows))
+    if options.json is not None:
+        options.json.write_text(json.dumps({"title": title, "torch": torch.__version__, "rows": rows}, indent=1), encoding="utf-8")
+    return 0 if len(good) == len(models) else 1
+
+
+def _options(title: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--models", nargs="*", help="only these")
+    parser.add_argument("--quick", action="store_true", help="a few models, few repeats")
+    parser.add_argument("--repeats", type=int, default=0, help="how often each figure is taken (the smallest counts)")
+    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    options = parser.parse_args()
+    options.repeats = options.repeats or (3 if options.quick else 7)
+    return options
+
+
+def _measured(model: Model, measure: Callable[[Model, argparse.Namespace], Row], options: argparse.Namespace) -> Row:
+    forget()
+    try:
+        return measure(model, options)
+    except Exception as error:  # one model must not end the run; its row says what happened
+        return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:80]}
+
+
+def _table(title: str, rows: Sequence[Row]) -> Any:
+    from rich.table import Table
+
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    table = Table(title=title)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("model", "failed") else "right")
+    for row in rows:
+        if row["model"] == "all":
+            table.add_section()
+        table.add_row(*(_cell(row.get(name, "")) for name in columns))
+    return table
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

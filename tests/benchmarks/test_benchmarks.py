@@ -1,0 +1,62 @@
+"""The benchmarks run from end to end on one small model each, in a process of their own; no figure is judged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from source_tree import ROOT
+
+
+def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`dynexplore bench NAME ...`."""
+    command = [sys.executable, "-m", "dynexplore", "bench", name, *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+
+
+def rows_of(name: str, tmp_path: Path, *words: str) -> list[dict[str, Any]]:
+    """The rows that a benchmark writes as JSON; it shows them as a table as well."""
+    out = tmp_path / "rows.json"
+    done = run(name, *words, "--quick", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "━" in done.stdout
+    rows: list[dict[str, Any]] = json.loads(out.read_text())["rows"]
+    assert [row["model"] for row in rows] == [words[-1], "all"]
+    return rows
+
+
+def test_coverage(tmp_path: Path) -> None:
+    """Shares of operators and time, graphs and calls beside torch.compile's."""
+    row, total = rows_of("coverage", tmp_path, "--models", "unet")
+    assert row["operators %"] == 100 == total["operators %"] and row["graphs"] == row["torch.compile graphs"] == 1
+    assert row["calls"] == row["torch.compile calls"]
+
+
+def test_overhead(tmp_path: Path) -> None:
+    """Capture and warm calls of both."""
+    row, _ = rows_of("overhead", tmp_path, "--models", "recommender")
+    assert row["capture s"] > 0 and row["warm"] > 0 and row["torch.compile warm"] > 0
+
+
+def test_accuracy(tmp_path: Path) -> None:
+    """A model that breaks is right, too."""
+    row, total = rows_of("accuracy", tmp_path, "--models", "chatty")
+    assert row["dynexplore eager"] == row["dynexplore aot_eager"] == "ok" and total["dynexplore eager"] == "1/1"
+
+
+def test_speedup(tmp_path: Path) -> None:
+    """Inductor behind both."""
+    row, _ = rows_of("speedup", tmp_path, "--models", "recommender")
+    assert row["speed-up"] > 0 and row["torch.compile speed-up"] > 0
+
+
+@pytest.mark.parametrize("name", ["coverage", "overhead", "accuracy", "speedup"])
+def test_an_unknown_model(name: str) -> None:
+    """One sentence that lists the models."""
+    done = run(name, "--models", "nothing")
+    assert done.returncode == 2 and done.stderr.startswith("there is no model 'nothing'; there are: bert, ")
