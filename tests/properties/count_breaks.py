@@ -70,7 +70,7 @@ def page(wanted: int) -> str:
         "",
         f"Counted over {ran} random programs, each called once: those that tests/properties draws, which print, branch on tensors,",
         "raise and leave `with` blocks far more often than models do. *Fundamental* means that no capture of this sort could go",
-        "on; the others are not done yet. Why each kind breaks, and what to do about it, stands in [graph-breaks.md](graph-breaks.md).",
+        "on; the others are not done yet. Why each kind breaks, and what to do about it: [graph-breaks.md](graph-breaks.md).",
         "",
         "| kind | what | breaks | in programs | fundamental |",
         "|---|---|---:|---:|---|",
