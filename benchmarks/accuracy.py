@@ -13,12 +13,10 @@ import sys
 from typing import Any
 
 import torch
-from support.measuring import compilers, forget
+from support.measuring import compilers, difference, forget
 from support.models import Model
 from support.report import Row, main
 from torch.utils._pytree import tree_leaves
-
-from dynexplore.engine.runtime.debugging.accuracy import first_difference
 
 
 def outcome(module: torch.nn.Module, wrap: Any, args: Any, kwargs: Any) -> Any:
@@ -38,12 +36,11 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
     module, args, kwargs = model.make()
     expected = outcome(module, lambda plain: plain, args, kwargs)
     row: Row = {}
-    for backend, tolerance in (("eager", 0.0), ("aot_eager", None)):
+    for backend, tolerance in (("eager", 0.0), ("aot_eager", 1e-4)):
         for name, wrap in compilers(backend).items():
             if name != "eager":
                 forget()
-                difference = first_difference(expected, outcome(module, wrap, args, kwargs), tolerance)
-                row[f"{name} {backend}"] = "ok" if difference is None else str(difference)
+                row[f"{name} {backend}"] = difference(expected, outcome(module, wrap, args, kwargs), tolerance) or "ok"
     return row
 
 

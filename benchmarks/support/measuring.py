@@ -68,6 +68,15 @@ def geomean(values: Iterable[float]) -> float:
     return math.exp(sum(logs) / len(logs)) if logs else math.nan
 
 
+def difference(expected: Any, found: Any, tolerance: float) -> str:
+    """Where two nests of tensors differ by more than the tolerance, in one line; "" for nowhere."""
+    try:
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
+    except AssertionError as error:
+        return " ".join(str(error).split())[:120]
+    return ""
+
+
 class Counting:
     """A backend that runs graphs as they are, and counts them and the operators in them."""
 
