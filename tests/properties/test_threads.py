@@ -103,7 +103,7 @@ def switching_often():
 
 def test_a_few_threads_for_a_moment(switching_often: None) -> None:
     """Four threads in shared, own and nested regions get eager's results, and leave no region behind."""
-    assert stress(2, 4) > 4
+    assert stress(2, 4) >= 4
 
 
 @pytest.mark.soak
@@ -112,4 +112,4 @@ def test_many_threads_for_long(switching_often: None, capfd: pytest.CaptureFixtu
     calls = stress(float(os.environ.get("DYNEXPLORE_SOAK_SECONDS", "60")), 12)
     with capfd.disabled():
         print(f"\n{calls} calls", end="")
-    assert calls > 12
+    assert calls >= 12
