@@ -34,7 +34,7 @@ def _where_it_passes(frame: SymbolicFrame, index: int) -> int | None:
     steps = frame.steps
     for _ in steps:  # a handler is no longer than the code
         step = steps[index]
-        if step.op == "RERAISE":
+        if step.op in ("RERAISE", "CLEANUP_THROW"):  # the second where `yield from` waits: the inner generator has its own answer
             return index
         following = [later.op for later in steps[index + 1:index + 3]]
         if step.op == "LOAD_GLOBAL" and following == ["CHECK_EXC_MATCH", "POP_JUMP_IF_FALSE"]:

@@ -21,7 +21,6 @@ from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable, is_constant_value, run_now
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.ranges import SliceVariable
-from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
 
 if TYPE_CHECKING:
@@ -172,14 +171,8 @@ def _wrap(ctx: TraceContext, result: Any, given: Sequence[VariableTracker], name
     return KnownArrayVariable(result, is_view)
 
 
-@rule(torch.tensor)
-def _tensor(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def tensor_of(ctx: TraceContext, data: KnownArrayVariable, kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """torch.tensor(array) copies a constant of the graph."""
-    data = args[0].read(ctx) if args else None
-    if not isinstance(data, KnownArrayVariable):
-        return ctx.operation("call_function", torch.tensor, args, kwargs)
     if not set(kwargs) <= {"dtype", "device"}:
         ctx.break_graph("DX207", function="torch.tensor")
     constant = ctx.constant_tensor(run_now(ctx, torch.tensor, data.value))

@@ -19,6 +19,7 @@ import torch
 import torch._refs
 
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.known_array import KnownArrayVariable, tensor_of
 from dynexplore.engine.variables.ranges import RangeVariable
 from dynexplore.engine.variables.rules import Answer, method, rule
 from dynexplore.engine.variables.sequence import ListVariable, SequenceVariable, SizeVariable
@@ -72,7 +73,9 @@ def _holds_tensor(value: VariableTracker) -> bool:
 
 @rule(torch.tensor)
 def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """`torch.tensor(data)`; a tensor inside a list is read out."""
+    """`torch.tensor(data)`; a tensor inside a list is read out, a numpy array is known."""
+    if len(args) == 1 and isinstance(array := args[0].read(ctx), KnownArrayVariable):
+        return tensor_of(ctx, array, kwargs)
     for arg in args:
         arg.read_items(ctx)
     nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])
