@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import collections.abc
+import gc
+import weakref
+from typing import Any
 
 import torch
 from programs.program_table import Programs
+
+import dynexplore
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -173,3 +178,24 @@ def generators_thrown_away_that_do_nothing(x, letters, seen):
 def test_generator(run):
     """The program does what it does in eager."""
     run()
+
+
+def test_the_attempts_let_go_of_the_programs_objects() -> None:
+    """What a frame held is freed when it returns, at its first call too: nothing waits for the garbage collector."""
+
+    class Held:
+        """Something that can be watched."""
+
+    def program(x: torch.Tensor, held: Any) -> torch.Tensor:
+        print("woo")
+        return next(iter([x])) + len(str(type(held)))
+
+    gc.disable()
+    try:
+        held = Held()
+        watched = weakref.ref(held)
+        dynexplore.optimize("eager")(program)(X, held)
+        del held
+        assert watched() is None
+    finally:
+        gc.enable()

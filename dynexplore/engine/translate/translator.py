@@ -130,8 +130,13 @@ class Translator:
         self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
 
     def close(self) -> None:
-        """Undo what the attempt did to the process: entered modes."""
+        """Undo what the attempt did to the process: entered modes; and let go of the program's objects at once.
+
+        They are held in circles (a tracker knows its context), which only the collector would open, later than the program
+        expects: a generator closes, a weak reference dies when the last owner goes.
+        """
         leave_all(self.active_modes)
+        vars(self).clear()
 
     # -- the root frame
 
@@ -243,7 +248,7 @@ class Translator:
         stop_at = self._last_plain_unit()
         if self.narrator is not None:
             self.narrator.restarted(graph_break, self.root.current)
-        return Plan(stop_at, graph_break)
+        return Plan(stop_at, _without_frames(graph_break))
 
     def _break_where_made(self, failure: NotRebuilt) -> Plan:
         """A value is alive at the end of the graph that only Python can make: stop before it is made, so that it is real."""
@@ -254,7 +259,7 @@ class Translator:
             raise SkipFrame(graph_break.reason)
         if self.narrator is not None:
             self.narrator.restarted(graph_break, self.root.current)
-        return Plan(failure.step, graph_break, stack_follows=True)
+        return Plan(failure.step, _without_frames(graph_break), stack_follows=True)
 
     def _refuse_unfinished_generators(self) -> None:
         """One that waits inside `try` or `with` still has something to do when it is thrown away: Python must make it."""
@@ -552,6 +557,12 @@ class Translator:
         if self.graph.shape_env is not None:
             shapes = shape_guards(self.graph)
         return compile_check(self.guards, self.request.slot_names, shapes)
+
+
+def _without_frames(graph_break: GraphBreak) -> GraphBreak:
+    """A break that lives on, in the plan of the next attempt: its traceback would keep this attempt alive."""
+    graph_break.__traceback__ = graph_break.__context__ = graph_break.__cause__ = None
+    return graph_break
 
 
 def user_frame(frame: SymbolicFrame) -> UserFrame:
