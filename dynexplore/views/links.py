@@ -108,7 +108,7 @@ class Links:
         else:
             places = self.places.get(item, ())
             found = {other for place in places for other in self._items_at[place]}
-            found |= {key for place in places for key in self._keys(place)}
+            found |= {key for place in places for key in self.keys(place)}
         return frozenset(found - {item})
 
     def instructions(self, item: str) -> frozenset[str]:
@@ -125,7 +125,18 @@ class Links:
 
     def as_plain(self) -> dict[str, Any]:
         """The table as lists and strings: items -> [instruction and span keys], for JavaScript."""
-        return {item: sorted({key for place in places for key in self._keys(place)}) for item, places in self.places.items()}
+        return {item: sorted({key for place in places for key in self.keys(place)}) for item, places in self.places.items()}
+
+    def keys(self, place: Place) -> tuple[str, ...]:
+        """The keys of the instruction at a place and of its span; none for a place that is no instruction."""
+        _, _, code, offset = place
+        rows = self._rows.get(code, {})
+        row = rows.get(offset)
+        if row is None:
+            return ()
+        if row.line <= 0:  # an instruction that CPython gave no line stands with the one before it
+            row = max((r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row)
+        return instruction_key(code, offset), span_key(code, row)
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -164,17 +175,6 @@ class Links:
             if events:
                 return self._place(events[-1])
         return self._entry(frame)
-
-    def _keys(self, place: Place) -> tuple[str, ...]:
-        """The instruction at a place, and its span; none for a place that is no instruction."""
-        _, _, code, offset = place
-        rows = self._rows.get(code, {})
-        row = rows.get(offset)
-        if row is None:
-            return ()
-        if row.line <= 0:  # an instruction that CPython gave no line stands with the one before it
-            row = max((r for r in rows.values() if r.line > 0 and r.offset <= offset), key=lambda r: r.offset, default=row)
-        return instruction_key(code, offset), span_key(code, row)
 
     # -- filling the table -------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class Links:
         for item, places in self.places.items():
             for place in places:
                 self._items_at.setdefault(place, []).append(item)
-                for key in self._keys(place):
+                for key in self.keys(place):
                     self._items_of.setdefault(key, []).append(item)
 
     def _near(self, key: str) -> set[str]:

@@ -28,10 +28,16 @@ ENGINE_LAYERS = {
     "dynexplore.engine.runtime": 5,
 }
 
-# Rooms around the engine and what of our own each may import. `views` reads records only, so it stands just above
+# Rooms around the engine and what of our own each may import. `views` reads records only (and the table of canonical
+# opcodes, whose sentences it shows), so it stands just above
 # layer 0: the engine's runtime may print with it, nothing lower may know that it exists.
 AROUND = {
-    "dynexplore.views": ("dynexplore.views", "dynexplore.engine.events", "dynexplore.engine.recording"),
+    "dynexplore.views": (
+        "dynexplore.views",
+        "dynexplore.engine.events",
+        "dynexplore.engine.recording",
+        "dynexplore.engine.bytecode.opcodes",
+    ),
     "dynexplore.lenses": (
         "dynexplore.lenses",
         "=dynexplore",

@@ -1,0 +1,269 @@
+"""What the explorer in the browser is given: a recording as one tree of lists, strings and numbers.
+
+Which idea lives here: the browser computes nothing about the capture, it only shows. So all that its panes need is
+worked out here, once: source lines and listings per code object, frames with their graphs, guards, breaks and resume
+functions, the states of the timeline as differences (whole stacks would make the data grow with the square of the
+program), and the link table. Values and code objects occur often: each stands once in a table, and the rest points
+into it by number.
+
+In:  a Recording.
+Out: `explorer_data(recording)`, which `json.dumps` takes as it is. widgets/static/explorer.js reads it; the shape of
+     each part is said by the function that makes it.
+
+PyTorch's counterpart: none; tlparse writes one text file per artifact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.bytecode.opcodes import OPCODES
+from dynexplore.engine.recording import GraphView, Recording, resumed_at
+from dynexplore.views import links, text
+from dynexplore.views.timeline import Locals, Stack, State, Timeline
+
+Plain = dict[str, Any]
+
+Hand = tuple[int, tuple[int, ...]]
+"""Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
+
+SCHEMA = 1
+"""Version of this shape; explorer.js refuses another one in a sentence."""
+
+
+def explorer_data(recording: Recording) -> Plain:
+    """Return all that the explorer shows, without times and addresses: the same recording gives the same data."""
+    values = _Values()
+    timeline = Timeline(recording)
+    states: dict[int, list[State]] = {}
+    for state in timeline:
+        states.setdefault(state.frame, []).append(state)
+    frames = [_frame(recording, entered, states.get(entered.frame, []), values) for entered in recording.frames]
+    return {
+        "schema": SCHEMA,
+        "title": recording.title or "recording",
+        "summary": text.summary(recording),
+        "explanation": text.explanation(recording),
+        "cut": str(recording.cut or ""),
+        "codes": {str(number): _code(code) for number, code in sorted(recording.codes.items())},
+        "help": _help(recording),
+        "frames": frames,
+        "calls": {"header": list(text.CALLS_HEADER), "rows": [list(row) for row in text.call_rows(recording)]},
+        "values": values.rows,
+        "links": _links(links.Links(recording)),
+    }
+
+
+class _Values:
+    """The table of values: each ValueView once, as [id, kind, text, source, node]."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []
+        self._numbers: dict[ev.ValueView, int] = {}
+
+    def number(self, view: ev.ValueView | None) -> int:
+        """The row of a value; -1 for none."""
+        if view is None:
+            return -1
+        if view not in self._numbers:
+            self._numbers[view] = len(self.rows)
+            self.rows.append([view.id, view.kind, view.text, view.source, view.node])
+        return self._numbers[view]
+
+    def stack(self, stack: Stack) -> list[int]:
+        return [self.number(view) for view in stack]
+
+    def named(self, pairs: Iterable[tuple[str, ev.ValueView | None]]) -> list[list[Any]]:
+        return [[name, self.number(view)] for name, view in pairs]
+
+
+# -- code --------------------------------------------------------------------------------------------------------------
+
+
+def _code(code: ev.CodeView) -> Plain:
+    """An original code object: its source lines, and its instructions with canonical steps and source spans."""
+    lines = code.source.splitlines()
+    rows = [{**_row(row), "steps": [[step.op, step.arg] for step in row.steps]} for row in code.rows]
+    for plain, row in zip(rows, code.rows, strict=True):
+        if row.line > 0:
+            plain["span"] = [row.line, *_columns(row, lines, code.first_line)]
+    return {"name": code.qualname, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows}
+
+
+def _columns(row: ev.ListingRow, lines: list[str], first: int) -> list[int]:
+    """[column, end line, end column, the same columns in bytes as links name them] of a span, in characters."""
+
+    def characters(number: int, column: int) -> int:
+        inside = 0 <= number - first < len(lines)
+        return ev.letters(lines[number - first], column) if inside and column >= 0 else -1
+
+    ends = [characters(row.line, row.column), row.end_line, characters(row.end_line, row.end_column)]
+    return [*ends, row.column, row.end_column]
+
+
+def _row(row: ev.ListingRow) -> Plain:
+    """What listings of original and of emitted code have in common; what is empty is left out."""
+    more = {"arg": row.arg, "line": max(row.line, 0), "mark": int(row.is_target)}
+    return {"offset": row.offset, "op": row.op, **{name: value for name, value in more.items() if value}}
+
+
+def _emitted(code: ev.CodeView | None) -> list[Plain] | None:
+    """The rows of modified code or of a resume function: each with its role, and the original offset behind it."""
+    if code is None:
+        return None
+    return [{**_row(row), "role": row.role, "origin": row.origin} for row in code.rows]
+
+
+def _help(recording: Recording) -> dict[str, list[str]]:
+    """Canonical opcode -> [its stack effect in words, what it does in one sentence], of those that occur."""
+    used = {step.op for code in recording.codes.values() for row in code.rows for step in row.steps}
+    return {name: [OPCODES[name].effect, OPCODES[name].sentence] for name in sorted(used & OPCODES.keys())}
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: _Values) -> Plain:
+    """A translated frame: where it stands in the tree of frames, and the rows of each of its panes."""
+    frame = entered.frame
+    return {
+        "id": frame,
+        "parent": entered.parent,
+        "name": entered.code.qualname,
+        "code": recording.original_code(frame).id,
+        "resumes": resumed_at(entered.code),
+        "outcome": " ".join(event.outcome for event in recording.of_frame(frame, ev.FrameFinished)),
+        "skipped": " ".join(event.reason for event in recording.of_frame(frame, ev.FrameSkipped)),
+        "modified": _emitted(recording.modified_code(frame)),
+        "graphs": [_graph(graph) for graph in recording.graphs if graph.frame == frame],
+        "guards": [_guard(guard) for guard in recording.guards if guard.frame == frame],
+        "breaks": [
+            _break(recording, state.position, state.event, values)
+            for state in states
+            if isinstance(state.event, ev.GraphBroke)
+        ],
+        "resume": [_resume(made) for made in recording.of_frame(frame, ev.ResumeFunctionMade)],
+        "states": _states(states, values),
+    }
+
+
+def _graph(graph: GraphView) -> Plain:
+    """A compiled graph: the rows of its table, keyed as links.py keys nodes."""
+    rows = [
+        {
+            "key": links.node_key(node.frame, node.name),
+            "cells": [node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}", node.module],
+            "line": node.line,
+        }
+        for node in graph.nodes
+    ]
+    backend = graph.compiled.backend if graph.compiled else ""
+    return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows}
+
+
+def _guard(guard: ev.GuardInstalled) -> Plain:
+    name = f"{guard.scope} {guard.source}".strip()
+    cells = [str(guard.index), name, guard.kind, guard.expected, guard.expression, guard.reason]
+    return {"key": links.guard_key(guard.frame, guard.index), "cells": cells}
+
+
+def _break(recording: Recording, position: int, broke: ev.GraphBroke, values: _Values) -> Plain:
+    """A graph break: its report, and the symbolic stack and live locals there."""
+    return {
+        "key": links.break_key(position),
+        "title": f"{broke.kind}: {broke.title}",
+        "report": text.break_report(recording, broke),
+        "stack": values.stack(broke.stack),
+        "locals": values.named(broke.live_locals),
+    }
+
+
+def _resume(made: ev.ResumeFunctionMade) -> Plain:
+    key = links.resume_key(made.frame, made.name)
+    return {
+        "key": key,
+        "name": made.name,
+        "parameters": list(made.parameters),
+        "offset": made.offset,
+        "rows": _emitted(made.code),
+    }
+
+
+# -- states ------------------------------------------------------------------------------------------------------------
+
+
+def _states(states: Iterable[State], values: _Values) -> list[Plain]:
+    """The moments of one frame, each as its difference to the moment before in the same function and attempt."""
+    before: dict[Hand, State] = {}
+    found = []
+    for state in states:
+        if isinstance(state.event, ev.InlineEntered):
+            before.pop(_hand(state), None)  # a callee that is entered anew begins with nothing
+        found.append(_state(state, before.get(_hand(state)), values))
+        before[_hand(state)] = state
+    return found
+
+
+def _hand(state: State) -> Hand:
+    return state.attempt, state.calls
+
+
+def _state(state: State, before: State | None, values: _Values) -> Plain:
+    """One moment: `keep` slots of the stack stay and `push` come on top, `set` locals change (-1: is deleted).
+
+    `new` says that there is nothing before to differ from. `made` is what came into being, in words; `nodes` and
+    `guards` are the links to what of it the panes show; `item` is the link of the moment itself.
+    """
+    keep = 0 if before is None else _common(before.stack, state.stack)
+    full = {
+        "kind": type(state.event).__name__,
+        "text": text.step_row(state)[2].strip(),
+        "attempt": state.attempt,
+        "code": state.code.id if state.code else -1,
+        "new": int(before is None),
+        "calls": list(state.calls),
+        "keep": keep,
+        "push": values.stack(state.stack[keep:]),
+        "set": values.named(_changed(before.locals if before else (), state.locals)),
+        "made": text.changes(state),
+        "nodes": [links.node_key(node.frame, node.name) for node in state.nodes],
+        "guards": [links.guard_key(guard.frame, guard.index) for guard in state.guards],
+        "item": _item(state),
+    }
+    return {"offset": state.offset, **{name: value for name, value in full.items() if value}}
+
+
+def _item(state: State) -> str:
+    if isinstance(state.event, ev.InstructionStepped):
+        return links.step_key(state.position)
+    return links.break_key(state.position) if isinstance(state.event, ev.GraphBroke) else ""
+
+
+def _common(before: Stack, after: Stack) -> int:
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((slot for slot, (old, new) in pairs if old != new), min(len(before), len(after)))
+
+
+def _changed(before: Locals, after: Locals) -> list[tuple[str, ev.ValueView | None]]:
+    old, new = dict(before), dict(after)
+    changed = [(name, view) for name, view in after if name not in old or old[name] != view]
+    return [*changed, *((name, None) for name in old if name not in new)]
+
+
+# -- links -------------------------------------------------------------------------------------------------------------
+
+
+def _links(table: links.Links) -> Plain:
+    """The link table: `places` as [instruction and span keys], `items` as the numbers of the places they come from.
+
+    Two items belong together when they share a place, which says more than a shared instruction: a callee that is
+    inlined twice has each of its instructions at two places.
+    """
+    numbers: dict[links.Place, int] = {}
+    items = {
+        item: [numbers.setdefault(place, len(numbers)) for place in dict.fromkeys(places)]
+        for item, places in table.places.items()
+    }
+    return {"places": [table.keys(place) for place in numbers], "items": items}

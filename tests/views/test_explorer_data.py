@@ -1,0 +1,108 @@
+"""views/explorer_data.py: nothing of a recording is lost on its way to the browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dynexplore.engine.recording import Recording
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.links import Links
+from dynexplore.views.timeline import Timeline
+from sample_recordings import SAMPLES, inlined, items_of, toy
+
+
+def folded(data: dict[str, Any], frame: dict[str, Any]) -> Iterator[tuple[list[Any], dict[str, Any]]]:
+    """The stack and locals at each state of a frame, put together from the differences as the browser does it."""
+    hands: dict[Any, tuple[list[Any], dict[str, Any]]] = {}
+    for state in frame["states"]:
+        hand = (state.get("attempt", 0), tuple(state.get("calls", ())))
+        stack, names = ([], {}) if state.get("new") else hands[hand]
+        stack = stack[: state.get("keep", 0)] + [data["values"][number] for number in state.get("push", ())]
+        names = {**names, **{name: data["values"][number] for name, number in state.get("set", ()) if number >= 0}}
+        for name, number in state.get("set", ()):
+            if number < 0:
+                del names[name]
+        hands[hand] = stack, names
+        yield stack, names
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_differences_add_up_to_the_timeline(name: str) -> None:
+    """Folding the states gives the stack and the locals of each state of the timeline."""
+    recording = SAMPLES[name]()
+    data = json.loads(json.dumps(explorer_data(recording)))
+    for frame in data["frames"]:
+        states = Timeline(recording).of_frame(frame["id"])
+        assert len(states) == len(frame["states"]) > 0
+        for state, (stack, names) in zip(states, folded(data, frame), strict=True):
+            assert stack == [[v.id, v.kind, v.text, v.source, v.node] for v in state.stack]
+            assert names == {key: [v.id, v.kind, v.text, v.source, v.node] for key, v in state.locals}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_link_table_says_what_links_says(name: str) -> None:
+    """What shares a place with an item, and the instructions and spans there, are what Links.related gives."""
+    recording = SAMPLES[name]()
+    table, links = explorer_data(recording)["links"], Links(recording)
+    for item in items_of(recording):
+        places = set(table["items"][item])
+        found = {other for other, its in table["items"].items() if places & set(its)}
+        found |= {key for place in places for key in table["places"][place]}
+        assert found - {item} == links.related(item)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_row_of_a_pane_has_its_links(name: str) -> None:
+    """Nodes, guards, breaks and resume functions bear the keys of the link table; no pane is empty of them."""
+    data = explorer_data(SAMPLES[name]())
+    for frame in data["frames"]:
+        rows = [*frame["guards"], *frame["breaks"], *frame["resume"], *(n for g in frame["graphs"] for n in g["nodes"])]
+        assert rows and {row["key"] for row in rows} <= data["links"]["items"].keys()
+        made = [key for state in frame["states"] for key in (*state.get("nodes", ()), *state.get("guards", ()))]
+        assert {row["key"] for row in rows if row["key"].startswith(("node", "guard"))} <= set(made)
+
+
+def test_a_frame_has_source_listings_and_roles() -> None:
+    """The first frame of toy: source lines, canonical steps with their sentence, modified rows with role and origin."""
+    data = explorer_data(toy())
+    frame = data["frames"][0]
+    code = data["codes"][str(frame["code"])]
+    assert code["lines"][1] == "    x = a / (torch.abs(a) + 1)"
+    (compare,) = [row for row in code["rows"] if row["offset"] == 28]
+    assert (compare["op"], compare["steps"], compare["span"]) == ("COMPARE_OP", [["COMPARE_OP", "<"]], [11, 7, 11, 18, 7, 18])
+    assert data["help"]["COMPARE_OP"][1].endswith(".")
+    (jump,) = [row for row in frame["modified"] if row["origin"] == 30]
+    assert (jump["role"], jump["op"]) == ("original", "POP_JUMP_IF_FALSE")
+    assert [row["name"] for row in frame["resume"]] == ["__resume_at_32_1", "__resume_at_40_2"]
+    assert (data["frames"][1]["parent"], data["frames"][1]["resumes"]) == (1, 32)
+    assert ["hit", "0"] in [row[2:4] for row in data["calls"]["rows"]]
+
+
+def test_columns_are_characters() -> None:
+    """CPython counts the columns of a span in bytes; the browser gets characters, and the bytes for the link."""
+    recording = toy()
+    entered = recording.frames[0]
+    source = entered.code.source.replace("    if b", "    é; b")
+    again = Recording(title="toy")
+    again.record(replace(entered, code=replace(entered.code, source=source)))
+    (row,) = [row for row in explorer_data(again)["codes"]["1"]["rows"] if row["offset"] == 20]
+    assert row["span"] == [11, 6, 11, 7, 7, 8]
+
+
+def test_a_callee_has_its_own_function_at_hand() -> None:
+    """Inside an inlined call the states name the callee's code, and the caller's stack is there again afterwards."""
+    data = explorer_data(inlined())
+    (frame,) = data["frames"]
+    names = [data["codes"][str(state["code"])]["name"] for state in frame["states"] if state["kind"] == "InstructionStepped"]
+    assert names == ["outer"] * 3 + ["inner"] * 4 + ["outer"] * 2
+
+
+def test_the_same_recording_gives_the_same_data() -> None:
+    """Nothing of the moment gets in: the data of a recording that went to JSON and back is equal."""
+    assert explorer_data(Recording.from_json(toy().to_json())) == explorer_data(toy())
+    assert explorer_data(Recording())["frames"] == []
