@@ -19,6 +19,7 @@ import functools
 import io
 import itertools
 import json
+import math
 import os
 import re
 import textwrap
@@ -500,6 +501,8 @@ class _Pool:
 
 def _same(value: object, default: object) -> bool:
     # 0 == False == 0.0, but the type must survive the way to JSON and back
+    if isinstance(value, float) and isinstance(default, float) and math.copysign(1.0, value) != math.copysign(1.0, default):
+        return False  # -0.0 == 0.0
     return type(value) is type(default) and value == default
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import subprocess
 import sys
 import types
@@ -310,3 +311,11 @@ def test_source_that_is_no_python_is_left_out() -> None:
     r = Recording()
     r.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "f.py", 1, "lambda: ('hunter2',", ())))
     assert "hunter2" not in r.to_json(redact=True)
+
+
+def test_minus_zero_is_not_the_default_zero() -> None:
+    """A field that differs from its default in its sign only is kept."""
+    recording = Recording()
+    recording.record(ev.GraphRan(frame=0, graph="", run=0, seconds=-0.0))
+    back = Recording.from_json(recording.to_json())
+    assert math.copysign(1.0, back.of(ev.GraphRan)[0].seconds) == -1.0
