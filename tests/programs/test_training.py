@@ -97,7 +97,7 @@ sgd = functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9)
 
 
 @pytest.mark.parametrize("model", [Net, Breaks])
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [*BACKENDS, "inductor"])
 def test_forward_compiled_backward_outside(backend: str, model: Any) -> None:
     """The module is compiled, the step is not: per segment between breaks a forward graph with its backward."""
     dynexplore.reset()
