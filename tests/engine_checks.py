@@ -207,7 +207,7 @@ class _World:
         if self._setup is not None:
             self._setup()
         wrapped = wrap(self.fn)
-        with _same_random_numbers():
+        with _same_random_numbers(), _modes_put_back():
             for args, kwargs in self.series:
                 self.calls.append(self._call(wrapped, args, kwargs))
         return self
@@ -318,6 +318,18 @@ def _same_random_numbers() -> Iterator[None]:
     finally:
         torch.set_rng_state(before[0])
         random.setstate(before[1])
+
+
+@contextlib.contextmanager
+def _modes_put_back() -> Iterator[None]:
+    # a program may leave a mode set for good: the other side, and the next test, start without it
+    before = global_modes()
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(before["grad"])
+        torch.set_default_dtype(before["default dtype"])
+        torch.use_deterministic_algorithms(before["deterministic"])
 
 
 def _chain(error: BaseException) -> Iterator[tuple[str, str]]:

@@ -85,11 +85,21 @@ def test_an_honest_engine_passes(engine: Callable[[Wrap], None]) -> None:
 def test_a_dishonest_engine_is_caught(engine: Callable[[Wrap], None], wrap: Wrap, message: str) -> None:
     """Each way of doing something else is named in the failure, with the break report below it."""
     engine(wrap)
-    try:
-        with pytest.raises(AssertionError, match=f"(?s){message}.*the break report"):
-            assert_same_as_eager(lambda x: [x, x], torch.ones(2))
-    finally:
-        torch.set_grad_enabled(True)
+    with pytest.raises(AssertionError, match=f"(?s){message}.*the break report"):
+        assert_same_as_eager(lambda x: [x, x], torch.ones(2))
+
+
+def test_both_sides_start_from_the_same_modes(engine: Callable[[Wrap], None]) -> None:
+    """A mode that a later call leaves set is none that the first call of the other side, or the next test, starts with."""
+
+    def sometimes(x: torch.Tensor, enabled: bool) -> torch.Tensor:
+        if not enabled:
+            torch.set_grad_enabled(False)
+        return x
+
+    engine(lambda fn: fn)
+    assert_same_as_eager(sometimes, torch.ones(2), True, then=[(torch.ones(2), False)])
+    assert torch.is_grad_enabled()
 
 
 def test_exceptions_are_compared(engine: Callable[[Wrap], None]) -> None:

@@ -81,15 +81,12 @@ def assert_program_is_right(text: str, calls: Sequence[str] = ("the same", "othe
     def observe() -> Any:
         return names["G"], names["LOG"], names["STATE"], names["Box"].kind
 
-    grad = torch.is_grad_enabled()
     try:
         # a drawn loop compiles as often as it likes: the warning of the limit has tests of its own
         with config.patch(cache_size_limit=1000):
             assert_same_as_eager(names["program"], *first, then=more, setup=setup, observe=observe)
     except AssertionError as error:
         raise AssertionError(f"calls = {list(calls)!r}\n{text}\n{without_prelude(text, str(error))}") from None
-    finally:
-        torch.set_grad_enabled(grad)
 
 
 def without_prelude(text: str, message: str) -> str:
