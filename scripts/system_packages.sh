@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Installs the two programs that are nice to have, or says what is left out without them. Never fails.
+# Installs the two programs that are not Python's, or says what goes wrong without them. Never fails itself.
 #
 #   scripts/system_packages.sh [dot] [chromium]
 #
 # dot (Graphviz) draws static graphs; without it the explorer draws them itself. Chromium runs tests/browser; without
-# it those tests are skipped. Only root can install packages, and only through apt-get here.
+# it those tests fail. Only root can install packages, and only through apt-get here.
 set -u
 
 declare -A package=([dot]=graphviz [chromium]=chromium)
 declare -A without=(
     [dot]="static graphs are drawn without Graphviz"
-    [chromium]="the tests in tests/browser are skipped"
+    [chromium]="the tests in tests/browser fail"
 )
 
 missing=()

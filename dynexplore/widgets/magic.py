@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dis
+import importlib.util
 import types
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,9 @@ import dynexplore
 from dynexplore.engine.recording import Recording
 from dynexplore.views import html_text, text
 from dynexplore.widgets.source import CellError, function_code
+
+if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:
+    from dynexplore.widgets.explorer import Explorer
 
 SHOWN = "explorer"
 """The view that is shown when no other is asked for."""
@@ -184,7 +188,8 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
 def _show(recording: Recording, view: str) -> None:
     shown = VIEWS[view]
     if shown is None:
-        display(html_text.mimebundle(recording), raw=True)
+        data, metadata = _mimebundle(recording)
+        display(data, metadata=metadata, raw=True)
     elif view != "none":
         _show_text(shown(recording) or f"nothing to show: the recording has no {view}")
 
@@ -193,8 +198,11 @@ def _show_text(shown: str) -> None:
     display({"text/plain": shown, "text/html": html_text.preformatted(shown)}, raw=True)
 
 
-def _mimebundle(recording: Recording, include: Any = None, exclude: Any = None) -> dict[str, str]:
-    return html_text.mimebundle(recording)
+def _mimebundle(recording: Recording, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The explorer, or the static page where it cannot be made."""
+    if HAS_WIDGETS:
+        return Explorer(recording)._repr_mimebundle_()
+    return {**html_text.mimebundle(recording)}, {}
 
 
 # -- %load_ext, %unload_ext --------------------------------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""widgets/explorer.py, widgets/html.py and their assets: what is sent to the browser, and what stands in for it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from dynexplore.engine.recording import Recording
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.widgets import assets, html, magic
+from dynexplore.widgets.explorer import Explorer
+from sample_recordings import SAMPLES, toy
+from source_tree import ROOT
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_data_is_sent_as_one_text(name: str) -> None:
+    """The widget's one trait of its own is the JSON of the recording's data."""
+    recording = SAMPLES[name]()
+    assert json.loads(Explorer(recording).data) == json.loads(json.dumps(explorer_data(recording)))
+
+
+def test_what_a_notebook_gets() -> None:
+    """A widget where one can run, the static page where none can, and one stable line."""
+    shown = Explorer(toy())
+    data, _ = shown._repr_mimebundle_()
+    assert data[WIDGET]["model_id"] == shown.model_id
+    assert "Graph break DX104" in data["text/html"] and "<script" not in data["text/html"]
+    assert data["text/plain"] == repr(shown) == "Explorer(toy: 38 steps, 2 graphs, 6 guards)"
+
+
+def test_a_widget_keeps_no_recording_alive() -> None:
+    """The kernel's list of widgets holds the explorer for good; its recording goes when nobody else wants it."""
+    recording = toy()
+    shown, gone = Explorer(recording), weakref.ref(recording)
+    del recording
+    gc.collect()
+    assert gone() is None and shown.data
+
+
+def test_without_anywidget_the_static_page_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where anywidget is not installed the magics show the static page."""
+    monkeypatch.setattr(magic, "HAS_WIDGETS", False)
+    data, _ = magic._mimebundle(toy())
+    assert set(data) == {"text/plain", "text/html"}
+
+
+def test_magics_load_without_anywidget() -> None:
+    """The module of the magics can be imported where anywidget is not installed."""
+    code = (
+        "import importlib.util as u; find = u.find_spec; u.find_spec = lambda n, *a: None if n == 'anywidget' else find(n, *a);"
+        "import dynexplore.widgets.magic as m, sys; assert not m.HAS_WIDGETS and 'anywidget' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_data_cannot_leave_its_script() -> None:
+    """Text of a recording that looks like the end of a script element stays text, in the title too."""
+    recording = toy()
+    recording.title = "</script><b>&"
+    page = html.page(recording)
+    assert page.count("</script>") == 2 and "<b>&" not in page
+    between = page.split('id="recording">')[1].split("</script>")[0]
+    assert json.loads(between)["title"] == "</script><b>&"
+
+
+def test_a_redacted_page_holds_no_path() -> None:
+    """`redact` leaves folders out of the data, too, and the page says so."""
+    recording = Recording(title="toy")
+    entered = toy().frames[0]
+    recording.record(replace(entered, code=replace(entered.code, file="/home/someone/example.py")))
+    assert html.page(recording).count("/home/someone") > 2
+    page = html.page(recording, redact=True)
+    assert "paths were left out" in page and "someone" not in page
+
+
+def test_the_page_is_made_without_torch() -> None:
+    """A recording becomes an HTML file in a process that imports no torch."""
+    code = (
+        "import sys; from dynexplore.widgets import html; from dynexplore.engine.recording import Recording;"
+        "print(html.page(Recording(title='empty'))); assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and "empty" in done.stdout, done.stderr
+
+
+def test_the_assets_name_no_host_and_make_no_markup() -> None:
+    """Script and style fetch nothing, and no text becomes HTML."""
+    assert assets.SCRIPT.startswith("// @ts-check")
+    for word in ("http:", "https:", "fetch(", "XMLHttp", "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval("):
+        assert word not in assets.SCRIPT and word not in assets.STYLE, word
+    assert "url(" not in assets.STYLE and "@import" not in assets.STYLE
+    assert "</script" not in assets.SCRIPT and "</style" not in assets.STYLE
