@@ -105,3 +105,17 @@ def test_no_guard_is_on_a_number():
 def test_backends_that_take_no_floats(backend):
     """They get the number as Python computes it, in a graph of their own after a break."""
     assert_same_as_eager(scaled, X, calls=3, setup=lambda: random.seed(3), backend=backend)
+
+
+def added_to_a_number_that_varies(x, n):
+    return x * n, n + random.randint(0, 3)
+
+
+def divides_a_number_that_varies(x, n):
+    return x * n, n // random.randint(0, 1)
+
+
+@pytest.mark.parametrize("program", [added_to_a_number_that_varies, divides_a_number_that_varies])
+def test_a_drawn_number_meets_a_symbol(program):
+    """The drawn number is an input of the graph as the other one is: no guard is on it."""
+    assert_same_as_eager(program, X, 2, then=[(X, 3), (X, 4), (X, 5)])

@@ -182,10 +182,13 @@ def _works(ctx: TraceContext, symbol: str, right: VariableTracker) -> bool:
 
 
 def _with_symbol(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """With a number of the graph: it becomes one, or a constant."""
-    operands = []
+    """With a number of the graph: it becomes one, or a constant; a drawn one can be none."""
+    operands: list[VariableTracker] = []
     for operand in (left, right):
-        if isinstance(operand, ChangingVariable):
+        if isinstance(operand, DrawnVariable):
+            node = operand.as_proxy()
+            operands.append(SymbolicNumberVariable(node, node.meta["example_value"]))
+        elif isinstance(operand, ChangingVariable):
             number = None if operand.relied_on else ctx.dynamic_number(operand.known, operand.source)
             operands.append(ConstantVariable(operand.value) if number is None else number)
         else:
