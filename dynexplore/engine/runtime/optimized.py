@@ -139,7 +139,7 @@ class OptimizedModule(torch.nn.Module):
 
 def optimized_module(module: torch.nn.Module, region: Region | None, called: Callable[..., Any] | None = None) -> Any:
     """An nn.Module that is `module` in everything, but whose calls are calls of `called` (the module itself) in
-    `region`.
+    `region`, and those of its `forward` too.
     """
 
     def entry(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -152,17 +152,34 @@ def optimized_module(module: torch.nn.Module, region: Region | None, called: Cal
     call.__wrapped__ = module
     call.__name__ = call.__qualname__ = "__call__"
     original = type(module)
+    own_methods = {"__call__": call}
+    if called is None:
+        own_methods["forward"] = functools.update_wrapper(_forward(module, region), original.forward)
     namespace = {
         "__module__": original.__module__,
         "__qualname__": original.__qualname__,
         "__doc__": original.__doc__,
-        "__call__": call,
+        **own_methods,
         "__dynexplore_original__": module,
         "__dynexplore_region__": region,
     }
     wrapper = object.__new__(_subclass(original, namespace))
     object.__setattr__(wrapper, "__dict__", module.__dict__)
     return wrapper
+
+
+def _forward(module: torch.nn.Module, region: Region | None) -> Callable[..., Any]:
+    """`forward` called by the program itself: no hooks of the module run. A plain function, as torch.fx wants it."""
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        return module.forward(*args, **kwargs)
+
+    call = RegionCall(with_own_code(entry), region)
+
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return cast("Callable[..., Any]", with_own_code(forward))
 
 
 def _subclass(original: type[torch.nn.Module], namespace: dict[str, Any]) -> Any:

@@ -205,6 +205,51 @@ def test_its_calls_are_captured_as_one_graph() -> None:
     assert module.linear.weight.grad is not None
 
 
+def test_its_forward_is_captured_and_runs_no_hooks() -> None:
+    """`forward` called by name runs in the region as well, as eager does: without the module's hooks, with its signature."""
+    backend = CountingBackend()
+    module = Net()
+    optimized = dynexplore.optimize(backend)(module)
+    seen: list[str] = []
+    module.register_forward_hook(lambda *_: seen.append("hook"))
+    assert torch.equal(optimized.forward(X), module.forward(X)) and torch.equal(optimized.forward(x=X), module.forward(X))
+    assert not seen and backend.targets()[0] == ["linear", "relu", "add"]
+    assert inspect.signature(optimized.forward) == inspect.signature(module.forward)
+    assert torch.equal(optimized(X), module.forward(X)) and seen == ["hook"]
+    optimized.forward(X).sum().backward()
+    assert module.linear.weight.grad is not None
+
+
+def test_a_forward_set_on_the_instance_is_the_one_that_runs() -> None:
+    """What a program puts in place of `forward`, before or after, is what a call by name reaches."""
+    module = Net()
+    optimized = dynexplore.optimize()(module)
+    optimized.forward(X)
+    module.forward = lambda x: x + 5  # type: ignore[method-assign]
+    assert torch.equal(optimized.forward(X), X + 5) and torch.equal(optimized(X), X + 5)
+    del module.forward
+    assert torch.equal(optimized.forward(X), module(X))
+
+
+def test_its_forward_is_inlined_in_another_function() -> None:
+    """A compiled function that calls `forward` of an optimized module by name has one graph with both."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize()(Net())
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return optimized.forward(x) * 2
+
+    assert torch.equal(dynexplore.optimize(backend)(f)(X), f(X))
+    assert backend.targets() == [["linear", "relu", "add", "mul"]]
+
+
+def test_other_tracers_see_the_forward_of_the_original() -> None:
+    """torch.fx traces an optimized module as it traces the original."""
+    module = Net()
+    traced = torch.fx.symbolic_trace(dynexplore.optimize()(module))
+    assert torch.equal(traced(X), module(X))
+
+
 def test_what_is_set_on_either_reaches_the_other() -> None:
     """Attributes, parameters, training mode, hooks and `to` act on both, and calls see them."""
     module = Net()
