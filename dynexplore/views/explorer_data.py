@@ -85,8 +85,10 @@ class _Values:
 def _code(code: ev.CodeView) -> Plain:
     """An original code object: its source lines, and its instructions with canonical steps and source spans."""
     lines = code.source.splitlines()
-    rows = [{**_row(row), "steps": [[step.op, step.arg] for step in row.steps]} for row in code.rows]
+    rows = [_row(row) for row in code.rows]
     for plain, row in zip(rows, code.rows, strict=True):
+        if [(step.op, step.arg) for step in row.steps] != [(row.op, row.arg)]:  # most are lowered to themselves
+            plain["steps"] = [[step.op, step.arg] for step in row.steps]
         if row.line > 0:
             plain["span"] = [row.line, *_columns(row, lines, code.first_line)]
     return {"name": code.qualname, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows}
@@ -213,12 +215,13 @@ def _hand(state: State) -> Hand:
 def _state(state: State, before: State | None, values: _Values) -> Plain:
     """One moment: `keep` slots of the stack stay and `push` come on top, `set` locals change (-1: is deleted).
 
-    `new` says that there is nothing before to differ from. `made` is what came into being, in words; `nodes` and
-    `guards` are the links to what of it the panes show; `item` is the link of the moment itself.
+    `kind` is left out for an instruction; `new` says that there is nothing before to differ from. `made` is what came
+    into being, in words, `nodes` and `guards` are the links to what of it the panes show, `item` is the link of the
+    moment itself.
     """
     keep = 0 if before is None else _common(before.stack, state.stack)
     full = {
-        "kind": type(state.event).__name__,
+        "kind": "" if isinstance(state.event, ev.InstructionStepped) else type(state.event).__name__,
         "text": text.step_row(state)[2].strip(),
         "attempt": state.attempt,
         "code": state.code.id if state.code else -1,

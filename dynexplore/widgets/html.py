@@ -2,7 +2,7 @@
 
 Which idea lives here: what leaves the notebook is a file that needs nothing else, and whoever passes it on must know
 what is in it. It is the same explorer as in the notebook (static/explorer.js), with its data beside it; without scripts
-the static text of views/html_text.py is there instead. The page forbids itself to fetch anything.
+the text report is there instead. The page forbids itself to fetch anything.
 
 In:  a Recording.
 Out: the text of the file.
@@ -16,7 +16,7 @@ import json
 
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.recording import redacted as without_private_things
-from dynexplore.views import html_text
+from dynexplore.views import html_text, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import assets
 
@@ -54,7 +54,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False) -> str:
         policy=_POLICY,
         title=html_text.escape(title or shown.title or "recording"),
         style=assets.STYLE,
-        static=html_text.fragment(shown),
+        static=html_text.preformatted(text.report(shown)),
         note=html_text.escape(contents(shown)),
         data=in_script(explorer_data(shown)),
         script=assets.SCRIPT,

@@ -231,6 +231,16 @@ def test_text_can_be_read_in_both_themes(opened: Opened, scheme: str) -> None:
         assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, selector
 
 
+def test_two_explorers_on_one_page_step_on_their_own(opened: Opened) -> None:
+    """The same recording shown twice: stepping the one leaves the other where it was."""
+    page = opened(toy())
+    page.evaluate("new dynexplore.constructor(document.getElementById('explorer'), dynexplore.data)")
+    second = page.locator(".dynexplore").nth(1)
+    second.get_by_role("button", name="Last step").click()
+    said = page.locator(".dynx-status").all_inner_texts()
+    assert said[0].startswith("21 of 39") and said[1].startswith("39 of 39")
+
+
 def test_everything_has_a_name(opened: Opened) -> None:
     """Every control and table can be told by a screen reader."""
     page = opened(toy())

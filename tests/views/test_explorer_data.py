@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from recorded import recorded
 
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
@@ -74,13 +76,40 @@ def test_a_frame_has_source_listings_and_roles() -> None:
     code = data["codes"][str(frame["code"])]
     assert code["lines"][1] == "    x = a / (torch.abs(a) + 1)"
     (compare,) = [row for row in code["rows"] if row["offset"] == 28]
-    assert (compare["op"], compare["steps"], compare["span"]) == ("COMPARE_OP", [["COMPARE_OP", "<"]], [11, 7, 11, 18, 7, 18])
+    assert (compare["op"], compare["arg"], compare["span"]) == ("COMPARE_OP", "<", [11, 7, 11, 18, 7, 18])
+    assert "steps" not in compare
     assert data["help"]["COMPARE_OP"][1].endswith(".")
     (jump,) = [row for row in frame["modified"] if row["origin"] == 30]
     assert (jump["role"], jump["op"]) == ("original", "POP_JUMP_IF_FALSE")
     assert [row["name"] for row in frame["resume"]] == ["__resume_at_32_1", "__resume_at_40_2"]
     assert (data["frames"][1]["parent"], data["frames"][1]["resumes"]) == (1, 32)
     assert ["hit", "0"] in [row[2:4] for row in data["calls"]["rows"]]
+
+
+def test_a_real_recording_adds_up_too() -> None:
+    """Of what the engine records the differences add up, and canonical steps stand where they say more than the opcode."""
+
+    def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        total = a
+        for part in (a, b):
+            total = total + inner(part)
+        print("a break")
+        del part
+        return total * 2
+
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.relu() + 1
+
+    recording = recorded(program, (torch.ones(3), torch.ones(3)))
+    data = json.loads(json.dumps(explorer_data(recording)))
+    assert len(data["frames"]) == 2 and data["frames"][0]["resume"]
+    for frame in data["frames"]:
+        for state, (stack, names) in zip(Timeline(recording).of_frame(frame["id"]), folded(data, frame), strict=True):
+            assert [value[0] for value in stack] == [view.id for view in state.stack]
+            assert {name: value[0] for name, value in names.items()} == {name: view.id for name, view in state.locals}
+    rows = [row for code in data["codes"].values() for row in code["rows"]]
+    assert any("steps" in row for row in rows) and not all("steps" in row for row in rows)
+    assert {op for row in rows for op, _ in row.get("steps", ())} <= data["help"].keys()
 
 
 def test_columns_are_characters() -> None:
@@ -98,7 +127,7 @@ def test_a_callee_has_its_own_function_at_hand() -> None:
     """Inside an inlined call the states name the callee's code, and the caller's stack is there again afterwards."""
     data = explorer_data(inlined())
     (frame,) = data["frames"]
-    names = [data["codes"][str(state["code"])]["name"] for state in frame["states"] if state["kind"] == "InstructionStepped"]
+    names = [data["codes"][str(state["code"])]["name"] for state in frame["states"] if "kind" not in state]
     assert names == ["outer"] * 3 + ["inner"] * 4 + ["outer"] * 2
 
 

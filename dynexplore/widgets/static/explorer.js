@@ -23,7 +23,7 @@ const KEEP_EACH = 64;
  * @typedef {{offset: number, op: string, arg?: string, line?: number, mark?: number, role?: string, origin?: number,
  *   steps?: string[][], span?: number[]}} Row
  * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[]}} Code
- * @typedef {{kind: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
+ * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
  *   guards?: string[], item?: string}} State
  */
@@ -419,7 +419,7 @@ class Explorer {
     for (const row of code.rows) {
       const number = row.line && row.line !== line ? String(row.line) : "";
       line = row.line || line;
-      const steps = row.steps ?? [];
+      const steps = row.steps ?? [[row.op, row.arg ?? ""]];
       const same = steps.length === 1 && steps[0][0] === row.op;
       const canonical = same ? "=" : steps.map(([op, arg]) => `${op} ${arg}`.trim()).join("; ") || "-";
       const cells = [number, `${row.mark ? "»" : ""}${row.offset}`, row.op, row.arg ?? "", canonical];
@@ -481,7 +481,7 @@ class Explorer {
   /** @param {any} frame @returns {number} the first instruction of its last attempt */
   firstStep(frame) {
     const last = lastAttempt(frame);
-    const at = frame.states.findIndex((/** @type {State} */ s) => s.kind === "InstructionStepped" && (s.attempt ?? 0) === last);
+    const at = frame.states.findIndex((/** @type {State} */ s) => !s.kind && (s.attempt ?? 0) === last);
     return Math.max(at, 0);
   }
 
@@ -578,11 +578,15 @@ class Explorer {
     this.scroll();
   }
 
-  /** Bring the first lit row of each pane into view, without moving the page. */
+  /** Bring what is lit in each pane into view, without moving the page. */
   scroll() {
-    for (const { body } of Object.values(this.panes ?? {})) {
-      const target = body.querySelector(".dynx-now, .dynx-chosen, .dynx-lit");
-      if (!target) continue;
+    /** @type {Map<Element, Element>} pane -> what to show of it: the first that is lit, better what was chosen */
+    const targets = new Map();
+    for (const element of this.painted) {
+      const body = element.closest(".dynx-body");
+      if (body && (!targets.has(body) || !element.classList.contains("dynx-lit"))) targets.set(body, element);
+    }
+    for (const [body, target] of targets) {
       const box = body.getBoundingClientRect();
       const at = target.getBoundingClientRect();
       if (at.top < box.top + 20 || at.bottom > box.bottom) body.scrollTop += at.top - box.top - box.height / 3;
