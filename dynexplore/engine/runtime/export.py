@@ -33,6 +33,7 @@ from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.policy.constants import exporting
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.debugging.starting_state import StartingState
 from dynexplore.engine.runtime.explain import watched_store
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.engine.variables.constant import is_constant_value
@@ -55,6 +56,8 @@ def export(
     the program makes. decomposition_table: operator -> function that replaces it; only with aten_graph. tracing_mode:
     how make_fx runs the graph: "real", "fake", or "symbolic" (sizes become symbols); only with aten_graph.
 
+    The function is called once, on copies of the arguments; modules and optimizers that it can reach get their content back.
+
     Returns the GraphModule, and the guards: what was relied on, so what a later call must have in common with this one.
 
     Raises Unsupported, which lists everything that stands in the way, for a program that cannot be one graph, that changes
@@ -69,13 +72,28 @@ def export(
         raise ValueError(f"tracing_mode is 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
     if not aten_graph and (decomposition_table is not None or tracing_mode != "real"):
         raise ValueError("decomposition_table and tracing_mode say how an aten graph is made: pass aten_graph=True")
-    captured = _capture(fn, args, kwargs)
-    inner = captured.graph
-    if aten_graph:
-        inner = make_fx(
-            inner, decomposition_table=dict(decomposition_table or {}), tracing_mode=tracing_mode, _allow_non_fake_inputs=True
-        )(*captured.inputs)
-    return _Wrapping(fn, args, kwargs, captured, inner).build(), captured.guards
+    _refuse_twins(fn, args, kwargs)
+    start = StartingState(fn, args, kwargs)
+    own_args, own_kwargs = start.fresh()
+    try:
+        captured = _capture(fn, own_args, own_kwargs)
+        inner = captured.graph
+        if aten_graph:
+            trace = make_fx(
+                inner, decomposition_table=dict(decomposition_table or {}), tracing_mode=tracing_mode, _allow_non_fake_inputs=True
+            )
+            inner = trace(*captured.inputs)
+        return _Wrapping(fn, own_args, own_kwargs, captured, inner).build(), captured.guards
+    finally:
+        start.fresh()
+
+
+def _refuse_twins(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """One tensor under two names would be one input, and two tensors there later would be mistaken for one."""
+    tensors = [leaf for leaf in pytree.tree_leaves((tuple(args), dict(kwargs))) if isinstance(leaf, torch.Tensor)]
+    if len({id(tensor) for tensor in tensors}) < len(tensors):
+        name = getattr(fn, "__qualname__", type(fn).__qualname__)
+        raise Unsupported(f"{name} cannot be exported with the same tensor passed twice: pass a copy (tensor.clone()) for one")
 
 
 # -- the capture -------------------------------------------------------------------------------------------------------
@@ -116,7 +134,7 @@ def _capture(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Captur
         captured.result = _run(fn, args, kwargs, captured, recording, Options(nopython=True, dynamic=False))
     except Unsupported as error:
         raise _all_that_stands_in_the_way(fn, args, kwargs, name, error) from None
-    changes = sorted({f"{change.what} of {change.target.source}" for change in _changes(recording)})
+    changes = sorted({f"{change.what} of {change.target.source or 'the globals'}" for change in _changes(recording)})
     if changes:
         raise Unsupported(f"{name} cannot be exported: it changes objects besides tensors, as no graph can: {', '.join(changes)}")
     captured.guards = recording.guards
@@ -139,7 +157,8 @@ def _run(
 def _changes(recording: Recording) -> list[ev.MutationNoted]:
     """The side effects on objects that existed before the call, other than tensors."""
     noted = recording.of(ev.MutationNoted)
-    return [change for change in noted if change.target.source and change.target.kind not in ("tensor", "cell")]
+    outside = [change for change in noted if change.target.source or change.target.kind == "NamespaceVariable"]
+    return [change for change in outside if change.target.kind not in ("tensor", "cell")]
 
 
 def _all_that_stands_in_the_way(

@@ -179,6 +179,36 @@ def test_changes_of_other_objects_are_refused() -> None:
     assert torch.equal(graph(given), (X + 1) * 2) and torch.equal(given, X + 1)
 
 
+def sets_a_global(x: Any) -> Any:
+    """Changes this module."""
+    global SEEN
+    SEEN = 5
+    return x + 1
+
+
+SEEN = 0
+
+
+def test_a_global_that_is_set_is_refused() -> None:
+    """The graph would not set it."""
+    with pytest.raises(dynexplore.exc.Unsupported, match="global SEEN of the globals"):
+        dynexplore.export(sets_a_global, X)
+
+
+def test_one_tensor_passed_twice_is_refused() -> None:
+    """Two tensors there later would be taken for one."""
+    with pytest.raises(dynexplore.exc.Unsupported, match=r"the same tensor passed twice: pass a copy"):
+        dynexplore.export(lambda a, b: a - b * 2, X, X)
+
+
+def test_the_callers_tensors_and_modules_stay_as_they_are() -> None:
+    """The one call of the capture works on copies; running statistics are put back."""
+    x, norm = X.clone(), nn.BatchNorm1d(3)
+    dynexplore.export(lambda x: x.add_(1) * 2, x)
+    dynexplore.export(norm, x)
+    assert torch.equal(x, X) and norm.num_batches_tracked == 0
+
+
 def test_what_is_made_inside_may_change() -> None:
     """Closures and lists of the function's own are no side effects."""
 
