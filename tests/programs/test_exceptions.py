@@ -8,8 +8,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pytest
 import torch
 from programs.program_table import Programs
+
+from engine_checks import assert_same_as_eager
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -320,3 +323,36 @@ def leaves_a_handler_after_a_break_in_it(x):
 def test_program(run):
     """The program does under the engine what it does without, in as many graphs as expected."""
     run()
+
+
+def truth_in_a_condition(x: Any) -> Any:
+    try:
+        if x > 1:
+            return 1
+    except RuntimeError as error:
+        return str(error)
+
+
+def truth_in_a_loop(x: Any) -> Any:
+    try:
+        y = x + 1
+        while not (y > 1):
+            y = y + 1
+    except RuntimeError:
+        return "caught", y
+
+
+def truth_in_finally(x: Any) -> Any:
+    try:
+        raise ValueError
+    finally:
+        if x > 1:
+            pass
+
+
+@pytest.mark.parametrize("program", [truth_in_a_condition, truth_in_a_loop, truth_in_finally])
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_truth_of_a_tensor_raises_where_it_is_asked(program: Any, size: int) -> None:
+    """A tensor of several elements has none: the handlers around the question take the exception, and none is left behind."""
+    assert_same_as_eager(program, torch.ones(size), then=[(torch.zeros(size),), (torch.full((size,), 3.0),)])
+    assert sys.exception() is None
