@@ -1053,3 +1053,31 @@ def test_changes_recompile_once() -> None:
     for _ in range(5):
         compiled(Point(torch.ones(3)), X)
     assert dynexplore.counters["stats"]["recompiles"] == 0
+
+
+class Divides:
+    """Has a divmod that is not `//` and `%`."""
+
+    def __divmod__(self, other: Any) -> Any:
+        return "divmod", other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return "rdivmod", other
+
+    def __floordiv__(self, other: Any) -> Any:
+        return "floordiv"
+
+    def __mod__(self, other: Any) -> Any:
+        return "mod"
+
+
+def divides(x: Any, divider: Any) -> Any:
+    try:
+        return x + 1, divmod(divider, 2), divmod(2, divider)
+    except TypeError:
+        return "caught"
+
+
+def test_divmod_of_an_object_is_its_own() -> None:
+    """`__divmod__` and `__rdivmod__` are called, whatever `//` and `%` do."""
+    assert_same_as_eager(divides, torch.ones(2), Divides())

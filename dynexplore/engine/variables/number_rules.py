@@ -154,7 +154,7 @@ def _pow(ctx: TraceContext, base: VariableTracker, exp: VariableTracker, mod: Va
 def _divmod(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
     if left.is_constant() and right.is_constant():
         return computed(ctx, divmod, left.as_constant(), right.as_constant())
-    if is_tensor(left) or is_tensor(right):  # torch.Tensor has no __divmod__: Python raises its TypeError
+    if not (is_settled(left) and is_settled(right)):  # torch.Tensor has no __divmod__, an object of the program may have one
         ctx.break_graph("DX205", function="divmod", arguments=f"{left.type_name()} and {right.type_name()}")
     return TupleVariable([binary(ctx, "//", left, right), binary(ctx, "%", left, right)])
 
