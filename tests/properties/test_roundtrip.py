@@ -124,9 +124,7 @@ def test_liveness_never_misses_what_is_read() -> None:
         parsed = read(code)
         hidden = {*code.co_cellvars, *code.co_freevars}
         for instruction in parsed.instructions[::5]:
-            assert _straight_reads(parsed, instruction) - hidden <= live_locals(parsed, instruction), (
-                f"{instruction} in {code}"
-            )
+            assert _straight_reads(parsed, instruction) - hidden <= live_locals(parsed, instruction), f"{instruction} in {code}"
 
 
 def _straight_reads(parsed: ParsedCode, instruction: Instruction) -> set[str]:
