@@ -34,6 +34,9 @@ from dynexplore.widgets.source import CellError, function_code
 if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:
     from dynexplore.widgets.explorer import Explorer
 
+EXPLANATION = ("dynexplore.engine.runtime.explain", "Explanation")
+"""Module and name of what `dynexplore.explain` gives."""
+
 SHOWN = "explorer"
 """The view that is shown when no other is asked for."""
 
@@ -211,7 +214,10 @@ def _mimebundle(recording: Recording, include: Any = None, exclude: Any = None) 
 def load_ipython_extension(shell: Any) -> None:
     """Register the magics, and show recordings as the explorer."""
     shell.register_magics(DynamoMagics)
-    shell.display_formatter.mimebundle_formatter.for_type(Recording, _mimebundle)
+    formatter = shell.display_formatter.mimebundle_formatter
+    formatter.for_type(Recording, _mimebundle)
+    # by name: the engine need not be imported for it
+    formatter.for_type_by_name(*EXPLANATION, lambda explanation, **wanted: _mimebundle(explanation.recording))
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -219,4 +225,8 @@ def unload_ipython_extension(shell: Any) -> None:
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("dynamo", None)
     shell.magics_manager.registry.pop(DynamoMagics.__name__, None)
-    shell.display_formatter.mimebundle_formatter.type_printers.pop(Recording, None)
+    formatter = shell.display_formatter.mimebundle_formatter
+    formatter.deferred_printers.pop(EXPLANATION, None)
+    for shown in [Recording, *formatter.type_printers]:
+        if shown is Recording or (shown.__module__, shown.__name__) == EXPLANATION:
+            formatter.type_printers.pop(shown, None)

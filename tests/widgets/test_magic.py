@@ -226,6 +226,19 @@ def test_help(notebook: Notebook) -> None:
     assert "bind the recording" in text
 
 
+def test_an_explanation_is_shown_as_the_explorer(notebook: Notebook) -> None:
+    """What `explain` gives is displayed as the widget, with text beside it; not any more after %unload_ext."""
+    notebook.run("import dynexplore\ndynexplore.explain(lambda x: x + 1, a)")
+    shell = notebook.shell
+    widget = "application/vnd.jupyter.widget-view+json"
+    explanation = notebook.run("dynexplore.explain(lambda x: x + 1, a)")
+    data, _ = shell.display_formatter.format(explanation)
+    assert widget in data and "1 graph" in data["text/plain"]
+    notebook.run("%unload_ext dynexplore")
+    data, _ = shell.display_formatter.format(explanation)
+    assert widget not in data and "text/html" in data
+
+
 def test_unload(notebook: Notebook) -> None:
     """After %unload_ext the magics are gone, and the extension can be loaded again."""
     notebook.run("%unload_ext dynexplore")

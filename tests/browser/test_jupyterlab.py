@@ -1,0 +1,145 @@
+"""The tutorials and the widget in a real JupyterLab: all run to their end, and ask nothing of any other host.
+
+Pictures of every explorer are left in build/screenshots (DYNEXPLORE_SCREENSHOTS names another folder), to be looked at.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from browser.lab import NO_DOT, NOTEBOOKS, TOP, Lab, NotebookPage, chromium, jupyterlab_is_there, running_lab
+
+PICTURES = Path(os.environ.get("DYNEXPLORE_SCREENSHOTS") or TOP / "build" / "screenshots")
+TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
+
+TOY = """
+import torch, dynexplore
+%load_ext dynexplore
+def toy(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+dynexplore.config.log_level = "ERROR"
+recording = dynexplore.explain(toy, torch.ones(3), -torch.ones(3)).recording
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One server and one browser for all tests of this file."""
+    with running_lab(tmp_path_factory.mktemp("lab")) as running:
+        yield running
+
+
+def status(explorer: Locator) -> str:
+    """What the stepper of an explorer says."""
+    return explorer.locator(".dynx-status").inner_text()
+
+
+def moves(explorer: Locator) -> None:
+    """A click on the buttons changes the step, and back."""
+    before = status(explorer)
+    explorer.get_by_role("button", name="Step forward").click()
+    after = status(explorer)
+    assert after != before
+    explorer.get_by_role("button", name="Step back").click()
+    expect(explorer.locator(".dynx-status")).to_have_text(before)
+
+
+def keep_pictures(notebook: NotebookPage) -> None:
+    """The whole notebook, every explorer, each pane of the first one, in the light and in the dark theme."""
+    folder = PICTURES / notebook.name.removesuffix(".ipynb")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    notebook.fit()
+    for theme in ("light", "dark"):
+        notebook.theme(theme)
+        notebook.page.locator(".jp-Notebook").screenshot(path=folder / f"notebook-{theme}.png")
+        for number, explorer in enumerate(notebook.explorers.all(), start=1):
+            explorer.screenshot(path=folder / f"explorer{number}-{theme}.png")
+    for pane in notebook.explorers.first.locator("section").all():
+        name = next(
+            word for word in (pane.get_attribute("class") or "").split() if word.startswith("dynx-") and word != "dynx-pane"
+        )
+        pane.screenshot(path=folder / f"pane-{name.removeprefix('dynx-')}.png")
+
+
+@pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.name[:2])
+def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path) -> None:
+    """Every cell runs, none fails, nothing is asked of another host, every explorer is there and steps."""
+    with lab.opened(tutorial) as notebook:
+        notebook.run_all()
+        expect(notebook.explorers.first).to_be_visible()
+        for explorer in notebook.explorers.all():
+            moves(explorer)
+        keep_pictures(notebook)
+
+
+def test_a_tutorial_runs_without_dot(lab: Lab) -> None:
+    """With no `dot` on PATH the first tutorial runs to its end, too."""
+    with lab.opened(TUTORIALS[0], kernel=NO_DOT) as notebook:
+        notebook.run_all()
+        moves(notebook.explorers.first)
+
+
+def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
+    """Two views of one widget step on their own; they are there after a reload; and they step without their kernel."""
+    show = "from dynexplore.widgets.explorer import Explorer\nshown = Explorer(recording)\nshown"
+    with lab.opened([TOY, show, "shown"]) as notebook:
+        notebook.run_all()
+        expect(notebook.explorers).to_have_count(2)
+        first, second = notebook.explorers.all()
+        start = status(second)
+        first.get_by_role("button", name="Last step").click()
+        assert status(first) != status(second) == start
+        moves(second)
+
+        notebook.command("docmanager:save")
+        notebook.open()
+        expect(notebook.explorers).to_have_count(2)
+        moves(notebook.explorers.first)
+
+        notebook.restart_kernel()
+        moves(notebook.explorers.first)
+        moves(notebook.explorers.last)
+
+
+def test_keys_do_not_reach_the_notebook(lab: Lab) -> None:
+    """With the focus in the explorer `j` does not go to the next cell and `d d` deletes none; Shift+Enter runs the cell."""
+    with lab.opened([TOY, "recording", "ran = 1", "ran"]) as notebook:
+        notebook.run_all()
+        notebook.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 1; }")
+        for focused in (
+            notebook.explorers.get_by_role("button", name="Step forward"),
+            notebook.explorers.get_by_role("slider"),
+            notebook.explorers.locator(".dynx-graph .dynx-body").first,
+            notebook.explorers.get_by_role("searchbox"),
+        ):
+            focused.focus()
+            before = notebook.cells()
+            for key in ("j", "d", "d", "k", "a", "Escape", "x", "ArrowDown", "ArrowRight"):
+                notebook.page.keyboard.press(key)
+            notebook.settle()
+            assert notebook.cells() == before
+        notebook.explorers.get_by_role("button", name="Step forward").focus()
+        notebook.page.keyboard.press("Shift+Enter")
+        notebook.settle()
+        assert notebook.cells() == (4, 2)
+
+
+def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Chromium or JupyterLab these tests fail, and say what to install."""
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(pytest.fail.Exception, match="^no Chromium found, .*apt-get install chromium$"):
+        chromium()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(pytest.fail.Exception, match="^JupyterLab is not installed, .*pip install -e"):
+        jupyterlab_is_there()
