@@ -350,7 +350,17 @@ def truth_in_finally(x: Any) -> Any:
             pass
 
 
-@pytest.mark.parametrize("program", [truth_in_a_condition, truth_in_a_loop, truth_in_finally])
+def truth_kept_as_a_value(x: Any) -> Any:
+    y = x + 1
+    try:
+        flag = bool(x > 1) or 2
+        other = not not (y > 1)
+    except RuntimeError as error:
+        return str(error), y
+    return flag, other, y
+
+
+@pytest.mark.parametrize("program", [truth_in_a_condition, truth_in_a_loop, truth_in_finally, truth_kept_as_a_value])
 @pytest.mark.parametrize("size", [1, 2])
 def test_the_truth_of_a_tensor_raises_where_it_is_asked(program: Any, size: int) -> None:
     """A tensor of several elements has none: the handlers around the question take the exception, and none is left behind."""

@@ -272,11 +272,14 @@ def compile_check(
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace
-    namespace.setdefault("math", math)  # ShapeEnv writes `not math.isnan(...)` of a float
+    namespace.update({name: known for name, known in _SHAPE_NAMES.items() if name not in namespace})
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
     return GuardCheck(namespace.pop("check"), code, list(guards.guards), [g.expected for g in tensors],
                       global_state, shape_code, namespace, slot_names)
 
+
+# What ShapeEnv writes in its expressions: `min(512, n)`, `round(n / 3)`, `not math.isnan(f)`, `torch.sym_float(n) > 2.5`.
+_SHAPE_NAMES: dict[str, Any] = {"math": math, "torch": torch, "min": min, "max": max, "abs": abs, "round": round}
 
 _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready
 

@@ -23,7 +23,6 @@ from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import is_constant_value
 from dynexplore.engine.variables.iterator import IteratorVariable
-from dynexplore.engine.variables.tensor import PendingTruthVariable
 from dynexplore.engine.variables.unread import UnreadVariable
 
 if TYPE_CHECKING:
@@ -39,11 +38,6 @@ def _may_hold_tensor(value: VariableTracker) -> bool:
     """Whether a value is a tensor, or may hold one: everything but plain constants and iterators over such."""
     return not (value.is_constant() or (isinstance(value, UnreadVariable) and is_constant_value(value.value))
                 or value.kind in ("iterator", "range") or value.python_type() in _PLAIN)
-
-
-def _unasked(value: VariableTracker) -> VariableTracker:
-    """The value itself, where only its truth is wanted."""
-    return value.value if isinstance(value, PendingTruthVariable) else value
 
 
 _PLAIN: tuple[type[Any], ...] = (type(iter(range(0))), type(iter(())), type(iter([])), type(iter("")), range, str)
@@ -63,7 +57,6 @@ class BreakWriter:
         self.steps = [step for step in self.parsed.steps if step.origin in self.unit]
         self.resumes = ResumeCalls(self.generator, self.broken)
         self.late_locals: list[tuple[str, VariableTracker]] = []
-        self.pending: list[str] = []  # variables that hold a value whose truth is still to be asked
 
     def finish(self) -> Translation:
         """The whole of it."""
@@ -99,9 +92,8 @@ class BreakWriter:
                     late.append((len(slots), value))
                     slots.append("")
                 else:
-                    generator.push(_unasked(value))
+                    generator.push(value)
                     slots.append(generator.store_temporary())
-                    self._note_pending(value, slots[-1])
         with writer.role("restore locals"):
             self.resumes.leave_cells()
             names = self._push_locals()
@@ -133,21 +125,9 @@ class BreakWriter:
                 self.generator.hold_walked(value)
                 self.late_locals.append((name, value))
             else:
-                self.generator.push(_unasked(value))
+                self.generator.push(value)
                 names.append(name)
-                self._note_pending(value, name)
         return names
-
-    def _note_pending(self, value: VariableTracker, name: str | None) -> None:
-        if isinstance(value, PendingTruthVariable) and name is not None:
-            self.pending.append(name)
-
-    def _ask_pending(self) -> None:
-        """bool(tensor) may raise: where the handler of the instruction that waits for it takes that."""
-        for name in self.pending:
-            self.writer.load_fast(name)
-            self.writer.to_bool()
-            self.writer.store_fast(name)
 
     def _live(self) -> frozenset[str]:
         live = live_locals(self.parsed, self.unit[0])
@@ -191,13 +171,11 @@ class BreakWriter:
         if jump is not None:
             after_jump, kept_jump = shape_after(shape, self.steps, jumped=True)
             kept = min(kept, kept_jump)
-        failed, jumped = Label("failed"), Label("jumped")
-        handler = self.broken.handler
-        with writer.covered_by(failed if handler is not None else None), writer.role("restore stack"):
-            self._ask_pending()
         with writer.role("restore stack"):
             for slot in slots[kept:]:
                 self._load_slot(slot)
+        failed, jumped = Label("failed"), Label("jumped")
+        handler = self.broken.handler
         with writer.covered_by(failed if handler is not None else None), writer.role("original instruction"):
             self._copy_unit(jumped if jump is not None else None)
         if not self._ends_here():

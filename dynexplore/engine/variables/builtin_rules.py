@@ -24,7 +24,7 @@ from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.class_lookup import Found, binds, raw_lookup
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.extreme import extreme_of_tensors
+from dynexplore.engine.variables.extreme import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
 from dynexplore.engine.variables.generator import GeneratorVariable
 from dynexplore.engine.variables.iterator import IteratorVariable
 from dynexplore.engine.variables.known import is_settled, is_tensor, known_truth, settled
@@ -42,7 +42,7 @@ from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, Tup
 from dynexplore.engine.variables.set_ import FrozenSetVariable, SetVariable, frozen, members_of
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.sorting import keyed, sorted_items
-from dynexplore.engine.variables.tensor import PendingTruthVariable
+from dynexplore.engine.variables.tensor import truth_to_come
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -99,7 +99,7 @@ def _each(ctx: TraceContext, items: VariableTracker) -> Any:
 @builtin(bool)
 def _bool(ctx: TraceContext, value: VariableTracker = NONE, /) -> VariableTracker:
     answer = value.truth(ctx)
-    return ConstantVariable(answer) if isinstance(answer, bool) else PendingTruthVariable(answer)
+    return ConstantVariable(answer) if isinstance(answer, bool) else truth_to_come(ctx, answer)
 
 
 # -- gather -----------------------------------------------------------------------------------------------------------
@@ -146,6 +146,8 @@ def _best(
         return items[best]
     if key is None and any(map(is_tensor, items)):
         return _fold_tensors(ctx, function, items)
+    if key is None and are_symbolic_numbers(items):
+        return extreme_of_numbers(ctx, function, items)
     place = 0
     for other in range(1, len(items)):
         answer = compare(ctx, symbol, keys[other], keys[place])

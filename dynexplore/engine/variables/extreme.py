@@ -1,12 +1,15 @@
-"""`max` and `min` of single numbers in tensors: `max(loss, 0)`, `min(a.sum(), b.sum())`.
+"""`max` and `min` of what only the graph knows: single numbers in tensors, and symbolic numbers.
 
 The idea: Python compares and hands out one of its arguments, which only the graph's data can decide. What is
 computed with the result does not mind which of them it was, so the graph holds torch.clamp or torch.maximum
 instead, as PyTorch's Dynamo does. But the result *is* one of the arguments: where that could be seen (it leaves
 the traced code, it is changed in place) the graph breaks.
 
-In: two trackers, at least one a tensor of one floating-point element. Out: a tensor that must not be looked at too
-closely. torch/_dynamo/variables/builtin.py (_call_min_max_binary) does the same job, without that care.
+Of sizes (`min(x.shape[0], 512)`) the graph takes torch.sym_min, so that one graph serves both sides of the limit.
+
+In: trackers of tensors of one floating-point element, or of symbolic numbers; some may be constants. Out: a tensor that
+must not be looked at too closely, or a symbolic number. torch/_dynamo/variables/builtin.py (_call_min_max_binary) does
+the same job, without that care.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import torch
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.operators import BINARY, binary_rule
+from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.tensor import TensorVariable
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.reconstruction import Reconstruction
 
 _FUNCTIONS: dict[Any, tuple[Any, str]] = {max: (torch.maximum, "min"), min: (torch.minimum, "max")}
+_OF_NUMBERS: dict[Any, Any] = {max: torch.sym_max, min: torch.sym_min}
 
 
 class ExtremeVariable(TensorVariable):
@@ -71,3 +76,17 @@ def extreme_of_tensors(ctx: TraceContext, function: Any, left: VariableTracker, 
         made = ctx.operation("call_function", torch.clamp, [tensor], {bound: number})
     assert isinstance(made, TensorVariable)
     return ExtremeVariable(made.node, made.fake)
+
+
+def are_symbolic_numbers(items: Sequence[VariableTracker]) -> bool:
+    """Whether all are symbolic numbers or constants of one type, so that it cannot be seen which of two equal ones was taken."""
+    types = {type(item.value) if isinstance(item, ConstantVariable) else item.python_type() for item in items}
+    return all(isinstance(item, SymbolicNumberVariable | ConstantVariable) for item in items) and types in ({int}, {float})
+
+
+def extreme_of_numbers(ctx: TraceContext, function: Any, items: Sequence[VariableTracker]) -> VariableTracker:
+    """`max(*items)` or `min(*items)` of symbolic numbers, as nodes of the graph."""
+    best = items[0]
+    for item in items[1:]:
+        best = ctx.operation("call_function", _OF_NUMBERS[function], [best, item], {})
+    return best

@@ -136,7 +136,8 @@ def _round(ctx: TraceContext, number: VariableTracker, ndigits: VariableTracker 
     if number.is_constant() and all(digit.is_constant() for digit in digits):
         return computed(ctx, round, number.as_constant(), *(digit.as_constant() for digit in digits))
     if isinstance(number, SymbolicNumberVariable):
-        return computed(ctx, round, number.specialize(), *(plain(ctx, digit, "round") for digit in digits))
+        places = [ConstantVariable(plain(ctx, digit, "round")) for digit in digits]
+        return ctx.operation("call_function", round, [number, *places], {})
     found = type_of(number)
     if found is not None and not hasattr(found, "__round__"):
         misfit(ctx, round, number, kind="DX205", function="round", arguments=found.__name__)

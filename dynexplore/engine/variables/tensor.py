@@ -215,6 +215,15 @@ class PendingTruthVariable(VariableTracker):
         return f"bool({self.value.text()})"
 
 
+def truth_to_come(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """bool(value) as a value, where only the graph's data can tell; a tensor of several elements raises here, not later."""
+    if isinstance(value, TensorVariable):
+        sizes: Sequence[Any] = value.fake.shape
+        if any(isinstance(size, torch.SymInt) or size != 1 for size in sizes):
+            ctx.break_graph("DX104", condition=value.text())
+    return PendingTruthVariable(value)
+
+
 # -- methods that are not simply an operation -------------------------------------------------------------------------
 
 

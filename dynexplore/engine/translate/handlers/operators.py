@@ -11,7 +11,7 @@ from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.known import known_truth
 from dynexplore.engine.variables.operators import binary, compare, unary
 from dynexplore.engine.variables.ranges import SliceVariable
-from dynexplore.engine.variables.tensor import PendingTruthVariable
+from dynexplore.engine.variables.tensor import truth_to_come
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
@@ -69,7 +69,7 @@ def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The truth of the top; that of a tensor waits for the jump that uses it."""
     value = frame.pop()
     answer = value.truth(ctx)
-    frame.push(ConstantVariable(answer) if isinstance(answer, bool) else PendingTruthVariable(value))
+    frame.push(ConstantVariable(answer) if isinstance(answer, bool) else truth_to_come(ctx, value))
 
 
 @handles("BINARY_SUBSCR")

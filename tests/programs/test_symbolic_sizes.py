@@ -1,0 +1,107 @@
+"""Sizes that change from call to call: the answers are eager's, and what may stay one graph stays one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dynexplore
+
+SIZES = (5, 7, 12, 30, 33, 600)
+
+
+def min_of_size_and_limit(x: Any) -> Any:
+    return x[: min(x.shape[0], 512)] + 1
+
+
+def max_of_size_and_limit(x: Any) -> Any:
+    return torch.zeros(max(x.shape[0], 4)) + x.sum()
+
+
+def clamped(x: Any) -> Any:
+    return x * max(1, min(x.shape[0], 7))
+
+
+def max_of_floats(x: Any) -> Any:
+    return x * max(x.shape[0] / 10, 1.0)
+
+
+def rounded(x: Any) -> Any:
+    return x * round(x.shape[0] / 3), round(x.shape[0] / 3, 2)
+
+
+def rounded_up(x: Any) -> Any:
+    return x * math.ceil(x.shape[0] / 3) - math.floor(x.shape[0] / 3)
+
+
+def root(x: Any) -> Any:
+    return x * math.sqrt(x.shape[0]) + x.shape[0] ** -0.5
+
+
+def padded(x: Any) -> Any:
+    return torch.nn.functional.pad(x, (0, (8 - x.shape[0] % 8) % 8))
+
+
+def quotient_and_rest(x: Any) -> Any:
+    q, r = divmod(x.shape[0], 4)
+    return x * q + r
+
+
+def size_in_a_container(x: Any) -> Any:
+    sizes = list(x.shape)
+    sizes[0] *= 2
+    return torch.zeros(sizes), {"n": x.shape[0]}
+
+
+def last_half(x: Any) -> Any:
+    return x[-x.shape[0] // 2 :] + torch.arange(x.shape[0]).sum()
+
+
+def branch_on_a_distance(x: Any) -> Any:
+    return x + 1 if abs(x.shape[0] - 100) > 2.5 else x - 1
+
+
+def branch_on_a_minimum(x: Any) -> Any:
+    return x + 1 if min(x.shape[0], 512) * 2 > 3 else x - 1
+
+
+PROGRAMS = [
+    min_of_size_and_limit, max_of_size_and_limit, clamped, max_of_floats, rounded, rounded_up, root, padded, quotient_and_rest,
+    size_in_a_container, last_half, branch_on_a_distance, branch_on_a_minimum,
+]  # fmt: skip
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_size_that_changes_makes_two_graphs(program: Any) -> None:
+    """One graph for the first size, one for all the others."""
+    graphs = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    optimized = dynexplore.optimize(backend)(program)
+    for size in SIZES:
+        x = torch.linspace(0, 1, size)
+        assert_equal(optimized(x), program(x))
+    assert len(graphs) == 2
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(PROGRAMS), st.lists(st.integers(1, 700), min_size=2, max_size=6))
+def test_any_sequence_of_sizes_gives_what_eager_gives(program: Any, sizes: list[int]) -> None:
+    """Also 1, which is never symbolic, and sizes that come back."""
+    dynexplore.reset()
+    optimized = dynexplore.optimize("eager")(program)
+    for size in sizes:
+        x = torch.linspace(0, 1, size)
+        assert_equal(optimized(x), program(x))
