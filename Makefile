@@ -67,6 +67,7 @@ endif
 lint: $(BUILT)
 	$(BIN)/ruff check $(ARGS)
 	$(BIN)/mypy
+	@scripts/check_javascript.sh
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only --quiet $(ARGS)

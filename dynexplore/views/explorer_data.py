@@ -7,7 +7,7 @@ program), and the link table. Values and code objects occur often: each stands o
 into it by number.
 
 In:  a Recording.
-Out: `explorer_data(recording)`, which `json.dumps` takes as it is. widgets/static/explorer.js reads it; the shape of
+Out: `explorer_data(recording)`, which `json.dumps` takes as it is. widgets/static/explorer/ reads it; the shape of
      each part is said by the function that makes it.
 
 PyTorch's counterpart: none; tlparse writes one text file per artifact.
@@ -30,7 +30,7 @@ Hand = tuple[int, tuple[int, ...]]
 """Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
 
 SCHEMA = 1
-"""Version of this shape; explorer.js refuses another one in a sentence."""
+"""Version of this shape; main.js there refuses another one in a sentence."""
 
 
 def explorer_data(recording: Recording) -> Plain:

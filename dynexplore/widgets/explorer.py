@@ -4,7 +4,10 @@ Which idea lives here: the Python side is thin. The data of views/explorer_data.
 text, and from then on everything happens there, also when the kernel is gone. The widget keeps no recording alive. Where
 no widget can run (a saved notebook on a page, a terminal) the static HTML or one line of text stands in for it.
 
-In:  a Recording.
+What needs a live program (what would another input do?) the browser asks as a custom message: `{ask: number, about: name,
+...}`. Whoever makes the explorer says who answers which name; static/explorer/live.js is the other end.
+
+In:  a Recording; functions that answer questions.
 Out: `Explorer(recording)`, to be displayed or composed with other ipywidgets.
 
 PyTorch has no counterpart.
@@ -13,6 +16,7 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anywidget
@@ -23,9 +27,16 @@ from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import assets
 
+Answerer = Callable[[dict[str, Any]], "tuple[dict[str, Any], list[bytes]]"]
+"""Given the body of a question: the body of the answer, and its buffers."""
+
+
+class CannotAnswer(Exception):
+    """Raised by an answerer: its one sentence is shown instead of an answer."""
+
 
 class Explorer(anywidget.AnyWidget):
-    """The explorer of one recording.
+    """The explorer of one recording. `answerers` maps what can be asked about to who answers it.
 
     >>> Explorer(Recording(title="f"))
     Explorer(f: 0 steps, 0 graphs, 0 guards)
@@ -35,9 +46,11 @@ class Explorer(anywidget.AnyWidget):
     _css = assets.STYLE
     data = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, answerers: Mapping[str, Answerer] | None = None) -> None:
         self._static = html_text.mimebundle(recording)
+        self.answerers = dict(answerers or {})
         super().__init__(data=json.dumps(explorer_data(recording), ensure_ascii=False, separators=(",", ":")))
+        self.on_msg(self._on_question)
 
     def __repr__(self) -> str:
         return self._static["text/plain"]
@@ -45,3 +58,18 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **wanted: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**wanted) or ({}, {})
         return {**data, **self._static}, metadata
+
+    def _on_question(self, _widget: object, question: dict[str, Any], _buffers: list[memoryview]) -> None:
+        """Answer a question of the browser; one that nobody here can answer gets a sentence."""
+        answer, about = question.get("ask"), question.get("about", "")
+        if answer is None:
+            return
+        if about not in self.answerers:
+            self.send({"answer": answer, "error": f"This explorer cannot say anything about {about!r}: it has no live program."})
+            return
+        try:
+            body, buffers = self.answerers[about](question)
+        except CannotAnswer as error:
+            self.send({"answer": answer, "error": str(error)})
+        else:
+            self.send({**body, "answer": answer}, buffers)

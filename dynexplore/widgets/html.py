@@ -1,7 +1,7 @@
 """A recording as one HTML file: opens offline from the disk, is stepped there, and says what it holds.
 
 Which idea lives here: what leaves the notebook is a file that needs nothing else, and whoever passes it on must know
-what is in it. It is the same explorer as in the notebook (static/explorer.js), with its data beside it; without scripts
+what is in it. It is the same explorer as in the notebook (static/explorer/), with its data beside it; without scripts
 the text report is there instead. The page forbids itself to fetch anything.
 
 In:  a Recording.

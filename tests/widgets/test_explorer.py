@@ -13,8 +13,8 @@ import pytest
 
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
-from dynexplore.widgets import assets, html, magic
-from dynexplore.widgets.explorer import Explorer
+from dynexplore.widgets import html, magic
+from dynexplore.widgets.explorer import CannotAnswer, Explorer
 from sample_recordings import SAMPLES, toy
 from source_tree import ROOT
 
@@ -93,10 +93,28 @@ def test_the_page_is_made_without_torch() -> None:
     assert done.returncode == 0 and "empty" in done.stdout, done.stderr
 
 
-def test_the_assets_name_no_host_and_make_no_markup() -> None:
-    """Script and style fetch nothing, and no text becomes HTML."""
-    assert assets.SCRIPT.startswith("// @ts-check")
-    for word in ("http:", "https:", "fetch(", "XMLHttp", "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval("):
-        assert word not in assets.SCRIPT and word not in assets.STYLE, word
-    assert "url(" not in assets.STYLE and "@import" not in assets.STYLE
-    assert "</script" not in assets.SCRIPT and "</style" not in assets.STYLE
+def asked(explorer: Explorer, monkeypatch: pytest.MonkeyPatch, **question: object) -> list[tuple[object, ...]]:
+    """What the explorer sends back when the browser asks."""
+    sent: list[tuple[object, ...]] = []
+    monkeypatch.setattr(explorer, "send", lambda *message: sent.append(message))
+    explorer._handle_custom_msg(dict(question), [])
+    return sent
+
+
+def test_questions_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question of the browser gets its answer, with its number and buffers."""
+    explorer = Explorer(toy(), {"twice": lambda question: ({"value": 2 * question["value"]}, [b"x"])})
+    assert asked(explorer, monkeypatch, ask="q:1", about="twice", value=4) == [({"value": 8, "answer": "q:1"}, [b"x"])]
+    assert asked(explorer, monkeypatch, about="twice") == []
+
+
+def test_what_cannot_be_answered_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown question, and one that the answerer refuses, come back as one sentence."""
+
+    def refuses(question: dict[str, object]) -> tuple[dict[str, object], list[bytes]]:
+        raise CannotAnswer("The function is gone.")
+
+    explorer = Explorer(toy(), {"what_if": refuses})
+    assert asked(explorer, monkeypatch, ask=1, about="what_if") == [({"answer": 1, "error": "The function is gone."},)]
+    said = "This explorer cannot say anything about 'other': it has no live program."
+    assert asked(explorer, monkeypatch, ask=2, about="other") == [({"answer": 2, "error": said},)]

@@ -1,0 +1,87 @@
+// @ts-check
+/**
+ * Elements of the page. Every text gets in through textContent, so nothing of a recording can become markup.
+ */
+
+/**
+ * An element with a class, text and children.
+ * @param {string} tag
+ * @param {string} [name] its class
+ * @param {string} [text]
+ * @param {...Node} children
+ * @returns {HTMLElement}
+ */
+export function make(tag, name = "", text = "", ...children) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  if (text) made.textContent = text;
+  if (children.length) made.append(...children);
+  return made;
+}
+
+/**
+ * A button; `label` is what a screen reader says and what the pointer shows, where the text alone does not say it.
+ * @param {string} text
+ * @param {() => void} act
+ * @param {{name?: string, label?: string}} [more]
+ * @returns {HTMLElement}
+ */
+export function makeButton(text, act, { name = "", label = "" } = {}) {
+  const button = make("button", name, text);
+  button.setAttribute("type", "button");
+  if (label) {
+    button.setAttribute("aria-label", label);
+    button.title = label;
+  }
+  button.addEventListener("click", act);
+  return button;
+}
+
+/**
+ * A table with its header row.
+ * @param {string} label
+ * @param {string[]} header
+ * @returns {{table: HTMLElement, body: HTMLElement}}
+ */
+export function makeTable(label, header) {
+  const row = make("tr");
+  for (const name of header) {
+    const cell = make("th", "", name);
+    cell.setAttribute("scope", "col");
+    row.append(cell);
+  }
+  const body = make("tbody");
+  const table = make("table", "", "", make("thead", "", "", row), body);
+  table.setAttribute("aria-label", label);
+  return { table, body };
+}
+
+/**
+ * A row that cannot be chosen.
+ * @param {...string} cells
+ * @returns {HTMLElement}
+ */
+export function plainRow(...cells) {
+  return make("tr", "", "", ...cells.map((text) => make("td", "", text)));
+}
+
+/**
+ * A soft sentence: that there is nothing, or facts beside a heading.
+ * @param {string} text
+ * @returns {HTMLElement}
+ */
+export function note(text) {
+  return make("p", "dynx-facts", text);
+}
+
+/**
+ * @template T
+ * @param {Map<string, T[]>} map
+ * @param {string} key
+ * @param {T} value
+ */
+export function push(map, key, value) {
+  const there = map.get(key);
+  if (there) there.push(value);
+  else map.set(key, [value]);
+}

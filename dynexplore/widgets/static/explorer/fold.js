@@ -1,0 +1,132 @@
+// @ts-check
+/**
+ * The states of one frame: what each function at hand holds after each of them, and which of them an item belongs to.
+ *
+ * States come as differences. Folding starts at the state that was asked last, so that a step forward applies one
+ * difference, or at the nearest of those that are kept.
+ */
+
+import { push } from "./dom.js";
+
+/** Every so many states the stack and locals of all functions are kept, so that a jump folds few differences. */
+const KEEP_EACH = 64;
+
+/**
+ * @typedef {import("./types.js").State} State
+ * @typedef {import("./types.js").Hand} Hand
+ */
+
+/** The states of a frame. */
+export class States {
+  /** @param {State[]} states */
+  constructor(states) {
+    this.states = states;
+    this.lastAttempt = states.reduce((last, state) => Math.max(last, state.attempt ?? 0), 0);
+    /** @type {Map<number, Map<string, Hand>>} */
+    this.kept = new Map();
+    /** @type {{number: number, hands: Map<string, Hand>}} what was asked last */
+    this.last = { number: -1, hands: new Map() };
+    /** @type {Map<string, number[]> | undefined} item -> the states that made it or that are it */
+    this.made = undefined;
+    /** @type {Map<string, number> | undefined} step -> its state */
+    this.steps = undefined;
+  }
+
+  /** The first instruction of the last attempt, 0 when there is none. */
+  get first() {
+    return Math.max(this.states.findIndex((state) => !state.kind && (state.attempt ?? 0) === this.lastAttempt), 0);
+  }
+
+  /**
+   * What the function at hand in a state holds before and after it; nothing before when it has just begun.
+   * @param {number} number
+   * @returns {{before: Hand | undefined, after: Hand}}
+   */
+  around(number) {
+    const state = this.states[number];
+    const before = state.new ? undefined : this.hands(number - 1).get(handOf(state));
+    return { before, after: folded(state, before) };
+  }
+
+  /**
+   * What each function holds after a state.
+   * @param {number} number
+   * @returns {Map<string, Hand>}
+   */
+  hands(number) {
+    if (number < 0) return new Map();
+    let start = this.last.number <= number && this.last.number > number - KEEP_EACH ? this.last.number : number;
+    let hands = start === this.last.number ? this.last.hands : undefined;
+    if (!hands) {
+      while (start >= 0 && !this.kept.has(start)) start -= 1;
+      hands = new Map(this.kept.get(start));
+    }
+    for (let at = start + 1; at <= number; at += 1) {
+      const state = this.states[at];
+      hands.set(handOf(state), folded(state, hands.get(handOf(state))));
+      if (at % KEEP_EACH === 0 && !this.kept.has(at)) this.kept.set(at, new Map(hands));
+    }
+    this.last = { number, hands };
+    return hands;
+  }
+
+  /**
+   * The states that an item belongs to: the one that made it, else those of all that belongs to it, in the last attempt
+   * when it has some.
+   * @param {string} item
+   * @param {import("./links.js").Links} links
+   * @returns {number[]}
+   */
+  of(item, links) {
+    this.index();
+    const made = this.made?.get(item);
+    if (made) return made.slice(-1);
+    const all = [];
+    for (const other of links.related(item)) {
+      const at = this.steps?.get(other);
+      if (at !== undefined) all.push(at);
+    }
+    all.sort((a, b) => a - b);
+    const last = all.filter((at) => (this.states[at].attempt ?? 0) === this.lastAttempt);
+    return last.length ? last : all;
+  }
+
+  index() {
+    if (this.made) return;
+    this.made = new Map();
+    this.steps = new Map();
+    for (const [at, state] of this.states.entries()) {
+      for (const item of [...(state.nodes ?? []), ...(state.guards ?? [])]) push(this.made, item, at);
+      if (state.item) push(this.made, state.item, at);
+      if (state.item) this.steps.set(state.item, at);
+    }
+  }
+}
+
+/**
+ * What a function holds after a state, from what it held before.
+ * @param {State} state
+ * @param {Hand | undefined} held
+ * @returns {Hand}
+ */
+function folded(state, held) {
+  const before = state.new ? undefined : held;
+  let locals = before?.locals ?? new Map();
+  if (state.set) {
+    locals = new Map(locals);
+    for (const [name, value] of state.set) {
+      if (value < 0) locals.delete(name);
+      else locals.set(name, value);
+    }
+  }
+  return { stack: [...(before?.stack ?? []).slice(0, state.keep ?? 0), ...(state.push ?? [])], locals };
+}
+
+/**
+ * Which function is at hand.
+ * @param {State} state
+ * @returns {string}
+ */
+export function handOf(state) {
+  return `${state.attempt ?? 0}:${(state.calls ?? []).join(",")}`;
+}

@@ -1,0 +1,68 @@
+// @ts-check
+/**
+ * The connection to the kernel, where there is one: questions that only a live program can answer.
+ *
+ * A question is a custom message `{ask: NUMBER, about: NAME, ...body}`; its answer `{answer: NUMBER, ...body}` or
+ * `{answer: NUMBER, error: SENTENCE}`, with buffers. widgets/explorer.py has the other end. A kernel that is gone gives
+ * no answer: after a while that is said instead.
+ */
+
+/** How long a question may take, in milliseconds, unless it says otherwise. */
+const PATIENCE = 30_000;
+
+/** What comes back when nobody answers. */
+const NO_ANSWER = "The kernel does not answer: it was restarted or is busy. Run the cell again to ask it.";
+
+/** @typedef {{body: Record<string, any>, buffers: DataView[]}} Answer */
+
+/** The kernel's side of a widget. */
+export class Live {
+  /** @param {any} model anywidget's */
+  constructor(model) {
+    this.model = model;
+    this.count = 0;
+    // two views of one model share its messages: each knows its own questions by a name
+    this.name = Math.random().toString(36).slice(2);
+    /** @type {Map<string, {resolve: (answer: Answer) => void, reject: (error: Error) => void, timer: number}>} */
+    this.waiting = new Map();
+    this.hear = (/** @type {any} */ body, /** @type {DataView[]} */ buffers) => this.onMessage(body, buffers);
+    model.on("msg:custom", this.hear);
+  }
+
+  /**
+   * Ask the kernel. Fails with one sentence (Error.message) when it cannot say, or says nothing.
+   * @param {string} about
+   * @param {Record<string, any>} [body]
+   * @param {number} [patience] milliseconds
+   * @returns {Promise<Answer>}
+   */
+  ask(about, body = {}, patience = PATIENCE) {
+    const ask = `${this.name}:${(this.count += 1)}`;
+    return new Promise((resolve, reject) => {
+      const timer = window.setTimeout(() => this.onMessage({ answer: ask, error: NO_ANSWER }, []), patience);
+      this.waiting.set(ask, { resolve, reject, timer });
+      try {
+        this.model.send({ ...body, ask, about });
+      } catch {
+        this.onMessage({ answer: ask, error: NO_ANSWER }, []);
+      }
+    });
+  }
+
+  /** @param {any} body @param {DataView[]} buffers */
+  onMessage(body, buffers) {
+    const waiting = this.waiting.get(body?.answer);
+    if (!waiting) return;
+    this.waiting.delete(body.answer);
+    clearTimeout(waiting.timer);
+    if (body.error) waiting.reject(new Error(body.error));
+    else waiting.resolve({ body, buffers: buffers ?? [] });
+  }
+
+  /** The view is gone: nobody waits any more. */
+  close() {
+    this.model.off("msg:custom", this.hear);
+    for (const { timer } of this.waiting.values()) clearTimeout(timer);
+    this.waiting.clear();
+  }
+}

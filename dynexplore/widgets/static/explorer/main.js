@@ -1,0 +1,38 @@
+// @ts-check
+/**
+ * The way in: `mount(element, data)` for a page, the default export for anywidget. The same module serves both.
+ *
+ * In:  the data of views/explorer_data.py.
+ * Out: the explorer in the element.
+ */
+
+import { make } from "./dom.js";
+import { Live } from "./live.js";
+import { Explorer } from "./page.js";
+
+/** The version of the data's shape that this reads. */
+const SCHEMA = 1;
+
+/**
+ * Show the explorer of `data` in `host`.
+ * @param {HTMLElement} host
+ * @param {any} data
+ * @param {Live | null} [live] the kernel, where there is one
+ * @returns {Explorer | null}
+ */
+export function mount(host, data, live = null) {
+  if (data?.schema !== SCHEMA) {
+    host.append(make("p", "dynexplore", "This recording was made by another version of dynexplore."));
+    return null;
+  }
+  return new Explorer(host, data, live);
+}
+
+export default {
+  /** @param {{model: any, el: HTMLElement}} context */
+  render({ model, el }) {
+    const live = new Live(model);
+    mount(el, JSON.parse(model.get("data")), live);
+    return () => live.close();
+  },
+};

@@ -1,0 +1,245 @@
+// @ts-check
+/**
+ * The explorer: linked panes over one recording, and a stepper that goes both ways.
+ *
+ * Which idea lives here: the page holds one selection, the item that was chosen, and one position, the state that is
+ * shown. Every row of every pane is known under its link key, so lighting up what belongs together is looking up keys,
+ * in whatever pane they stand. All of it happens in the browser; the kernel, where there is one, is asked only by panes
+ * that need a live program (`live`).
+ */
+
+import { make } from "./dom.js";
+import { States } from "./fold.js";
+import { Links } from "./links.js";
+import { PANES } from "./panes/index.js";
+import { keyOf } from "./rows.js";
+import { Search } from "./search.js";
+import { Stepper } from "./stepper.js";
+import { CONTROLS } from "./controls/index.js";
+
+/**
+ * @typedef {import("./types.js").Frame} Frame
+ * @typedef {import("./types.js").View} View
+ */
+
+/** One explorer on the page. */
+export class Explorer {
+  /**
+   * @param {HTMLElement} host
+   * @param {import("./types.js").Data} data
+   * @param {import("./live.js").Live | null} [live]
+   */
+  constructor(host, data, live = null) {
+    this.data = data;
+    this.live = live;
+    this.links = new Links(data);
+    this.frame = data.frames[0];
+    this.position = 0;
+    this.chosen = "";
+    /** @type {Map<Frame, States>} */
+    this.folds = new Map();
+    /** @type {View[]} panes, controls and stepper */
+    this.views = [];
+    /** @type {Map<View, HTMLElement>} the panes among them, and where they stand */
+    this.sections = new Map();
+    /** @type {Frame | undefined} the frame that the panes show */
+    this.shown = undefined;
+    this.root = make("div", "dynexplore");
+    this.root.tabIndex = -1; // a click anywhere in it gives it the keys
+    this.root.setAttribute("role", "region");
+    this.root.setAttribute("aria-label", data.summary);
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
+    this.root.addEventListener("click", (event) => this.onClick(event));
+    this.search = new Search(this);
+    this.stepper = new Stepper(this);
+    this.panes = make("div", "dynx-panes");
+    host.append(this.root); // first, so that what is built can be measured
+    this.build();
+    if (this.frame) this.show(this.frame, this.states().first);
+  }
+
+  /** The state that is shown. */
+  get state() {
+    return this.frame.states[this.position];
+  }
+
+  // -- building ------------------------------------------------------------------------------------------------------
+
+  build() {
+    const { data, root, live } = this;
+    const head = make("div", "dynx-head", "", make("strong", "", data.summary));
+    root.append(head);
+    for (const control of CONTROLS) {
+      if (control.wanted && !control.wanted(data, live)) continue;
+      const place = make("div", `dynx-control dynx-control-${control.key}`);
+      head.append(place);
+      this.views.push(control.build(this, place));
+    }
+    head.append(this.search.element);
+    if (!this.frame) {
+      root.append(make("pre", "dynx-note", data.explanation));
+      return;
+    }
+    root.append(this.stepper.element, this.panes);
+    this.views.push(this.stepper);
+    for (const pane of PANES) {
+      if (pane.wanted && !pane.wanted(data, live)) continue;
+      const place = this.place(pane);
+      const view = pane.build(this, place);
+      this.views.push(view);
+      this.sections.set(view, place.section);
+    }
+    if (data.cut) root.append(make("p", "dynx-note", `The recording was ${data.cut}.`));
+  }
+
+  /** @param {import("./types.js").Pane} pane @returns {import("./types.js").Place} */
+  place({ key, title, span = 6 }) {
+    const heading = make("h3", "", title);
+    const body = make("div", "dynx-body");
+    body.tabIndex = 0; // what scrolls can be scrolled by keyboard
+    body.setAttribute("role", "group");
+    body.setAttribute("aria-label", title);
+    const section = make("section", `dynx-pane dynx-${key}`, "", heading, body);
+    section.style.setProperty("--dynx-span", String(span));
+    this.panes.append(section);
+    return { section, heading, body };
+  }
+
+  // -- what panes ask --------------------------------------------------------------------------------------------------
+
+  /** @param {Frame} [frame] @returns {States} */
+  states(frame = this.frame) {
+    const there = this.folds.get(frame);
+    if (there) return there;
+    const made = new States(frame.states);
+    this.folds.set(frame, made);
+    return made;
+  }
+
+  /** What an opcode does, in one sentence. @param {string} op @returns {string} */
+  help(op) {
+    const [effect, sentence] = this.data.help[op] ?? ["", ""];
+    return sentence ? `${op} (${effect}): ${sentence}` : "";
+  }
+
+  /** The text of a value, with where it comes from. @param {number} number @returns {string} */
+  value(number) {
+    const [, , text, source, node] = this.data.values[number];
+    const origin = node || source;
+    return origin && origin !== text ? `${origin}: ${text}` : text;
+  }
+
+  // -- going to a state ------------------------------------------------------------------------------------------------
+
+  /** @param {Frame} frame @param {number} position @param {string} [item] */
+  show(frame, position, item) {
+    const another = frame !== this.shown;
+    this.frame = frame;
+    if (another) {
+      this.shown = frame;
+      this.keepFocus(() => this.views.forEach((view) => view.showFrame?.(frame)));
+    }
+    this.go(position, item);
+    if (another && this.search.field.value) this.search.find();
+  }
+
+  /** @param {number} position @param {string} [item] what is chosen, when it is not the step itself */
+  go(position, item) {
+    const { states } = this.frame;
+    this.position = Math.max(0, Math.min(position, states.length - 1));
+    this.chosen = item ?? this.state?.item ?? "";
+    this.keepFocus(() => this.paint());
+  }
+
+  /** A row that had the focus may be gone after `act`: keys must not go to the notebook then. @param {() => void} act */
+  keepFocus(act) {
+    const focused = document.activeElement;
+    const inside = focused && this.root.contains(focused);
+    act();
+    if (inside && !this.root.contains(focused) && !this.root.contains(document.activeElement)) this.root.focus({ preventScroll: true });
+  }
+
+  /** Choose an item: light up what belongs to it, and go to the step that made it. @param {string} item */
+  choose(item) {
+    const steps = this.states().of(item, this.links);
+    const later = steps.find((step) => step > this.position);
+    const again = this.chosen === item && steps.includes(this.position);
+    this.go(again ? (later ?? steps[0]) : (steps[0] ?? this.position), item);
+  }
+
+  paint() {
+    const { state, position } = this;
+    if (!state) return;
+    for (const view of this.views) view.showState?.(state, position);
+    const marks = this.marks();
+    const lists = this.views.flatMap((view) => view.lists ?? []);
+    for (const list of lists) list.aim(marks); // all that reads the layout comes before all that changes it
+    for (const list of lists) list.light(marks);
+  }
+
+  /** What is lit: all that belongs to what was chosen, that itself, and the instruction at hand. */
+  marks() {
+    const marks = new Map();
+    const mark = (/** @type {string} */ key, /** @type {string} */ name) => marks.set(key, marks.has(key) ? `${marks.get(key)} ${name}` : name);
+    if (this.chosen) {
+      for (const key of this.links.related(this.chosen)) mark(key, "dynx-lit");
+      mark(this.chosen, "dynx-chosen");
+    }
+    mark(`instruction:${this.state.code}:${this.state.offset}`, "dynx-now");
+    return marks;
+  }
+
+  // -- events ----------------------------------------------------------------------------------------------------------
+
+  /** @param {MouseEvent} event */
+  onClick(event) {
+    const key = this.keyAt(event.target);
+    if (key) this.choose(key);
+  }
+
+  /** @param {EventTarget | null} target @returns {string} the key of the row around it */
+  keyAt(target) {
+    for (let at = /** @type {Element | null} */ (target); at && at !== this.root; at = at.parentElement) {
+      const key = keyOf(at);
+      if (key) return key;
+      if (at.matches("summary, button, a, input, select, textarea")) return "";
+    }
+    return "";
+  }
+
+  /** Keys that are the page's own (Ctrl, Cmd, Shift+Enter) pass; no other leaves the explorer. @param {KeyboardEvent} event */
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || (event.shiftKey && event.key === "Enter")) return;
+    event.stopPropagation();
+    if (event.altKey || event.key === "Tab") return;
+    if (event.target === this.search.field) {
+      if (event.key === "Enter") this.search.next();
+      return;
+    }
+    // fields and sliders have keys of their own
+    if (!this.frame || /** @type {Element} */ (event.target).matches("input, select, textarea")) return;
+    const act = this.keyActs(event.target)[event.key];
+    if (act) {
+      act();
+      event.preventDefault();
+    } else if ((event.key === "Enter" || event.key === " ") && this.keyAt(event.target)) {
+      this.choose(this.keyAt(event.target));
+      event.preventDefault();
+    }
+  }
+
+  /** @param {EventTarget | null} target @returns {Record<string, () => void>} */
+  keyActs(target) {
+    const arrows = { ArrowUp: () => this.move(target, -1), ArrowDown: () => this.move(target, 1) };
+    return Object.assign({}, arrows, ...this.views.map((view) => view.keys ?? {}));
+  }
+
+  /** Move the focus to the row above or below in the same pane. @param {EventTarget | null} target @param {number} by */
+  move(target, by) {
+    const pane = /** @type {Element | null} */ (target)?.closest(".dynx-body");
+    if (!pane) return;
+    const rows = /** @type {HTMLElement[]} */ ([...pane.querySelectorAll(".dynx-row, .dynx-frame")]);
+    const at = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + by))]?.focus();
+  }
+}

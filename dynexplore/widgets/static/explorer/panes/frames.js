@@ -1,0 +1,64 @@
+// @ts-check
+/**
+ * The tree of frames: resume functions below the frame that made them, and the inlined callees of each.
+ */
+
+import { make, makeButton } from "../dom.js";
+
+/**
+ * @typedef {import("../types.js").Frame} Frame
+ * @typedef {import("../page.js").Explorer} Explorer
+ */
+
+/** @type {import("../types.js").Pane} */
+export const framesPane = {
+  key: "frames",
+  title: "Frames",
+  span: 5,
+  build(explorer, { body }) {
+    const top = make("ul");
+    /** @type {Map<number, HTMLElement>} frame -> the list of what belongs to it */
+    const lists = new Map();
+    /** @type {Map<Frame, HTMLElement>} */
+    const buttons = new Map();
+    for (const frame of explorer.data.frames) {
+      const show = () => explorer.show(frame, explorer.states(frame).first);
+      const button = makeButton(`frame ${frame.id}: ${frame.name}`, show, { name: "dynx-frame" });
+      const inner = make("ul", "", "", ...callees(explorer, frame));
+      lists.set(frame.id, inner);
+      buttons.set(frame, button);
+      const item = make("li", "", "", button, make("span", "dynx-facts", ` ${factsOf(frame)}`), inner);
+      (lists.get(frame.parent ?? -1) ?? top).append(item);
+    }
+    body.append(top);
+    return {
+      showFrame(shown) {
+        for (const button of buttons.values()) button.removeAttribute("aria-current");
+        buttons.get(shown)?.setAttribute("aria-current", "true");
+      },
+    };
+  },
+};
+
+/** @param {Frame} frame @returns {string} */
+function factsOf(frame) {
+  const calls = frame.graphs.reduce((sum, graph) => sum + graph.calls, 0);
+  const facts = [frame.outcome, `${calls} ops`, `${frame.guards.length} guards`];
+  if (frame.breaks.length) facts.push(`broke: ${frame.breaks.map(({ title }) => title.split(":")[0]).join(", ")}`);
+  if (frame.skipped) facts.push(`plain Python: ${frame.skipped}`);
+  return facts.filter(Boolean).join(" · ");
+}
+
+/** The inlined callees of a frame's last attempt. @param {Explorer} explorer @param {Frame} frame */
+function callees(explorer, frame) {
+  const last = explorer.states(frame).lastAttempt;
+  /** @type {HTMLElement[]} */
+  const items = [];
+  frame.states.forEach((state, at) => {
+    if (state.kind !== "InlineEntered" || state.attempt !== last) return;
+    const item = make("li", "", "", makeButton(state.text, () => explorer.show(frame, at), { name: "dynx-frame" }));
+    item.style.marginLeft = `${((state.calls?.length ?? 1) - 1) * 12}px`;
+    items.push(item);
+  });
+  return items;
+}

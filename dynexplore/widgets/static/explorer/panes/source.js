@@ -1,0 +1,87 @@
+// @ts-check
+/**
+ * The source of the function at hand. Its lines are cut where the spans of instructions begin and end, so that what an
+ * instruction stands for can be chosen and lights up.
+ */
+
+import { make, note } from "../dom.js";
+import { spanKey } from "../links.js";
+import { LongList } from "../long.js";
+
+/**
+ * @typedef {import("../types.js").Code} Code
+ * @typedef {[string, number, number]} Part  key, from and to, in letters of the line
+ */
+
+/** @type {import("../types.js").Pane} */
+export const sourcePane = {
+  key: "source",
+  title: "Source",
+  span: 4,
+  build(explorer, { body, heading }) {
+    const { codes } = explorer.data;
+    /** @type {Map<number, LongList>} */
+    const made = new Map();
+    /** @type {import("../types.js").View} */
+    const view = {
+      showState(state) {
+        const id = state.code ?? explorer.frame.code;
+        const code = codes[id];
+        const list = made.get(id) ?? sourceOf(String(id), code, body);
+        made.set(id, list);
+        if (view.lists?.[0] === list) return;
+        view.lists = [list];
+        body.replaceChildren(code.lines.length ? list.element : note("no source"));
+        list.draw();
+        heading.textContent = `Source: ${code.name}, ${code.file} line ${code.first}`;
+      },
+    };
+    return view;
+  },
+};
+
+/** @param {string} id @param {Code} code @param {HTMLElement} scroller */
+function sourceOf(id, code, scroller) {
+  const parts = partsOf(id, code);
+  const box = make("div", "dynx-lines");
+  return new LongList(scroller, box, box, {
+    count: code.lines.length,
+    row(index, rows) {
+      const number = make("span", "dynx-number", String(code.first + index));
+      return make("div", "dynx-line", "", number, ...segments([...code.lines[index]], parts[index], rows));
+    },
+    keys: (index) => parts[index].map(([key]) => key),
+    text: (index) => code.lines[index],
+  });
+}
+
+/** What of each line belongs to which span. @param {string} id @param {Code} code @returns {Part[][]} */
+function partsOf(id, code) {
+  /** @type {Map<string, number[]>} */
+  const spans = new Map();
+  for (const row of code.rows) if (row.span && row.span[1] >= 0) spans.set(spanKey(id, row), row.span);
+  /** @type {Part[][]} */
+  const parts = code.lines.map(() => []);
+  for (const [key, [line, column, endLine, endColumn]] of spans) {
+    for (let at = line; at <= endLine; at += 1) {
+      /** @type {Part} */
+      const part = [key, at === line ? column : 0, at === endLine ? endColumn : Infinity];
+      if (part[2] > part[1]) parts[at - code.first]?.push(part);
+    }
+  }
+  return parts;
+}
+
+/** @param {string[]} letters @param {Part[]} parts @param {import("../rows.js").Rows} rows */
+function segments(letters, parts, rows) {
+  const cuts = new Set([0, letters.length]);
+  for (const [, from, to] of parts) cuts.add(Math.min(from, letters.length)).add(Math.min(to, letters.length));
+  const ends = [...cuts].sort((a, b) => a - b);
+  return ends.slice(1).map((end, at) => {
+    const begin = ends[at];
+    const over = parts.filter(([, from, to]) => from <= begin && end <= to).sort((a, b) => a[2] - a[1] - (b[2] - b[1]));
+    const piece = make("span", over.length ? "dynx-span" : "", letters.slice(begin, end).join(""));
+    rows.under(piece, over.map(([key]) => key));
+    return piece;
+  });
+}

@@ -1,0 +1,59 @@
+// @ts-check
+/**
+ * The symbolic stack and the locals of the function at hand, and what the step did to them: + pushed or new, − popped or
+ * deleted, ~ changed.
+ */
+
+import { makeTable, note } from "../dom.js";
+import { Rows } from "../rows.js";
+
+/** The class of a row by its sign. @type {Record<string, string>} */
+const SIGNS = { "+": "dynx-new", "~": "dynx-new", "−": "dynx-gone" };
+
+/** @type {import("../types.js").Pane} */
+export const statePane = {
+  key: "state",
+  title: "Stack and locals",
+  span: 4,
+  build(explorer, place) {
+    const rows = new Rows();
+    return {
+      lists: [rows],
+      showState(state, position) {
+        rows.clear();
+        const { before, after } = explorer.states().around(position);
+        /** @type {(value: number, sign: string, where: string) => HTMLElement} */
+        const row = (value, sign, where) => valueRow(explorer, rows, value, state.attempt ?? 0, [sign, where]);
+        const stack = makeTable("Symbolic stack, top first", ["±", "slot", "value"]);
+        const keep = state.keep ?? 0;
+        const gone = (before?.stack ?? []).slice(keep).reverse();
+        const slots = after.stack.map((value, slot) => row(value, slot >= keep ? "+" : "", String(slot))).reverse();
+        stack.body.append(...gone.map((value) => row(value, "−", "popped")), ...slots);
+        const names = makeTable("Locals", ["±", "local", "value"]);
+        for (const [name, value] of after.locals) {
+          const old = before?.locals.get(name);
+          names.body.append(row(value, !before || old === value ? "" : old === undefined ? "+" : "~", name));
+        }
+        for (const [name, value] of before?.locals ?? []) if (!after.locals.has(name)) names.body.append(row(value, "−", name));
+        place.body.replaceChildren(stack.body.children.length ? stack.table : note("the stack is empty"), names.table);
+      },
+    };
+  },
+};
+
+/**
+ * @param {import("../page.js").Explorer} explorer
+ * @param {Rows} rows
+ * @param {number} number of the value
+ * @param {number} attempt
+ * @param {string[]} cells a sign of what happened, and where it is
+ */
+function valueRow(explorer, rows, number, attempt, cells) {
+  const [id, kind] = explorer.data.values[number];
+  const own = `value:${explorer.frame.id}:${attempt}:${id}`;
+  const key = explorer.links.items.has(own) ? own : `value:${explorer.frame.id}:0:${id}`;
+  const row = rows.row(key, [...cells, explorer.value(number)]);
+  row.title = kind;
+  if (cells[0]) row.classList.add(SIGNS[cells[0]]);
+  return row;
+}

@@ -1,0 +1,58 @@
+// @ts-check
+/**
+ * The shapes of what the explorer is given, and the protocol of its parts. Comments only: nothing of this file reaches
+ * the browser. What each field of the data means is said in views/explorer_data.py, by the function that makes it.
+ *
+ * @typedef {{offset: number, op: string, arg?: string, line?: number, mark?: number, role?: string, origin?: number,
+ *   steps?: string[][], span?: number[]}} Row
+ * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[]}} Code
+ * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
+ *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
+ *   guards?: string[], item?: string}} State  one moment of a frame, as its difference to the moment before
+ * @typedef {{key: string, cells: string[], line: number, inputs?: string[]}} GraphNode
+ * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[]}} Graph
+ * @typedef {{key: string, cells: string[]}} Guard
+ * @typedef {{key: string, title: string, report: string, stack: number[], locals: [string, number][]}} Break
+ * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
+ * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
+ *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
+ *   states: State[]}} Frame
+ * @typedef {[number, string, string, string, string]} Value  id, kind, text, source, node
+ * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
+ *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
+ *   calls: {header: string[], rows: string[][]}, values: Value[],
+ *   links: {places: string[][], items: Record<string, number[]>}} & Record<string, any>} Data
+ *
+ * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values
+ * @typedef {Map<string, string>} Marks  link key -> the classes of its rows: dynx-lit, dynx-chosen, dynx-now
+ *
+ * @typedef {object} Lit  rows that are lit up by their link keys: a Rows, or a LongList for many
+ * @property {(marks: Marks) => void} aim  reads where the row stands that should be in view; changes nothing
+ * @property {(marks: Marks) => void} light  marks the rows, and scrolls to the one that was aimed at
+ * @property {(wanted: string) => Hit[]} [find]  the rows whose text holds `wanted`, which is in small letters
+ * @property {() => void} [forget]  takes the marks of the last search away
+ *
+ * @typedef {{key: string, reveal: () => HTMLElement | undefined}} Hit  a row that a search has found
+ *
+ * @typedef {object} View  a part of the page, built for one explorer; all is optional
+ * @property {Lit[]} [lists]  its rows that have link keys; a part may put others in here at any time
+ * @property {(frame: Frame) => void} [showFrame]  another frame is on show
+ * @property {(state: State, position: number) => void} [showState]  another state of it is on show
+ * @property {Record<string, () => void>} [keys]  what it does on a key (as KeyboardEvent.key says it)
+ *
+ * @typedef {{section: HTMLElement, heading: HTMLElement, body: HTMLElement}} Place  where a pane stands
+ *
+ * @typedef {object} Pane  what panes/index.js lists
+ * @property {string} key  one word; the pane's section has the class dynx-KEY
+ * @property {string} title  its heading
+ * @property {number} [span]  how many of the page's 12 columns it takes, when there is room; 6 when left out
+ * @property {(data: Data, live: import("./live.js").Live | null) => boolean} [wanted]  whether there is anything to show
+ * @property {(explorer: import("./page.js").Explorer, place: Place) => View} build  fills `place.body`
+ *
+ * @typedef {object} Control  what controls/index.js lists: a control in the head of the page
+ * @property {string} key
+ * @property {(data: Data, live: import("./live.js").Live | null) => boolean} [wanted]
+ * @property {(explorer: import("./page.js").Explorer, place: HTMLElement) => View} build
+ */
+
+export {};

@@ -1,0 +1,94 @@
+"""widgets/assets.py: the explorer's modules become one script, and what cannot be joined is refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dynexplore.widgets import assets
+from dynexplore.widgets.assets import JoinError, joined
+from source_tree import ROOT
+
+FOLDER = ROOT / "dynexplore/widgets/static/explorer"
+
+
+def join(**files: str) -> str:
+    """Join files given by their names without `.js`."""
+    return joined(lambda path: files[path.removesuffix(".js")])
+
+
+def test_modules_stand_after_what_they_import() -> None:
+    """Each module stands once, behind all that it imports, without its import lines and exports."""
+    text = join(
+        main='import { b } from "./b.js";\nimport { a } from "./a.js";\nexport const m = a + b;\nexport default {};\n',
+        b='// @ts-check\nimport {\n  a,\n} from "./a.js";\nexport const b = a;\n',
+        a="export const a = 1;\n",
+    )
+    assert text.split("\n")[1:] == [
+        *("// -- a.js", "const a = 1;", "// -- b.js", "const b = a;"),
+        *("// -- main.js", "export const m = a + b;", "export default {};", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"main": 'import { a } from "./a.js";\n', "a": "const a = 1;\n"}, "main.js: a.js exports no a"),
+        (
+            {"main": 'import { a } from "./a.js";\nconst b = 1;\n', "a": "export const a = 1;\nconst b = 2;\n"},
+            "main.js: b is declared in a.js too; all modules share their names once they are joined",
+        ),
+        (
+            {"main": 'import { a } from "./a.js";\n', "a": 'import { m } from "./main.js";\nexport const a = 1;\n'},
+            "main.js: imports itself by way of main.js, a.js",
+        ),
+        (
+            {"main": 'import { a as b } from "./a.js";\n'},
+            "main.js: the join does not understand 'import { a as b } from \"./a.js\";'",
+        ),
+        ({"main": 'import * as a from "./a.js";\n'}, "does not understand 'import * as a from"),
+        ({"main": 'import { a } from "https://a/a.js";\n'}, "does not understand 'import { a } from"),
+        ({"main": 'import "./a.js";\n'}, "does not understand"),
+        ({"main": 'const a = await import("./a.js");\n'}, "does not understand"),
+        ({"main": "const a = 1;\nexport { a };\n"}, "does not understand 'export { a };'"),
+        ({"main": 'export * from "./a.js";\n'}, "does not understand"),
+        ({"main": "export default function f() {}\n"}, "does not understand"),
+        ({"main": 'import { a } from "./a.js";\n', "a": "export const a = 1;\nexport default {};\n"}, "a.js: the join"),
+        ({"main": "var a = 1;\n"}, "does not understand 'var a = 1;'"),
+        ({"main": "const { a } = b;\n"}, "does not understand 'const { a } = b;'"),
+        ({"main": "async function* a() {}\n"}, "does not understand"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(files: dict[str, str], sentence: str) -> None:
+    """Circles, names that two files declare, and forms of import and export that are not known get one sentence."""
+    with pytest.raises(JoinError) as refused:
+        join(**files)
+    assert sentence in str(refused.value)
+
+
+def test_every_module_is_in_the_script_and_has_its_types_checked() -> None:
+    """All files of the explorer are joined (types.js holds comments only), and each asks for type checks."""
+    paths = {str(path.relative_to(FOLDER)): path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")}
+    assert set(re.findall(r"^// -- (.*)$", assets.SCRIPT, re.MULTILINE)) == set(paths) - {"types.js"}
+    assert [path for path, text in paths.items() if not text.startswith("// @ts-check\n/**\n * ")] == []
+
+
+def test_every_style_sheet_is_in_the_style() -> None:
+    """What panes and tools bring along comes behind the page's own style."""
+    for path in FOLDER.rglob("*.css"):
+        assert path.read_text(encoding="utf-8") in assets.STYLE
+    assert assets.STYLE.startswith("/* The explorer's looks")
+
+
+def test_the_script_exports_what_its_two_users_ask_for() -> None:
+    """`mount` for a page and the default export for anywidget, and nothing else."""
+    assert re.findall(r"^export (\w+ \w+|default)", assets.SCRIPT, re.MULTILINE) == ["function mount", "default"]
+
+
+def test_the_assets_name_no_host_and_make_no_markup() -> None:
+    """Script and style fetch nothing, and no text becomes HTML."""
+    for word in ("http:", "https:", "fetch(", "XMLHttp", "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval("):
+        assert word not in assets.SCRIPT and word not in assets.STYLE, word
+    assert "url(" not in assets.STYLE and "@import" not in assets.STYLE
+    assert "</script" not in assets.SCRIPT and "</style" not in assets.STYLE
