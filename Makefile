@@ -6,6 +6,7 @@
 #   make lint     ruff and mypy;  make format rewrites the layout
 #   make bench    the benchmarks, beside torch.compile
 #   make soak     the long-running tests: leaks, threads, random programs without end
+#   make notebooks   runs the tutorials and saves them with their outputs
 #
 # Each of them sets up .venv first; running it again takes no time, because stamp files remember what was done.
 # PYTHON=/path/to/python chooses the Python, ARGS="..." goes to pytest, ruff or the benchmark.
@@ -26,7 +27,7 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup lab demo test lint format bench soak clean
+.PHONY: help setup lab demo test lint format bench soak notebooks clean
 
 help:
 	@sed -n '3,12s/^# \{0,1\}//p' Makefile
@@ -83,6 +84,9 @@ $(BENCH): pyproject.toml constraints.txt | $(INSTALLED)
 
 soak: $(BUILT)
 	$(BIN)/python -m pytest tests -m soak $(ARGS)
+
+notebooks: setup
+	$(BIN)/python scripts/save_notebooks.py $(ARGS)
 
 clean:
 	rm -rf build dist *.egg-info $(VENV) demo.html

@@ -1,0 +1,77 @@
+"""The tutorials as they are saved: run from top to bottom, with outputs that are true on every machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
+
+A_MACHINES_PATH = re.compile(r"/(?:home|root|tmp|usr|opt|work|mnt|Users)/[\w.]+|[A-Z]:\\\\")
+
+
+@pytest.fixture(params=TUTORIALS, ids=lambda path: path.name[:2])
+def notebook(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Each tutorial as data."""
+    content: dict[str, Any] = json.loads(request.param.read_text(encoding="utf-8"))
+    return content
+
+
+def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cells that are run."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def source(cell: dict[str, Any]) -> str:
+    """The text of a cell."""
+    return "".join(cell["source"])
+
+
+def test_there_are_tutorials_without_a_gap() -> None:
+    """They are numbered from 01 up."""
+    assert [path.name[:3] for path in TUTORIALS] == [f"{number:02}_" for number in range(1, len(TUTORIALS) + 1)]
+
+
+def test_it_was_run_from_top_to_bottom(notebook: dict[str, Any]) -> None:
+    """Every cell was run once, in order, and none ended in an error."""
+    cells = code_cells(notebook)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"]
+
+
+def test_outputs_are_true_elsewhere(notebook: dict[str, Any]) -> None:
+    """No path of a machine is in the outputs, and no widget, which without its kernel would show nothing."""
+    outputs = json.dumps([cell["outputs"] for cell in code_cells(notebook)])
+    assert A_MACHINES_PATH.findall(outputs) == []
+    assert "application/vnd.jupyter.widget" not in outputs
+
+
+def test_an_explorer_is_there_without_a_kernel(notebook: dict[str, Any]) -> None:
+    """At least one output is the static view of a recording, with its one line of text."""
+    shown = [output["data"] for cell in code_cells(notebook) for output in cell["outputs"] if "data" in output]
+    static = [data for data in shown if "Explorer(" in "".join(data.get("text/plain", ""))]
+    assert static
+    assert all('class="dynx"' in "".join(data["text/html"]) for data in static)
+
+
+def test_exercises_have_solutions_that_are_checked(notebook: dict[str, Any]) -> None:
+    """Each exercise is open, each solution is folded away, and the check said that it is right."""
+    cells = code_cells(notebook)
+    asked = [cell for cell in cells if re.search(r'^check\("exercise', source(cell), re.M)]
+    solved = [cell for cell in cells if "solution" in cell["metadata"].get("tags", ())]
+    assert len(asked) == len(solved) >= 3
+    for number, (exercise, solution) in enumerate(zip(asked, solved, strict=True), start=1):
+        assert f"exercise {number}: put your answer" in json.dumps(exercise["outputs"])
+        assert f"solution {number}: right" in json.dumps(solution["outputs"])
+        assert solution["metadata"]["jupyter"]["source_hidden"]
+
+
+def test_only_the_front_door_is_used(notebook: dict[str, Any]) -> None:
+    """Of dynexplore a tutorial imports the package and its widgets, as a user would."""
+    imported = re.findall(r"^(?:import|from) (dynexplore[\w.]*)", "\n".join(map(source, code_cells(notebook))), re.M)
+    assert {name for name in imported if name not in ("dynexplore", "dynexplore.widgets")} == set()
