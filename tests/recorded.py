@@ -7,7 +7,7 @@ from typing import Any
 
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.explain import watched_store
+from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
 
 

@@ -19,7 +19,7 @@ DOOR: dict[str, str] = {
     "Recorder": "dynexplore.engine.recording",
     "Recording": "dynexplore.engine.recording",
     "Explanation": "dynexplore.engine.runtime.explain",
-    "Session": "dynexplore.engine.runtime.explain",
+    "Session": "dynexplore.engine.runtime.session",
     "explain": "dynexplore.engine.runtime.explain",
     "optimize": "dynexplore.engine.runtime.api",
     "reset": "dynexplore.engine.runtime.api",

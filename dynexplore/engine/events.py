@@ -384,6 +384,25 @@ class CodeEmitted(Event):
     resume_functions: tuple[str, ...] = ()
 
 
+# -- calls ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBegan(Event):
+    """The explained function is called, for the `call`-th time; `arguments` are named by place or keyword."""
+
+    call: int
+    arguments: tuple[tuple[str, ValueView], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded(Event):
+    """Call number `call` is over; `error` names the exception that came out of it ("" for none)."""
+
+    call: int
+    error: str = ""
+
+
 # -- cache -------------------------------------------------------------------------------------------------
 
 

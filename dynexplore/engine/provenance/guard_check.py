@@ -14,8 +14,9 @@ torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
 from __future__ import annotations
 
 import math
+import re
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
-from dynexplore.engine.provenance.sources import Namer, PinnedSource, Scope, Source
+from dynexplore.engine.provenance.sources import GlobalsSource, Namer, PinnedSource, Scope, Source
 
 _function_modes = torch._C._len_torch_function_stack
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
@@ -80,6 +81,42 @@ class TensorMatch:
 
     def __str__(self) -> str:
         return self._words
+
+
+class ShapeRelation:
+    """A relation between symbolic sizes, as ShapeEnv wrote it: `2*L0.size()[0] == L1.size()[0]`.
+
+    `names` leads from the variables of that text to their sources.
+    """
+
+    __slots__ = ("_atoms", "_code", "_names", "_namespace", "source", "text")
+
+    def __init__(self, expression: str, names: Mapping[str, Source], namespace: dict[str, Any]) -> None:
+        used = [name for name in dict.fromkeys(re.findall(r"\b[A-Za-z_]\w*", expression)) if name in names]
+        self._names = {name: names[name] for name in used}
+        self._namespace = namespace
+        self._code = compile(expression, "<dynexplore guards>", "eval")
+        self._atoms = list(dict.fromkeys(re.findall(rf"\b(?:{'|'.join(used) or 'x^'})\b(?:\.\w+\(\)(?:\[\d+\])?)?", expression)))
+        self.source = next(iter(self._names.values()), None)
+        self.text = self._readable(expression)
+
+    def _readable(self, expression: str) -> str:
+        return re.sub(r"\b[A-Za-z_]\w*", lambda m: self._names[m[0]].text() if m[0] in self._names else m[0], expression)
+
+    def _values(self, scope: Scope) -> dict[str, Any]:
+        return {name: source.fetch(scope) for name, source in self._names.items()}
+
+    def holds(self, scope: Scope) -> bool:
+        """Whether the relation is true of this call."""
+        return bool(eval(self._code, self._namespace, self._values(scope)))
+
+    def found(self, scope: Scope) -> str:
+        """The sizes of this call: `x.size()[0] is 3`."""
+        values = self._values(scope)
+        return ", ".join(f"{self._readable(atom)} is {eval(atom, self._namespace, values)}" for atom in self._atoms)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +179,26 @@ class GuardCheck:
         if self.global_state is not None and _function_modes():
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, "no TorchFunctionMode", f"{_function_modes()} active")
-        fetched: list[Any] = []
-        for guard in self.guards:
-            failure = self._failure_of(guard, scope, fetched)
-            if failure is not None:
-                return failure
-        return self._shape_failure(scope)
+        failures = (self._failure_of(guard, scope) for guard in self.guards)
+        return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
-    def _failure_of(self, guard: Guard, scope: Scope, fetched: list[Any]) -> Failure | None:
+    def failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
+        """What one guard says, asked by itself: those before it may have failed."""
+        try:
+            return self._failure_of(guard, scope)
+        except Exception as error:  # a value of another kind than the guards before it let through
+            return _raised(guard, error)
+
+    def _failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
         kind = GUARD_KINDS[guard.kind]
-        if guard.kind in ("GLOBAL_STATE", "SHAPE_ENV", "MODULE_STATE"):
+        if guard.kind in ("GLOBAL_STATE", "MODULE_STATE"):
             return None
+        if guard.kind == "SHAPE_ENV":
+            return self._shape_failure(guard, scope)
         try:
             value = guard.source.fetch(scope)
         except Exception as error:  # whatever the path raises is the answer people get
-            return Failure(guard, kind.describe(guard.expected), f"{type(error).__name__}: {error}")
+            return _raised(guard, error)
         if guard.kind == "TENSOR_MATCH":
             return self._tensor_failure(guard, value)
         expected = guard.expected
@@ -179,11 +221,25 @@ class GuardCheck:
         mismatch = match.mismatch(value)
         return None if mismatch is None else Failure(guard, str(match), f"{_describe_value(value)} ({mismatch})")
 
-    def _shape_failure(self, scope: Scope) -> Failure | None:
+    def _shape_failure(self, guard: Guard, scope: Scope) -> Failure | None:
+        relation: ShapeRelation = guard.expected
+        return None if relation.holds(scope) else Failure(guard, str(relation), relation.found(scope))
+
+    def _aliased(self, scope: Scope) -> Failure | None:
+        """Torch's guards also want no two of the tensors to be one object; no guard of its own says so."""
+        seen: dict[int, Guard] = {}
         for guard in self.guards:
-            if guard.kind == "SHAPE_ENV" and not self.holds(scope):
-                return Failure(guard, str(guard.expected), "sizes that do not fit")
+            if guard.kind != "TENSOR_MATCH":
+                continue
+            first = seen.setdefault(id(guard.source.fetch(scope)), guard)
+            if first is not guard:
+                name = first.source.text()
+                return Failure(guard, f"another tensor than {name}", f"the same object as {name}")
         return None
+
+
+def _raised(guard: Guard, error: Exception) -> Failure:
+    return Failure(guard, GUARD_KINDS[guard.kind].describe(guard.expected), f"{type(error).__name__}: {error}")
 
 
 def _short_object(value: Any) -> str:
@@ -266,20 +322,38 @@ def compile_check(
     for guard in tensors:
         guard.expected.remember()
     _emit_tensors(emitter, tensors)
-    shape_code = shape_expressions(emitter.variable) if shape_expressions is not None else []
-    for expression in shape_code:
-        emitter.require(expression)
+    shape_code, relations = _shape_relations(emitter, shape_expressions)
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace
     namespace.update({name: known for name, known in _SHAPE_NAMES.items() if name not in namespace})
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
-    return GuardCheck(namespace.pop("check"), code, list(guards.guards), [g.expected for g in tensors],
+    return GuardCheck(namespace.pop("check"), code, [*guards.guards, *relations], [g.expected for g in tensors],
                       global_state, shape_code, namespace, slot_names)
 
 
 # What ShapeEnv writes in its expressions: `min(512, n)`, `round(n / 3)`, `not math.isnan(f)`, `torch.sym_float(n) > 2.5`.
 _SHAPE_NAMES: dict[str, Any] = {"math": math, "torch": torch, "min": min, "max": max, "abs": abs, "round": round}
+
+
+def _shape_relations(emitter: _Emitter, shape_expressions: ShapeExpressions | None) -> tuple[list[str], list[Guard]]:
+    """Require what ShapeEnv relied on; the lines of the check, and the same as guards that people read."""
+    names: dict[str, Source] = {}
+
+    def variable(source: Source) -> str:
+        name = emitter.variable(source)
+        names[name] = source
+        return name
+
+    shape_code = shape_expressions(variable) if shape_expressions is not None else []
+    guards = []
+    for expression in shape_code:
+        emitter.require(expression)
+        relation = ShapeRelation(expression, names, emitter.namer.namespace)
+        guards.append(Guard(relation.source or GlobalsSource(), "SHAPE_ENV", relation, 0))
+    return shape_code, guards
+
+
 
 _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready
 

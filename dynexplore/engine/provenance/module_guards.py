@@ -212,13 +212,16 @@ class StateWalk:
             return None
         index, key, kind, actual = failure
         path = f"{self.labels[index]}.{key}" if key else self.labels[index]
-        return StateFailure(path, key, _EXPECTED[kind], "gone" if kind == "alive" else _actual(kind, actual))
+        return StateFailure(index, path, key, _EXPECTED[kind], "gone" if kind == "alive" else _actual(kind, actual))
 
 
 @dataclass(frozen=True, slots=True)
 class StateFailure:
-    """The fact that does not hold any more: path of what changed, key in its owner's dictionary, expected and found."""
+    """The fact that does not hold any more: which object's, path of what changed, key in its owner's dictionary, expected
+    and found.
+    """
 
+    index: int
     path: str
     key: str
     expected: str

@@ -173,7 +173,8 @@ def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
         changed = entry.state.first_failure()
         if changed is not None:
             same = changed.expected in ("the same object", "the same value", "the same items", "the object that was captured")
-            return Miss(entry, -1, "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
+            states = [index for index, guard in enumerate(entry.guards.guards) if guard.kind == "MODULE_STATE"]
+            return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
     failure = entry.guards.first_failure(scope)
     if failure is None:
         return None

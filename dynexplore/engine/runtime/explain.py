@@ -1,7 +1,7 @@
-"""explain: run a function once under the engine, and tell what was captured.
+"""explain: run a function under the engine, once or several times, and tell what was captured.
 
-The idea: an explanation is a recording of one call, with the live things beside it that a recording cannot
-hold: the captured GraphModules, and a `Session` that can be asked more (would these guards hold for another
+The idea: an explanation is a recording of one or more calls, with the live things beside it that a recording cannot
+hold: the captured GraphModules, and a `Session` (session.py) that can be asked more (would these guards hold for another
 input? what would be captured then?). It is made in a fresh store, so that what is compiled and counted
 elsewhere stays as it is.
 
@@ -15,27 +15,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine import native
-from dynexplore.engine.counters import counters
-from dynexplore.engine.native import CodeCache
-from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.recording import Recording
-from dynexplore.engine.runtime import optimized, reports
-from dynexplore.engine.runtime.api import make_store
-from dynexplore.engine.runtime.backends import CompilerFn, resolve
-from dynexplore.engine.runtime.cache import CompiledEntry, misses
-from dynexplore.engine.runtime.stores import Options, Store
-from dynexplore.engine.translate.resume import argument_slots
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.backends import CompilerFn
+from dynexplore.engine.runtime.session import Session, watched_store
+from dynexplore.engine.runtime.stores import Options
 from dynexplore.views import html_text, text
 
 
@@ -46,11 +37,16 @@ class Explanation:
     in which they were captured), and the properties below.
     """
 
-    def __init__(self, recording: Recording, graphs: Sequence[torch.fx.GraphModule], session: Session) -> None:
+    def __init__(self, recording: Recording, graphs: list[torch.fx.GraphModule], session: Session) -> None:
         self.recording = recording
-        self.graphs = list(graphs)
+        self.graphs = graphs
         self.session = session
         self.value: Any = None
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function once more, into this explanation; what it returns, which `value` then is, too."""
+        self.value = self.session.call(*args, **kwargs)
+        return self.value
 
     @property
     def graph_count(self) -> int:
@@ -115,6 +111,69 @@ class Explanation:
         return html_text.mimebundle(self.recording)
 
 
+class Explainer:
+    """A function to be explained: what `explain(fn)` gives. Call it, or explain several calls at once.
+
+    >>> several = explain(lambda x: x + x).calls(torch.ones(2), torch.ones(3), torch.ones(4))
+    >>> [len(several.graphs), len(several.session.entries)]
+    [2, 2]
+
+    As a context manager it gives a function that can be called as often as you like; `explanation` tells of all calls.
+
+    >>> with explain(lambda x: x + x) as double:
+    ...     double(torch.ones(2))
+    ...     double(torch.ones(3))
+    tensor([2., 2.])
+    tensor([2., 2., 2.])
+    >>> double.explanation.graph_count
+    2
+    """
+
+    def __init__(self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options) -> None:
+        self._made = functools.partial(_explanation_of, fn, backend, options)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Call the function; the `Explanation` of this one call."""
+        explanation = self._made()
+        explanation.call(*args, **kwargs)
+        return explanation
+
+    def calls(self, *inputs: Any) -> Explanation:
+        """One explanation of several calls, one after the other: `calls(x, y)`, `calls((x, 2), (y, 3))`.
+
+        Args: inputs: for each call its arguments: a tuple or list of them, an `inspect.BoundArguments` where there are
+        keyword arguments, or the one argument itself.
+        """
+        explanation = self._made()
+        for given in inputs:
+            args, kwargs = _arguments(given)
+            explanation.call(*args, **kwargs)
+        return explanation
+
+    def __enter__(self) -> WatchedFunction:
+        return WatchedFunction(self._made())
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class WatchedFunction:
+    """A function each of whose calls goes into one `explanation`."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; what it returns."""
+        return self.explanation.call(*args, **kwargs)
+
+
+def _arguments(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(given, inspect.BoundArguments):
+        return given.args, given.kwargs
+    return (tuple(given) if isinstance(given, tuple | list) else (given,)), {}
+
+
 def explain(
     fn: Callable[..., Any],
     /,
@@ -126,8 +185,9 @@ def explain(
 ) -> Any:
     """Call `fn(*args, **kwargs)` under the engine; an `Explanation` of what was captured.
 
-    `explain(fn)` alone gives a function that does it when it is called: `explain(f)()` for functions without
-    arguments, and for those with a parameter named `backend`, `nopython` or `dynamic`.
+    `explain(fn)` alone gives an `Explainer`, which does it when it is called: `explain(f)()` for functions without
+    arguments, and for those with a parameter named `backend`, `nopython` or `dynamic`. It explains several calls, too:
+    `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
 
     What the call prints and changes happens, once. An exception out of it is raised.
 
@@ -136,169 +196,20 @@ def explain(
     """
     options = Options(nopython, dynamic)
     if not args and not kwargs:
-        return functools.partial(_explain, fn, backend, options)
-    return _explain(fn, backend, options, *args, **kwargs)
+        return Explainer(fn, backend, options)
+    return Explainer(fn, backend, options)(*args, **kwargs)
 
 
-def _explain(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, /, *args: Any, **kwargs: Any) -> Explanation:
+def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options) -> Explanation:
+    """An explanation of no call yet."""
     target = optimized.original_of(fn)
     recording = Recording(title=_name_of(target))
     store = watched_store(backend, options, recording)
-    graphs = store.graphs
-    assert graphs is not None
-    session = Session(target, args, kwargs, store, backend)
-    explanation = Explanation(recording, (), session)
-    counted = counters.snapshot()
-    outer = native.enter(None)  # of nested regions the outer wins: be in none
-    try:
-        explanation.value = optimized.wrap(target, store.region)(*args, **kwargs)
-    finally:
-        native.leave(outer)
-        _put_back(counted)
-        explanation.graphs = list(graphs)
-    return explanation
-
-
-def watched_store(backend: str | CompilerFn, options: Options, recording: Recording) -> Store:
-    """A new store that nobody else has, whose every step is recorded."""
-    store = make_store(resolve(backend), options)
-    store.recorder = recording
-    store.graphs = []
-    store.region.on_hit = functools.partial(reports.hit, store)
-    return store
-
-
-def _put_back(counted: Mapping[str, Mapping[str, int]]) -> None:
-    counters.clear()
-    for group, counts in counted.items():
-        counters[group].update(counts)
+    assert store.graphs is not None
+    explainer = functools.partial(Explainer, backend=backend, options=options)
+    return Explanation(recording, store.graphs, Session(target, store, explainer, recording))
 
 
 def _name_of(target: Any) -> str:
     name = getattr(target, "__qualname__", None)
     return name if isinstance(name, str) else type(target).__qualname__
-
-
-# -- asking more ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GuardVerdict:
-    """A guard and a new input: "pass", "fail" (with expected and actual) or "not reached"."""
-
-    guard: str
-    verdict: Literal["pass", "fail", "not reached"]
-    expected: str = ""
-    actual: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EntryVerdict:
-    """A cache entry and a new input: whether it would hit, and each of its guards."""
-
-    entry: int
-    frame: int
-    hits: bool
-    guards: tuple[GuardVerdict, ...]
-
-
-class Session:
-    """The live side of a recording: the function (held weakly), the inputs of the call, the entries that it made.
-
-    Nothing that is asked here touches what is cached elsewhere.
-    """
-
-    def __init__(
-        self, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], store: Store, backend: str | CompilerFn
-    ) -> None:
-        self._target = _weakly(target)
-        self.args, self.kwargs = tuple(args), dict(kwargs)
-        self.backend = backend
-        self._store = store
-
-    @property
-    def function(self) -> Any:
-        """The function or module. LookupError when it is gone."""
-        target = self._target()
-        if target is None:
-            raise LookupError("the function of this recording is gone")
-        return target
-
-    @property
-    def entries(self) -> list[CompiledEntry]:
-        """Every cache entry that the recorded call made."""
-        found = (entry for cache in self._store.native.caches() for entry in cache.entries)
-        return [entry for entry in found if isinstance(entry, CompiledEntry)]
-
-    def check(self, *args: Any, **kwargs: Any) -> list[EntryVerdict]:
-        """Which entries of the function itself another call would hit, guard by guard. Runs nothing.
-
-        Raises TypeError when the arguments do not fit the function.
-        """
-        function = self.function
-        cache = self._cache_of(function)
-        if cache is None:
-            return []
-        code = cache.code
-        assert code is not None
-        scope = _scope(function, code, args, kwargs)
-        failed = {miss.entry: miss for miss in misses(cache, scope)}
-        return [_verdict(entry, failed.get(entry), scope) for entry in cache.entries if isinstance(entry, CompiledEntry)]
-
-    def capture(self, *args: Any, **kwargs: Any) -> Explanation:
-        """What would be captured for other arguments: the function is called with them, in a fresh store."""
-        return _explain(self.function, self.backend, self._store.options, *args, **kwargs)
-
-    def _cache_of(self, function: Any) -> CodeCache | None:
-        """The cache of the frame that the recorded call began with."""
-        own = getattr(function, "__code__", None)
-        entry_file = optimized.ENTRY_FILE
-        for cache in self._store.native.caches():
-            code = cache.code
-            if code is not None and (code is own or (code.co_filename == entry_file and cache.entries)):
-                return cache
-        return None
-
-
-def _weakly(target: Any) -> Callable[[], Any]:
-    try:
-        return weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
-    except TypeError:
-        return lambda: target
-
-
-def _scope(function: Any, code: types.CodeType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Scope:
-    """The slots as a call would fill them."""
-    names = argument_slots(code)
-    if code.co_filename == optimized.ENTRY_FILE:
-        values: dict[str, object] = {"self": function, "args": tuple(args), "kwargs": dict(kwargs)}
-        values = {name: values[name] for name in names}
-        cell = types.CellType(function)
-        return Scope(values, tuple(cell for _ in code.co_freevars), {})
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    bound.apply_defaults()
-    values = dict(bound.arguments)
-    plain = getattr(function, "__func__", function)
-    if plain is not function:
-        values = {names[0]: function.__self__, **values}
-    return Scope(values, plain.__closure__, plain.__globals__)
-
-
-def _verdict(entry: CompiledEntry, miss: Any, scope: Scope) -> EntryVerdict:
-    """Guards are checked in order: those before the one that fails pass, those after it are not reached."""
-    found: list[GuardVerdict] = []
-    if entry.state is not None:
-        if miss is not None and miss.kind == "MODULE_STATE":
-            found.append(GuardVerdict(f"{miss.source} MODULE_STATE", "fail", miss.expected, miss.actual))
-        else:
-            found.append(GuardVerdict("module state", "pass"))
-    is_over = bool(found) and found[-1].verdict == "fail"
-    for index, guard in enumerate(entry.guards.guards):
-        if is_over:
-            found.append(GuardVerdict(guard.text(), "not reached"))
-        elif miss is not None and miss.index == index:
-            found.append(GuardVerdict(guard.text(), "fail", miss.expected, miss.actual))
-            is_over = True
-        else:
-            found.append(GuardVerdict(guard.text(), "pass"))
-    return EntryVerdict(entry.number, entry.frame, miss is None and entry.guards.holds(scope), tuple(found))

@@ -49,7 +49,7 @@ def wrap(target: Any, region: Region | None, *, entry: bool = True) -> Any:
     if not callable(target):
         raise TypeError(f"a function, a method or a module is wanted, not {type(target).__qualname__}")
     target = original_of(target)
-    called = entry_of(target) if entry and _needs_entry(target) else target
+    called = entry_of(target) if entry and needs_entry(target) else target
     return dressed(RegionCall(called, region), target)
 
 
@@ -77,8 +77,8 @@ copyreg.pickle(RegionCall, lambda call: call.__qualname__)
 # -- entries -------------------------------------------------------------------------------------------------
 
 
-def _needs_entry(target: Any) -> bool:
-    """Whether calling `target` starts no Python frame that would be translated."""
+def needs_entry(target: Any) -> bool:
+    """Whether calling `target`, no nn.Module, starts no Python frame that would be translated."""
     function = getattr(target, "__func__", target)
     if isinstance(function, types.FunctionType):
         return skip_reason(function.__code__) is not None
@@ -92,6 +92,11 @@ def entry_of(target: Callable[..., Any]) -> Callable[..., Any]:
         return target(*args, **kwargs)
 
     return cast("Callable[..., Any]", with_own_code(entry))
+
+
+def entry_with(code: types.CodeType, target: Callable[..., Any]) -> Any:
+    """The entry of `target` again, with the code object of one that `entry_of` made: they share their cache entries."""
+    return types.FunctionType(code, globals(), code.co_name, None, (types.CellType(target),))
 
 
 def with_own_code(function: Any) -> Any:

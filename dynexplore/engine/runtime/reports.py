@@ -16,7 +16,7 @@ import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -120,6 +120,16 @@ def value_view(value: object, number: int, source: str = "") -> ev.ValueView:
     else:
         text = ev.safe_repr(value)
     return ev.ValueView(number, kind, text, source)
+
+
+# -- calls ---------------------------------------------------------------------------------------------------
+
+
+def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ev.CallBegan:
+    """The explained function is called."""
+    named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
+    arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
+    return ev.CallBegan(frame=0, call=call, arguments=arguments)
 
 
 # -- frames --------------------------------------------------------------------------------------------------

@@ -556,7 +556,11 @@ class Translator:
         shapes = None
         if self.graph.shape_env is not None:
             shapes = shape_guards(self.graph)
-        return compile_check(self.guards, self.request.slot_names, shapes)
+        check = compile_check(self.guards, self.request.slot_names, shapes)
+        if self.narrator is not None:
+            for guard in check.guards[len(self.guards.guards) :]:
+                self.narrator.guard_installed(guard)
+        return check
 
 
 def _without_frames(graph_break: GraphBreak) -> GraphBreak:

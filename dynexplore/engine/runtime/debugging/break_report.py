@@ -26,7 +26,7 @@ from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.debugging.operator_profile import OperatorRun, profiled
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
-from dynexplore.engine.runtime.explain import watched_store
+from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
 
 

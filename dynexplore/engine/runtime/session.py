@@ -1,0 +1,148 @@
+"""The live side of a recording: the function, the inputs, the entries that its calls made.
+
+The idea: a recording is dead data. What needs life is asked of the `Session` beside it: more calls into the same cache
+(`call`), what each guard says to another input (`check`), what another call would do (`predict`, `what_if`), what an edited
+source would give (`rerun`), and the same call step by step (`live`). All but `call` leave cache, counters, random numbers
+and inputs as they are. The function is held weakly; the inputs of the latest call are held.
+
+In: a function, its store, a recording. Out: answers.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine import native
+from dynexplore.engine.counters import counters
+from dynexplore.engine.native import CodeCache, RegionCall
+from dynexplore.engine.recording import Recording
+from dynexplore.engine.runtime import first_frame, optimized, reports
+from dynexplore.engine.runtime.api import make_store
+from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.cache import CompiledEntry
+from dynexplore.engine.runtime.first_frame import SupposedFrame
+from dynexplore.engine.runtime.stores import Options, Store
+from dynexplore.engine.runtime.verdicts import EntryVerdict, judge
+
+
+def watched_store(backend: str | CompilerFn, options: Options, recording: Recording) -> Store:
+    """A new store that nobody else has, whose every step is recorded."""
+    store = make_store(resolve(backend), options)
+    store.recorder = recording
+    store.graphs = []
+    store.region.on_hit = functools.partial(reports.hit, store)
+    return store
+
+
+class Session:
+    """The live side of a recording: see the head of this file.
+
+    Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`.
+    """
+
+    def __init__(self, target: Any, store: Store, explainer: Callable[[Any], Any], recording: Recording) -> None:
+        self._explainer = explainer  # of another function, with the same backend and options
+        self._target = _weakly(target)
+        self._entry = first_frame.entry_code(target)
+        self._store = store
+        self.recording = recording
+        self.args: tuple[Any, ...] = ()
+        self.kwargs: dict[str, Any] = {}
+        self.call_count = 0
+
+    @property
+    def function(self) -> Any:
+        """The function or module. LookupError when it is gone."""
+        target = self._target()
+        if target is None:
+            raise LookupError("the function of this recording is gone")
+        return target
+
+    @property
+    def options(self) -> Options:
+        """What it was compiled with."""
+        return self._store.options
+
+    @property
+    def entries(self) -> list[CompiledEntry]:
+        """Every cache entry that the recorded calls made."""
+        found = (entry for cache in self._store.native.caches() for entry in cache.entries)
+        return [entry for entry in found if isinstance(entry, CompiledEntry)]
+
+    # -- calls
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function again, with the same cache and into the same recording; what it returns.
+
+        >>> session.call(torch.ones(3))  # doctest: +SKIP
+        """
+        runs = self._runs()
+        self.args, self.kwargs = args, kwargs
+        self.call_count += 1
+        self.recording.record(reports.call_began(self.call_count, args, kwargs))
+        counted = counters.snapshot()
+        outer = native.enter(None)  # of nested regions the outer wins: be in none
+        error = ""
+        try:
+            return runs(*args, **kwargs)
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            native.leave(outer)
+            _put_back(counted)
+            self.recording.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
+
+    def _runs(self) -> Callable[..., Any]:
+        """The function, running in the region of this session."""
+        target = self.function
+        if self._entry is None:
+            wrapped: Callable[..., Any] = optimized.wrap(target, self._store.region)
+            return wrapped
+        return RegionCall(optimized.entry_with(self._entry, target), self._store.region)
+
+    def capture(self, *args: Any, **kwargs: Any) -> Any:
+        """The `Explanation` of another call: the function is really called, in a fresh store (`what_if` does not)."""
+        return self._explainer(self.function)(*args, **kwargs)
+
+    # -- guards
+
+    def check(self, *args: Any, **kwargs: Any) -> list[EntryVerdict]:
+        """Which entries of the function itself another call would hit, guard by guard. Runs nothing.
+
+        Raises TypeError when the arguments do not fit the function.
+        """
+        frame = self._frame(args, kwargs)
+        return [] if frame is None else judge(frame.cache, frame.scope)
+
+    def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SupposedFrame | None:
+        """The frame that a call would begin with; None where it begins with none that is looked at."""
+        started = first_frame.start(self.function, self._entry, args, kwargs)
+        if started is None:
+            return None
+        function, args, kwargs = started
+        values = first_frame.slot_values(function, args, kwargs)
+        return SupposedFrame(function, values, self._cache_of(function.__code__))
+
+    def _cache_of(self, code: types.CodeType) -> CodeCache:
+        return self._store.native.cache_of(code)
+
+
+def _weakly(target: Any) -> Callable[[], Any]:
+    try:
+        return weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
+    except TypeError:
+        return lambda: target
+
+
+def _put_back(counted: Mapping[str, Mapping[str, int]]) -> None:
+    counters.clear()
+    for group, counts in counted.items():
+        counters[group].update(counts)
