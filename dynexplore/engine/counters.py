@@ -59,6 +59,12 @@ class Counters(Mapping[str, "Counter[str]"]):
         """Return a copy as plain dicts, groups without counts left out."""
         return {group: dict(self[group]) for group in self}
 
+    def put_back(self, counted: Mapping[str, Mapping[str, int]]) -> None:
+        """Set all counts to what they were when `snapshot` gave `counted`."""
+        self.clear()
+        for group, counts in counted.items():
+            self[group].update(counts)
+
     def __repr__(self) -> str:
         return f"Counters({self.snapshot()!r})"
 

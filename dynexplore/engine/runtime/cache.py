@@ -12,12 +12,14 @@ torch/_dynamo/cache_size.py and the cache entries of torch/csrc/dynamo do the sa
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
@@ -31,6 +33,17 @@ from dynexplore.engine.translate.request import Translation
 from dynexplore.engine.translate.resume import argument_slots
 
 _numbers = itertools.count()
+
+
+@contextlib.contextmanager
+def numbers_kept() -> Iterator[None]:
+    """The numbers that entries are given inside the block are given again after it."""
+    global _numbers
+    before = copy.copy(_numbers)
+    try:
+        yield
+    finally:
+        _numbers = before
 
 
 class CompiledEntry(Entry):
@@ -128,7 +141,23 @@ def scope_of(state: FrameState) -> Scope:
     return Scope(slot_values(state), state.closure, state.globals)
 
 
-def fits(entry: Entry, state: FrameState) -> bool:
+class Slots(Protocol):
+    """What an entry looks at: of a frame that is about to run, or of one that is supposed."""
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The objects in the argument slots."""
+
+    @property
+    def closure(self) -> tuple[Any, ...] | None:
+        """The closure's cells."""
+
+    @property
+    def globals(self) -> dict[str, Any]:
+        """The global names."""
+
+
+def fits(entry: Entry, state: Slots) -> bool:
     """Whether an entry's guards hold for a frame: what C does, for a frame that waited while the entry was made."""
     if not entry.valid or (entry.walk is not None and not entry.walk.check()):
         return False

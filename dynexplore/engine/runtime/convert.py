@@ -98,7 +98,7 @@ def _entry_for(store: Store, state: FrameState) -> Entry | None:
         if entry is not None:  # made by another thread while this one waited
             return entry
         with times.of(f"{state.code.co_qualname} ({state.code.co_filename}:{state.code.co_firstlineno})"):
-            return _Conversion(store, state).run()
+            return Conversion(store, state).run()
 
 
 # -- may it be captured? -------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _name_of(code: CodeType) -> str:
 # -- one translation -----------------------------------------------------------------------------------------
 
 
-class _Conversion:
+class Conversion:
     """One frame being translated."""
 
     def __init__(self, store: Store, state: FrameState) -> None:
@@ -164,7 +164,7 @@ class _Conversion:
         reports.missed(self.recorder, self.frame, missed)
         if missed and config.error_on_recompile:
             raise stance.recompile_error(self.code, str(missed[0]))
-        if len(self.state.cache.entries) >= self._limit():
+        if len(self.state.cache.entries) >= entry_limit(self.store):
             self._limit_reached(missed)
             return None
         if missed:
@@ -275,20 +275,15 @@ class _Conversion:
         reports.skipped(self.recorder, self.code, reason, self.frame)
         return None, "skipped"
 
-    def _limit(self) -> int:
-        """How many entries the code object may have."""
-        own = self.store.entry_limit
-        return config.cache_size_limit if own is None else own
-
     def _limit_reached(self, missed: list[Miss]) -> None:
         counters["stats"]["cache_limit"] += 1
-        if self.known.told_of_limit:
-            return
-        self.known.told_of_limit = True
-        limit = self._limit()
+        limit = entry_limit(self.store)
         reason = str(missed[0]) if missed else "its guards fail"
         code = self.code
-        reports.limit_reached(self.recorder, self.frame, code, limit, reason)
+        is_news, self.known.told_of_limit = not self.known.told_of_limit, True
+        reports.limit_reached(self.recorder, self.frame, code, limit, reason, is_news)
+        if not is_news:
+            return
         if config.log_level != "ERROR" and self.store.entry_limit is None:
             warnings.warn(
                 f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {limit} times"
@@ -317,6 +312,12 @@ class _Conversion:
                 EngineWarning,
                 stacklevel=2,
             )
+
+
+def entry_limit(store: Store) -> int:
+    """How many entries a code object may have."""
+    own = store.entry_limit
+    return config.cache_size_limit if own is None else own
 
 
 def _place_of(error: BaseException) -> str:

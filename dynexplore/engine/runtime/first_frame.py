@@ -71,7 +71,7 @@ Start = tuple[types.FunctionType, tuple[Any, ...], dict[str, Any]]
 def entry_code(target: Callable[..., Any]) -> types.CodeType | None:
     """A code object for the entry of what is called through one; None for what starts a Python frame of its own."""
     if isinstance(target, torch.nn.Module) or optimized.needs_entry(target):
-        code: types.CodeType = optimized.entry_of(target).__code__  # type: ignore[attr-defined]
+        code: types.CodeType = optimized.entry_of(target).__code__
         return code
     return None
 
@@ -86,7 +86,7 @@ def start(target: Any, entry: types.CodeType | None, args: Sequence[Any], kwargs
         elif isinstance(target, functools.partial):
             target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
         else:
-            call = getattr(type(target), "__call__", None)
+            call = inspect.getattr_static(type(target), "__call__", None)
             if not isinstance(call, types.FunctionType):
                 return None
             target, args = call, (target, *args)

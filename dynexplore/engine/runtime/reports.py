@@ -11,6 +11,7 @@ torch/_dynamo/utils.py (counters, CompilationMetrics) and torch/_logging do the 
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import logging
 import sys
@@ -79,6 +80,17 @@ def count_break(graph_break: GraphBreak) -> None:
 def forget_breaks() -> None:
     """Log and count every break as new again."""
     _places_of_breaks.clear()
+
+
+@contextlib.contextmanager
+def breaks_unheard() -> Iterator[None]:
+    """Breaks inside the block are as new as before when it is over."""
+    before = set(_places_of_breaks)
+    try:
+        yield
+    finally:
+        _places_of_breaks.clear()
+        _places_of_breaks.update(before)
 
 
 def unsupported(graph_break: GraphBreak, code: CodeType) -> Unsupported:
@@ -210,10 +222,11 @@ def recompiled(recorder: Recorder | None, frame: int, found: list[Miss]) -> None
         recorder.record(ev.Recompiled(frame=frame, reason=str(found[0]), entries=len(found)))
 
 
-def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str) -> None:
-    """There are as many entries as allowed."""
+def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str, is_news: bool) -> None:
+    """There are as many entries as allowed; `is_news`: it is the first time for this code object."""
     if recorder is not None:
-        recorder.record(ev.CacheLimitReached(frame=frame, function=code.co_qualname, limit=limit, reason=reason))
+        recorder.record(ev.CacheLimitReached(frame=frame, function=code_view(code).qualname, limit=limit, reason=reason))
+    if is_news:
         skipped(recorder, code, f"cache limit {limit} reached", frame)
 
 
@@ -240,7 +253,7 @@ def hit(store: Store, code: CodeType, entry: Entry) -> None:
                 frame=recorder.next_frame_id(),
                 entry=entry.number,
                 code=code_view(code).id,
-                function=code.co_qualname,
+                function=code_view(code).qualname,
                 compiled_by=entry.frame,
             )
         )

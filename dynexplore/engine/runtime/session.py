@@ -18,16 +18,20 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.counters import counters
 from dynexplore.engine.native import CodeCache, RegionCall
 from dynexplore.engine.recording import Recording
-from dynexplore.engine.runtime import first_frame, optimized, reports
+from dynexplore.engine.runtime import changed_inputs, first_frame, optimized, prediction, reports
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
-from dynexplore.engine.runtime.cache import CompiledEntry
+from dynexplore.engine.runtime.cache import CompiledEntry, fits
+from dynexplore.engine.runtime.changed_inputs import Input
 from dynexplore.engine.runtime.first_frame import SupposedFrame
+from dynexplore.engine.runtime.prediction import Prediction
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.runtime.verdicts import EntryVerdict, judge
 
@@ -97,7 +101,7 @@ class Session:
             raise
         finally:
             native.leave(outer)
-            _put_back(counted)
+            counters.put_back(counted)
             self.recording.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
 
     def _runs(self) -> Callable[..., Any]:
@@ -122,9 +126,46 @@ class Session:
         frame = self._frame(args, kwargs)
         return [] if frame is None else judge(frame.cache, frame.scope)
 
+    # -- what if
+
+    def predict(self, *args: Any, **kwargs: Any) -> Prediction:
+        """What a call with these arguments would do: hit an entry, compile, run plain. Runs nothing, changes nothing.
+
+        Raises TypeError when the arguments do not fit the function.
+        """
+        return prediction.predict(self._store, self._frame(args, kwargs), self.recording)
+
+    def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Prediction:
+        """What the latest call would have done with some inputs changed. Runs nothing, changes nothing.
+
+        Args: changes, more: new values by the input's name or path (`{"xs[0]": 3}`). A tensor takes a new value, or a
+        dict with some of shape, dtype, device, requires_grad.
+
+        Raises TypeError or ValueError, in one sentence, for inputs that there are not, or that cannot be like that.
+
+        >>> session.what_if(x={"shape": (3, 4), "dtype": torch.float64}, factor=2.5).outcome  # doctest: +SKIP
+        'recompile'
+        """
+        args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, {**(changes or {}), **more})
+        return self.predict(*args, **kwargs)
+
+    @property
+    def inputs(self) -> list[Input]:
+        """What `what_if` can change."""
+        return changed_inputs.inputs_of(self.function, self.args, self.kwargs)
+
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SupposedFrame | None:
-        """The frame that a call would begin with; None where it begins with none that is looked at."""
-        started = first_frame.start(self.function, self._entry, args, kwargs)
+        """The frame that decides what a call does; None where the call begins with none that is looked at.
+
+        It is the first one, but where that is an entry which only calls the module: then it is the module's `forward`.
+        """
+        target = self.function
+        frame = self._frame_of(first_frame.start(target, self._entry, args, kwargs))
+        if frame is None or not isinstance(target, torch.nn.Module) or not _only_calls(frame):
+            return frame
+        return self._frame_of(first_frame.start(target.forward, None, args, kwargs))
+
+    def _frame_of(self, started: first_frame.Start | None) -> SupposedFrame | None:
         if started is None:
             return None
         function, args, kwargs = started
@@ -135,14 +176,16 @@ class Session:
         return self._store.native.cache_of(code)
 
 
+def _only_calls(frame: SupposedFrame) -> bool:
+    """Whether an entry that fits this call captured nothing: the graph breaks at the call of the module."""
+    fitting = (entry for entry in frame.cache.entries if fits(entry, frame))
+    found = next(fitting, None)
+    return isinstance(found, CompiledEntry) and not found.graphs
+
+
 def _weakly(target: Any) -> Callable[[], Any]:
     try:
         return weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
     except TypeError:
         return lambda: target
 
-
-def _put_back(counted: Mapping[str, Mapping[str, int]]) -> None:
-    counters.clear()
-    for group, counts in counted.items():
-        counters[group].update(counts)

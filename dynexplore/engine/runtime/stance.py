@@ -80,6 +80,11 @@ class stance:  # called like a function, as torch.compiler.set_stance is
         _stances.entered.pop()
 
 
+def current() -> Name:
+    """The stance of this thread."""
+    return _stances.entered[-1].name if _stances.entered else "default"
+
+
 def refuses(code: CodeType, reason: str) -> bool:
     """Whether the stance of this thread forbids compiling this frame. Raises RecompileError under "fail_on_recompile"."""
     now = _stances.entered[-1] if _stances.entered else None

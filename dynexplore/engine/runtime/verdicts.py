@@ -92,7 +92,7 @@ def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: 
 def _verdicts(entry: CompiledEntry, miss: Miss | None, scope: Scope) -> tuple[GuardVerdict, ...]:
     """The walk over modules comes first, then the guards in order, up to the one that fails."""
     guards: Sequence[Guard] = entry.guards.guards
-    order = sorted(range(len(guards)), key=lambda index: guards[index].kind != "MODULE_STATE") if entry.state else range(len(guards))
+    order = sorted(range(len(guards)), key=lambda index: guards[index].kind != "MODULE_STATE")
     found: dict[int, GuardVerdict] = {}
     reached: Word = "pass"
     for index in order:

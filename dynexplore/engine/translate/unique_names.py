@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 _count = 0
 
 
@@ -16,3 +19,14 @@ def reset() -> None:
     """Start from 0 again."""
     global _count
     _count = 0
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """The numbers that are given inside the block are given again after it."""
+    global _count
+    before = _count
+    try:
+        yield
+    finally:
+        _count = before

@@ -13,8 +13,8 @@ from dynexplore.engine.provenance.guard_check import compile_check, describe_ten
 from dynexplore.engine.provenance.guards import GuardSet, Identity
 from dynexplore.engine.provenance.sources import LocalSource, Scope
 from dynexplore.engine.recording import Recording
-from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.optimized import wrap
+from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
 from engine_checks import CountingBackend
 

@@ -17,8 +17,8 @@ from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import convert
-from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.optimized import wrap
+from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
 from engine_checks import CountingBackend
 

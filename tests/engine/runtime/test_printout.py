@@ -12,8 +12,8 @@ import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import printout
-from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.optimized import wrap
+from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
 
 X = torch.ones(4)

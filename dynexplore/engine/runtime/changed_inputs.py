@@ -1,0 +1,217 @@
+"""The inputs of a call, some of them changed: another shape, dtype, device, requires_grad, or another Python value.
+
+The idea: a what-if begins with the recorded inputs. Each that may be changed has a path, written as in Python (`x`,
+`batch["mask"]`, `xs[0]`). A changed tensor is a new one that is like the old one in all that was not changed; its elements are
+whatever is in the memory (no random number is drawn, nothing is copied), for nobody will look at them. Containers on the way
+are copied, so that the recorded inputs stay as they are.
+
+In: a callable, the arguments of a call, changes by path. Out: new arguments; the list of what may be changed.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine.events import safe_repr
+
+TENSOR_WORDS = ("shape", "dtype", "device", "requires_grad")
+DEVICES = ("cpu", "cuda", "meta", "mps")
+_DEEPEST = 3
+_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One thing that may be changed: its path, and what is there now. `kind` is "tensor", "value" or "object"."""
+
+    path: str
+    kind: str
+    text: str
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    device: str = ""
+    requires_grad: bool = False
+
+
+def inputs_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Input]:
+    """What may be changed of a call's inputs: tensors and plain values, also in tuples, lists and dicts."""
+    found: list[Input] = []
+    for name, value in _bound(function, args, kwargs).arguments.items():
+        found += _leaves(name, value, 0)
+    return found[:_MOST]
+
+
+def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
+    if isinstance(value, torch.Tensor):
+        device = str(value.device)
+        yield Input(path, "tensor", safe_repr(type(value)), tuple(value.shape), _dtype_name(value.dtype), device, value.requires_grad)
+    elif type(value) in (tuple, list, dict) and value and depth < _DEEPEST and not _is_literal(value):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in parts:
+            yield from _leaves(f"{path}[{key!r}]", part, depth + 1)
+    else:
+        yield Input(path, "value" if _is_literal(value) else "object", safe_repr(value))
+
+
+def _is_literal(value: Any, depth: int = 0) -> bool:
+    """Whether its repr can be read again, and is short."""
+    if type(value) in (tuple, list, set) and len(value) <= 8 and depth < _DEEPEST:
+        return bool(value or type(value) is not set) and all(_is_literal(item, depth + 1) for item in value)
+    if type(value) is dict and len(value) <= 8 and depth < _DEEPEST:
+        return all(_is_literal(item, depth + 1) for pair in value.items() for item in pair)
+    return type(value) in (int, float, bool, str, bytes, type(None), complex) and len(repr(value)) <= 200
+
+
+def changed_call(
+    function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], changes: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of the call with these changes: path -> new value, or for a tensor a dict of `TENSOR_WORDS`.
+
+    Raises TypeError or ValueError, in one sentence, for what cannot be changed like that.
+    """
+    bound = _bound(function, args, kwargs)
+    for path, change in changes.items():
+        name, keys = _parsed(path)
+        if name not in bound.arguments:
+            known = ", ".join(bound.arguments) or "none"
+            raise TypeError(f"there is no input {name!r}; the inputs are: {known}")
+        bound.arguments[name] = _replaced(path, bound.arguments[name], keys, change)
+    return bound.args, bound.kwargs
+
+
+def _bound(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+    called = function.forward if isinstance(function, torch.nn.Module) else function
+    try:
+        signature = inspect.signature(called)
+    except ValueError:  # written in C, and says nothing about its parameters
+        signature = inspect.signature(lambda *args, **kwargs: None)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound
+
+
+def _parsed(path: str) -> tuple[str, list[Any]]:
+    """`xs[0]['a']` -> ("xs", [0, "a"])."""
+    match = re.fullmatch(r"(\w+)((?:\[[^\]]+\])*)", path)
+    if match is None:
+        raise ValueError(f"an input is named as in Python, x or xs[0] or batch['mask'], not {path!r}")
+    try:
+        return match[1], [ast.literal_eval(key) for key in re.findall(r"\[([^\]]+)\]", match[2])]
+    except (ValueError, SyntaxError):
+        raise ValueError(f"an input is named as in Python, x or xs[0] or batch['mask'], not {path!r}") from None
+
+
+def _replaced(path: str, value: Any, keys: list[Any], change: Any) -> Any:
+    if not keys:
+        is_tensor_change = isinstance(value, torch.Tensor) and isinstance(change, Mapping)
+        return like(value, **_checked_words(path, change)) if is_tensor_change else change
+    if not isinstance(value, tuple | list | dict):
+        raise TypeError(f"{path} cannot be changed: a {type(value).__qualname__} is on the way, which is no tuple, list or dict")
+    key, *rest = keys
+    try:
+        inner = _replaced(path, value[key], rest, change)
+    except (KeyError, IndexError, TypeError) as error:
+        if isinstance(error, TypeError) and rest:
+            raise
+        raise ValueError(f"{path} is not there: the {type(value).__qualname__} has no {key!r}") from None
+    return _with_item(value, key, inner)
+
+
+def _with_item(value: Any, key: Any, item: Any) -> Any:
+    if isinstance(value, dict):
+        return {**value, key: item}
+    items = list(value)
+    items[key] = item
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(items)
+    return type(value)(items)
+
+
+def _checked_words(path: str, change: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = [word for word in change if word not in TENSOR_WORDS]
+    if unknown:
+        raise TypeError(f"of the tensor {path} can be changed: {', '.join(TENSOR_WORDS)}; not {unknown[0]!r}")
+    return dict(change)
+
+
+# -- tensors ---------------------------------------------------------------------------------------------------
+
+
+def like(
+    value: torch.Tensor,
+    *,
+    shape: Sequence[int] | None = None,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str | None = None,
+    requires_grad: bool | None = None,
+) -> torch.Tensor:
+    """A new tensor like `value`, but with this shape, dtype, device or requires_grad; its elements are not set.
+
+    The order of its strides is that of `value` where it has as many dimensions. No random number is drawn.
+
+    Raises TypeError or ValueError, in one sentence, for what no tensor can be.
+
+    >>> x = like(torch.ones(2, 3).t(), shape=(5, 3), dtype="float64")
+    >>> x.shape, x.dtype, x.stride()
+    (torch.Size([5, 3]), torch.float64, (1, 5))
+    """
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        raise TypeError(f"a {type(value).__qualname__} cannot be made with other properties, only a plain tensor can")
+    sizes = tuple(value.shape) if shape is None else _checked_shape(shape)
+    wanted = value.dtype if dtype is None else _checked_dtype(dtype)
+    needs_grad = value.requires_grad if requires_grad is None else bool(requires_grad)
+    if needs_grad and not (wanted.is_floating_point or wanted.is_complex):
+        if requires_grad is not None:
+            raise ValueError(f"a tensor of {wanted} cannot require grad: only floating point and complex ones can")
+        needs_grad = False
+    made = _empty(value, sizes, wanted, value.device if device is None else _checked_device(device))
+    if isinstance(value, torch.nn.Parameter):
+        return torch.nn.Parameter(made, requires_grad=needs_grad)
+    return made.requires_grad_(needs_grad)
+
+
+def _empty(value: torch.Tensor, sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    try:
+        if sizes == tuple(value.shape):
+            return torch.empty_strided(sizes, value.stride(), dtype=dtype, device=device)
+        if len(sizes) == value.dim():
+            order = sorted(range(value.dim()), key=lambda dim: -value.stride(dim))
+            return torch.empty_permuted(sizes, order, dtype=dtype, device=device)
+        return torch.empty(sizes, dtype=dtype, device=device)
+    except (RuntimeError, AssertionError, MemoryError) as error:
+        said = " ".join(str(error).split(". ")[0].split())
+        raise ValueError(f"there can be no {dtype} tensor of shape {list(sizes)} on {device} here: {said}") from None
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    sizes = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else (shape,)
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        raise ValueError(f"a shape is a tuple of sizes of at least 0, not {shape!r}")
+    return sizes
+
+
+def _checked_dtype(dtype: Any) -> torch.dtype:
+    found = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype):
+        raise ValueError(f"there is no dtype {dtype!r}; there are float32, int64, bool and others")
+    return found
+
+
+def _checked_device(device: Any) -> torch.device:
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"there is no device {device!r}; devices are {', '.join(DEVICES)} and others") from None
+
+
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

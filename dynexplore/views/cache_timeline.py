@@ -1,0 +1,234 @@
+"""The recompile timeline: calls against cache entries, and for each miss what the new capture has that the old one had not.
+
+Which idea lives here: a recording tells of frames, one after the other; a person asks "which of my calls was compiled again, and
+which guard was it?". So the frames are put under the calls that they belong to, each with one outcome, and every entry that it
+tried with the guard that said no.
+
+In:  a Recording.
+Out: `calls(recording)`: what happened in each call; `text(recording)`; `timeline_data(recording)` for the browser.
+
+PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line for each miss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recording
+from dynexplore.views import text as views_text
+from dynexplore.views.capture_difference import Difference, difference, difference_data
+
+
+@dataclass(slots=True)
+class FrameCall:
+    """A frame of a call that the engine looked at, and what came of it.
+
+    `outcome` is "hit", "compile", "recompile", "limit reached", "plain Python" or "failed"; `entry` the entry that was
+    hit or made (-1: none); `missed` the guards that failed, by entry; `reason` why it was compiled again or runs plain.
+    """
+
+    frame: int
+    function: str
+    code: int
+    outcome: str = ""
+    entry: int = -1
+    missed: dict[int, ev.GuardFailed] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def symbol(self) -> str:
+        """The outcome as one letter of a table: H, C, R, L, P or F."""
+        return self.outcome[:1].upper()
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of the explained function, from 1: its arguments in words, and its frames in the order in which they ran."""
+
+    number: int
+    arguments: str
+    frames: list[FrameCall] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """What came of the frame that the call began with; "nothing" when no frame of it was looked at."""
+        return self.frames[0].outcome if self.frames else "nothing"
+
+
+def calls(recording: Recording) -> list[Call]:
+    """Every call of the recording. Frames before the first `CallBegan`, if any, are call 1."""
+    fold = _Fold()
+    for event in recording:
+        fold.apply(event)
+    return fold.calls
+
+
+class _Fold:
+    """Puts frames under calls, and outcomes on frames."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.frames: dict[int, FrameCall] = {}
+        self.codes: dict[int, int] = {}  # entry -> code
+
+    def apply(self, event: ev.Event) -> None:
+        match event:
+            case ev.CallBegan():
+                arguments = ", ".join(_argument(name, view) for name, view in event.arguments)
+                self.calls.append(Call(event.call, arguments))
+            case ev.CallEnded():
+                self.calls[-1].error = event.error
+            case ev.FrameEntered():
+                found = self.frame(event.frame, event.code.qualname, event.code.id)
+                found.outcome = found.outcome or "compile"
+            case ev.CacheHit():
+                found = self.frame(event.frame, event.function, event.code)
+                found.outcome, found.entry = "hit", event.entry
+            case ev.GuardFailed():
+                self.frame(event.frame, "", self.codes.get(event.entry, -1)).missed[event.entry] = event
+            case ev.Recompiled() | ev.CacheLimitReached() | ev.FrameSkipped() | ev.CacheEntryAdded() | ev.FrameFinished():
+                self.finish(event)
+            case _:
+                pass
+
+    def finish(self, event: ev.Event) -> None:
+        """What came of a frame."""
+        if not event.frame:  # a function that policy leaves alone: no frame of it was translated
+            return
+        found = self.frame(event.frame)
+        match event:
+            case ev.Recompiled():
+                found.outcome, found.reason = "recompile", event.reason
+            case ev.CacheEntryAdded():
+                found.entry, found.code = event.entry, event.code
+                self.codes[event.entry] = event.code
+            case ev.CacheLimitReached():
+                found.outcome, found.reason, found.function = "limit reached", event.reason, event.function
+            case ev.FrameSkipped() if found.outcome != "limit reached":
+                found.outcome, found.reason, found.function = "plain Python", event.reason, event.function
+            case ev.FrameFinished() if event.outcome == "failed":
+                found.outcome = "failed"
+            case _:
+                pass
+
+    def frame(self, number: int, function: str = "", code: int = -1) -> FrameCall:
+        """The frame of that number, new or known."""
+        found = self.frames.get(number)
+        if found is None:
+            if not self.calls:
+                self.calls.append(Call(1, ""))
+            found = self.frames[number] = FrameCall(number, function, code)
+            self.calls[-1].frames.append(found)
+        found.function = function or found.function
+        found.code = code if code >= 0 else found.code
+        return found
+
+
+def _argument(name: str, view: ev.ValueView) -> str:
+    return view.text if name.isdigit() else f"{name}={view.text}"
+
+
+# -- misses ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A frame that was compiled although its code had entries: the failed guard of the entry tried first, and what differs."""
+
+    frame: int
+    entry: int
+    failed: ev.GuardFailed
+    compared_with: int
+    difference: Difference
+
+
+def miss(recording: Recording, frame: int, entry: int | None = None) -> Miss:
+    """The miss of a frame, beside the capture of `entry` (None: the one that was tried first).
+
+    Raises KeyError when no guard failed for this frame.
+    """
+    failed = {event.entry: event for event in recording.of_frame(frame, ev.GuardFailed)}
+    if not failed:
+        raise KeyError(f"frame {frame} is no miss: no guard of an entry failed for it")
+    wanted = next(iter(failed)) if entry is None else entry
+    if wanted not in failed:
+        raise KeyError(f"frame {frame} did not try entry {wanted}; it tried {', '.join(map(str, failed))}")
+    owner = entry_frames(recording).get(wanted, 0)
+    return Miss(frame, wanted, failed[wanted], owner, difference(recording, owner, recording, frame))
+
+
+def entry_frames(recording: Recording) -> dict[int, int]:
+    """Entry -> the frame that was translated for it."""
+    return {event.entry: event.frame for event in recording.of(ev.CacheEntryAdded)}
+
+
+# -- as text -----------------------------------------------------------------------------------------------------
+
+
+def text(recording: Recording) -> str:
+    """The timeline as a table, a row for each frame of each call and a column for each entry, and a line for each miss."""
+    entries = sorted(entry_frames(recording))
+    rows, lines = [], []
+    for call in calls(recording):
+        for frame in call.frames:
+            marks = [_mark(frame, entry) for entry in entries]
+            rows.append((str(call.number), frame.function, frame.outcome, *marks))
+            if frame.missed:
+                first = next(iter(frame.missed.values()))
+                lines.append(f"call {call.number}, {frame.function}: {views_text.guard_failure(first)}")
+            elif frame.reason:
+                lines.append(f"call {call.number}, {frame.function}: {frame.reason}")
+    header = ("call", "function", "outcome", *(f"entry {entry}" for entry in entries))
+    return "\n".join([views_text.table(header, rows), *lines])
+
+
+def _mark(frame: FrameCall, entry: int) -> str:
+    if frame.entry == entry:
+        return "hit" if frame.outcome == "hit" else "made"
+    return "miss" if entry in frame.missed else ""
+
+
+# -- for the browser ---------------------------------------------------------------------------------------------
+
+
+def timeline_data(recording: Recording) -> dict[str, Any]:
+    """Calls, entries and misses: entries as [number, frame, function], frames of calls with their marks per entry."""
+    names = {entered.frame: entered.code.qualname for entered in recording.frames}
+    owners = entry_frames(recording)
+    return {
+        "entries": [[entry, frame, names.get(frame, "")] for entry, frame in sorted(owners.items())],
+        "calls": [
+            {
+                "number": call.number,
+                "arguments": call.arguments,
+                "error": call.error,
+                "frames": [_frame_data(frame) for frame in call.frames],
+            }
+            for call in calls(recording)
+        ],
+        "misses": {str(frame.frame): _miss_data(recording, frame) for call in calls(recording) for frame in call.frames if frame.missed},
+    }
+
+
+def _frame_data(frame: FrameCall) -> dict[str, Any]:
+    return {
+        "frame": frame.frame,
+        "function": frame.function,
+        "outcome": frame.outcome,
+        "entry": frame.entry,
+        "missed": {str(entry): views_text.guard_failure(failed) for entry, failed in frame.missed.items()},
+        "reason": frame.reason,
+    }
+
+
+def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
+    """The failed guard of each entry that was tried, in full, and beside the entry's capture that of the frame."""
+    found = {}
+    for entry, failed in frame.missed.items():
+        made = miss(recording, frame.frame, entry)
+        compared = difference_data(made.difference) if frame.outcome == "recompile" else {}
+        found[str(entry)] = {"report": views_text.recompile_report(recording, failed), "with": made.compared_with, "difference": compared}
+    return found

@@ -1,0 +1,156 @@
+"""Two captures side by side: what is the same in their graphs, guards and breaks, and what is not.
+
+Which idea lives here: a recompile, a what-if and an edited source all end in the question "what is different now?". The answer
+is three tables of aligned rows: the nodes in order (what each calls decides which belong together), the guards by what they
+are about, the breaks in order.
+
+In:  a frame of a recording, and a frame of the same or of another one.
+Out: a `Difference`, with `str()` for terminals; `difference_data` for the browser.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recording
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One aligned row: `sign` is "=" (the same), "~" (changed), "-" (only before) or "+" (only after)."""
+
+    sign: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs between two captures, as aligned rows."""
+
+    nodes: tuple[Row, ...] = ()
+    guards: tuple[Row, ...] = ()
+    breaks: tuple[Row, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(row.sign != "=" for rows in (self.nodes, self.guards, self.breaks) for row in rows)
+
+    def __str__(self) -> str:
+        parts = [f"{name}: {_counts(rows)}\n{_table(rows)}" for name, rows in self.parts() if rows]
+        return "\n".join(parts) or "nothing was captured on either side"
+
+    def parts(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """The three tables by name."""
+        return ("graph", self.nodes), ("guards", self.guards), ("breaks", self.breaks)
+
+
+def difference(before: Recording, frame: int, after: Recording, other: int) -> Difference:
+    """What differs between frame `frame` of `before` and frame `other` of `after`."""
+    return Difference(
+        _aligned(_nodes(before, frame), _nodes(after, other), _node_key, _node_text),
+        _by_key(_guards(before, frame), _guards(after, other), _guard_key, _guard_text),
+        _aligned(before.of_frame(frame, ev.GraphBroke), after.of_frame(other, ev.GraphBroke), _break_key, _break_text),
+    )
+
+
+def difference_data(found: Difference) -> dict[str, list[list[str]]]:
+    """The same as lists of [sign, before, after], by name."""
+    return {name: [[row.sign, row.before, row.after] for row in rows] for name, rows in found.parts()}
+
+
+# -- what is compared ------------------------------------------------------------------------------------------
+
+
+def _nodes(recording: Recording, frame: int) -> list[ev.NodeAdded]:
+    return [node for graph in recording.graphs if graph.frame == frame for node in graph.nodes]
+
+
+def _guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
+    return [guard for guard in recording.guards if guard.frame == frame]
+
+
+def _node_key(node: ev.NodeAdded) -> Hashable:
+    return node.op, node.target
+
+
+def _node_text(node: ev.NodeAdded) -> str:
+    result = f": {node.dtype}{node.shape}" if node.dtype else ""
+    if node.op == "placeholder":
+        return f"{node.name} = input{result}"
+    if node.op == "output":
+        return f"output {node.args}"
+    keywords = f", {node.kwargs}" if node.kwargs not in ("", "{}") else ""
+    return f"{node.name} = {node.target}{node.args}{keywords}{result}"
+
+
+def _guard_key(guard: ev.GuardInstalled) -> Hashable:
+    # what is expected of these is what tells two of them apart
+    many = guard.kind in ("SHAPE_ENV", "NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT", "ALIAS", "DISTINCT")
+    return guard.scope, guard.source, guard.kind, guard.expected if many else ""
+
+
+def _guard_text(guard: ev.GuardInstalled) -> str:
+    return " ".join(word for word in (guard.scope, guard.source, guard.kind, guard.expected) if word)
+
+
+def _break_key(broke: ev.GraphBroke) -> Hashable:
+    return broke.kind, broke.user_stack[-1].line if broke.user_stack else 0
+
+
+def _break_text(broke: ev.GraphBroke) -> str:
+    where = f" at {broke.user_stack[-1].place}" if broke.user_stack else ""
+    return f"{broke.kind} {broke.title}{where}"
+
+
+# -- aligning --------------------------------------------------------------------------------------------------
+
+
+def _aligned(
+    before: Sequence[T], after: Sequence[T], key: Callable[[T], Hashable], text: Callable[[T], str]
+) -> tuple[Row, ...]:
+    """Rows in order: what has the same key in the same order stands side by side."""
+    matcher = difflib.SequenceMatcher(None, [key(item) for item in before], [key(item) for item in after], autojunk=False)
+    rows: list[Row] = []
+    for _, low, high, other_low, other_high in matcher.get_opcodes():
+        left, right = [text(item) for item in before[low:high]], [text(item) for item in after[other_low:other_high]]
+        paired = high - low == other_high - other_low and [key(i) for i in before[low:high]] == [
+            key(i) for i in after[other_low:other_high]
+        ]
+        if paired:
+            rows += [_row(one, other) for one, other in zip(left, right, strict=True)]
+        else:
+            rows += [*(Row("-", one, "") for one in left), *(Row("+", "", other) for other in right)]
+    return tuple(rows)
+
+
+def _by_key(before: Iterable[T], after: Iterable[T], key: Callable[[T], Hashable], text: Callable[[T], str]) -> tuple[Row, ...]:
+    """Rows by key, wherever they stand; those of the left first."""
+    others = {key(item): text(item) for item in after}
+    rows = []
+    for item in before:
+        other = others.pop(key(item), None)
+        rows.append(Row("-", text(item), "") if other is None else _row(text(item), other))
+    return (*rows, *(Row("+", "", other) for other in others.values()))
+
+
+def _row(before: str, after: str) -> Row:
+    return Row("=" if before == after else "~", before, after)
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    words = {"=": "the same", "~": "changed", "-": "gone", "+": "new"}
+    signs = [row.sign for row in rows]
+    return ", ".join(f"{signs.count(sign)} {word}" for sign, word in words.items() if sign in signs)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    width = max((len(row.before) for row in rows), default=0)
+    return "\n".join(f"  {row.sign} {row.before.ljust(width)} | {row.after}".rstrip() for row in rows)
