@@ -354,7 +354,6 @@ def _shape_relations(emitter: _Emitter, shape_expressions: ShapeExpressions | No
     return shape_code, guards
 
 
-
 _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready
 
 
