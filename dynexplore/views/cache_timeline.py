@@ -198,19 +198,18 @@ def timeline_data(recording: Recording) -> dict[str, Any]:
     """Calls, entries and misses: entries as [number, frame, function], frames of calls with their marks per entry."""
     names = {entered.frame: entered.code.qualname for entered in recording.frames}
     owners = entry_frames(recording)
+    found = calls(recording)
+    frames = [frame for call in found for frame in call.frames]
     return {
         "entries": [[entry, frame, names.get(frame, "")] for entry, frame in sorted(owners.items())],
-        "calls": [
-            {
-                "number": call.number,
-                "arguments": call.arguments,
-                "error": call.error,
-                "frames": [_frame_data(frame) for frame in call.frames],
-            }
-            for call in calls(recording)
-        ],
-        "misses": {str(frame.frame): _miss_data(recording, frame) for call in calls(recording) for frame in call.frames if frame.missed},
+        "calls": [_call_data(call) for call in found],
+        "misses": {str(frame.frame): _miss_data(recording, frame) for frame in frames if frame.missed},
     }
+
+
+def _call_data(call: Call) -> dict[str, Any]:
+    frames = [_frame_data(frame) for frame in call.frames]
+    return {"number": call.number, "arguments": call.arguments, "error": call.error, "frames": frames}
 
 
 def _frame_data(frame: FrameCall) -> dict[str, Any]:
@@ -230,5 +229,6 @@ def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
     for entry, failed in frame.missed.items():
         made = miss(recording, frame.frame, entry)
         compared = difference_data(made.difference) if frame.outcome == "recompile" else {}
-        found[str(entry)] = {"report": views_text.recompile_report(recording, failed), "with": made.compared_with, "difference": compared}
+        report = views_text.recompile_report(recording, failed)
+        found[str(entry)] = {"report": report, "with": made.compared_with, "difference": compared}
     return found

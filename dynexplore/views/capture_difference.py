@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
@@ -113,9 +113,7 @@ def _break_text(broke: ev.GraphBroke) -> str:
 # -- aligning --------------------------------------------------------------------------------------------------
 
 
-def _aligned(
-    before: Sequence[T], after: Sequence[T], key: Callable[[T], Hashable], text: Callable[[T], str]
-) -> tuple[Row, ...]:
+def _aligned(before: Sequence[T], after: Sequence[T], key: Callable[[T], Hashable], text: Callable[[T], str]) -> tuple[Row, ...]:
     """Rows in order: what has the same key in the same order stands side by side."""
     matcher = difflib.SequenceMatcher(None, [key(item) for item in before], [key(item) for item in after], autojunk=False)
     rows: list[Row] = []

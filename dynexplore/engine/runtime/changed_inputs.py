@@ -53,7 +53,9 @@ def inputs_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
     if isinstance(value, torch.Tensor):
         device = str(value.device)
-        yield Input(path, "tensor", safe_repr(type(value)), tuple(value.shape), _dtype_name(value.dtype), device, value.requires_grad)
+        yield Input(
+            path, "tensor", safe_repr(type(value)), tuple(value.shape), _dtype_name(value.dtype), device, value.requires_grad
+        )
     elif type(value) in (tuple, list, dict) and value and depth < _DEEPEST and not _is_literal(value):
         parts = value.items() if isinstance(value, dict) else enumerate(value)
         for key, part in parts:
@@ -184,7 +186,8 @@ def _empty(value: torch.Tensor, sizes: tuple[int, ...], dtype: torch.dtype, devi
         if sizes == tuple(value.shape):
             return torch.empty_strided(sizes, value.stride(), dtype=dtype, device=device)
         if len(sizes) == value.dim():
-            order = sorted(range(value.dim()), key=lambda dim: -value.stride(dim))
+            strides = value.stride()
+            order = sorted(range(value.dim()), key=lambda dim: -strides[dim])
             return torch.empty_permuted(sizes, order, dtype=dtype, device=device)
         return torch.empty(sizes, dtype=dtype, device=device)
     except (RuntimeError, AssertionError, MemoryError) as error:

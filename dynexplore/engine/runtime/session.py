@@ -188,4 +188,3 @@ def _weakly(target: Any) -> Callable[[], Any]:
         return weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
     except TypeError:
         return lambda: target
-
