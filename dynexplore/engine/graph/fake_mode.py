@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from dynexplore.engine.graph import operator_memo
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorFacts:
@@ -96,14 +98,25 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
-        """Carry out one operator, after a look at its schema."""
-        if self.watching:
-            facts = facts_of(func)
-            if facts.written:
-                self._note_written(facts, args, kwargs or {})
-            self.draws_random_numbers |= facts.random
-            self.may_fail |= facts.may_fail
-        return super().dispatch(func, types, args, kwargs or {})
+        """Carry out one operator, after a look at its schema, or give what it was seen to make."""
+        if not self.watching:
+            return super().dispatch(func, types, args, kwargs or {})
+        self._note(func, args, kwargs or {})
+        key = operator_memo.key_of(self, func, args, kwargs or {}) if operator_memo.is_fit(func) else None
+        if key is None:
+            return super().dispatch(func, types, args, kwargs or {})
+        result: object = operator_memo.recall(self, key)
+        if result is None:
+            result = super().dispatch(func, types, args, kwargs or {})
+            operator_memo.remember(key, result)
+        return result
+
+    def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        facts = facts_of(func)
+        if facts.written:
+            self._note_written(facts, args, kwargs)
+        self.draws_random_numbers |= facts.random
+        self.may_fail |= facts.may_fail
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         for position, name in facts.written:
@@ -126,5 +139,7 @@ def _overlaps(written: torch.Tensor, arguments: Sequence[object]) -> bool:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """What names the memory of a fake tensor: views of one tensor share it."""
+    """What names the memory of a fake tensor: views of one tensor share it. A sparse one has none of its own and is named itself."""
+    if tensor.layout is not torch.strided:
+        return id(tensor)
     return int(tensor.untyped_storage()._cdata)
