@@ -74,7 +74,9 @@ def test_an_environment_made_of_it_runs_a_tutorial(tmp_path: Path) -> None:
     version = (BINDER / "runtime.txt").read_text().strip().removeprefix("python-")
     assert sys.version.startswith(version), f"this test wants Python {version}, as the image has it"
     checkout = tmp_path / "checkout"
-    tracked = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
+    tracked = subprocess.check_output(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True
+    ).split("\0")
     for name in filter(None, tracked):
         if (ROOT / name).exists():
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.session import Session, watched_store
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.views import html_text, text
+from dynexplore.views import cache_timeline, html_text, text
 
 
 class Explanation:
@@ -97,6 +97,20 @@ class Explanation:
     def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
         """The functions that go on after a break."""
         return self.recording.resume_functions
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What came of each call: "compile", "hit", "recompile", "limit reached", "plain Python", "failed" or "nothing".
+
+        >>> explain(lambda x: x + x).calls(torch.ones(2), torch.ones(2), torch.ones(3)).outcomes
+        ['compile', 'hit', 'recompile']
+        """
+        return [call.outcome for call in cache_timeline.calls(self.recording)]
+
+    @property
+    def timeline(self) -> str:
+        """Calls and cache entries as a table to print: which call made, hit or missed which entry, and by which guard."""
+        return cache_timeline.text(self.recording)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((str(self), self.out_guards, self.graphs, self.ops_per_graph))

@@ -31,6 +31,15 @@ def straight(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
 # -- the explanation ------------------------------------------------------------------------------------------
 
 
+def test_what_came_of_each_call() -> None:
+    """Several calls: their outcomes as words, and a table of calls and cache entries that names the guard of a miss."""
+    explanation = dynexplore.explain(straight).calls(X, X, torch.ones(5))
+    assert explanation.outcomes == ["compile", "hit", "recompile"]
+    rows = [line.split()[:3] for line in explanation.timeline.splitlines()]
+    assert ["2", "straight", "hit"] in rows
+    assert explanation.timeline.splitlines()[-1].startswith("call 3, straight: local 'x' TENSOR_MATCH")
+
+
 def test_what_an_explanation_holds() -> None:
     """Recording, graphs, guards, breaks with reasons, counts, resume functions and the value of the call."""
     explanation = dynexplore.explain(two_parts, X)
