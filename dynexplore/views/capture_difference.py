@@ -22,6 +22,9 @@ from dynexplore.engine.recording import Recording
 
 T = TypeVar("T")
 
+WIDEST = 76
+"""A longer text is cut in the middle, in a table for terminals."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -150,5 +153,6 @@ def _counts(rows: Sequence[Row]) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    width = max((len(row.before) for row in rows), default=0)
-    return "\n".join(f"  {row.sign} {row.before.ljust(width)} | {row.after}".rstrip() for row in rows)
+    cells = [(row.sign, ev.clip(row.before, WIDEST), ev.clip(row.after, WIDEST)) for row in rows]
+    width = max((len(before) for _, before, _ in cells), default=0)
+    return "\n".join(f"  {sign} {before.ljust(width)} | {after}".rstrip() for sign, before, after in cells)

@@ -25,12 +25,15 @@ from dynexplore.engine import native
 from dynexplore.engine.counters import counters
 from dynexplore.engine.native import CodeCache, RegionCall
 from dynexplore.engine.recording import Recording
-from dynexplore.engine.runtime import changed_inputs, first_frame, optimized, prediction, reports
+from dynexplore.engine.runtime import changed_inputs, edited, first_frame, live_run, optimized, prediction, reports
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.cache import CompiledEntry, fits
 from dynexplore.engine.runtime.changed_inputs import Input
+from dynexplore.engine.runtime.debugging.starting_state import StartingState
+from dynexplore.engine.runtime.edited import Rerun
 from dynexplore.engine.runtime.first_frame import SupposedFrame
+from dynexplore.engine.runtime.live_run import LiveRun
 from dynexplore.engine.runtime.prediction import Prediction
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.runtime.verdicts import EntryVerdict, judge
@@ -87,11 +90,18 @@ class Session:
 
         >>> session.call(torch.ones(3))  # doctest: +SKIP
         """
-        runs = self._runs()
+        counted = counters.snapshot()
+        try:
+            return self._run(*args, **kwargs)
+        finally:
+            counters.put_back(counted)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        runs, recorder = self._runs(), self._store.recorder
+        assert recorder is not None
         self.args, self.kwargs = args, kwargs
         self.call_count += 1
-        self.recording.record(reports.call_began(self.call_count, args, kwargs))
-        counted = counters.snapshot()
+        recorder.record(reports.call_began(self.call_count, args, kwargs))
         outer = native.enter(None)  # of nested regions the outer wins: be in none
         error = ""
         try:
@@ -101,8 +111,7 @@ class Session:
             raise
         finally:
             native.leave(outer)
-            counters.put_back(counted)
-            self.recording.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
+            recorder.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
 
     def _runs(self) -> Callable[..., Any]:
         """The function, running in the region of this session."""
@@ -153,6 +162,40 @@ class Session:
     def inputs(self) -> list[Input]:
         """What `what_if` can change."""
         return changed_inputs.inputs_of(self.function, self.args, self.kwargs)
+
+    # -- another source
+
+    @property
+    def source(self) -> str:
+        """The function's source, which `rerun` takes back changed. Raises EditError where there is none."""
+        return edited.source_of(self.function)
+
+    def rerun(self, text: str) -> Rerun:
+        """Explain the function with `text` as its source, on copies of the latest inputs: before beside after.
+
+        The function is really called; what it changes of its inputs and of modules is put back. A text that is no such
+        function, and an exception of the run, are told in `error`.
+        """
+        return edited.rerun(self.function, text, self.args, self.kwargs, self._explainer, self.recording)
+
+    # -- step by step
+
+    def live(self, *args: Any, **kwargs: Any) -> LiveRun:
+        """The same call step by step, in a thread of its own and a fresh store: translated and run for real.
+
+        Without arguments: on copies of the latest inputs.
+
+        >>> run = session.live(torch.ones(3))  # doctest: +SKIP
+        >>> run.until("break").event.title  # doctest: +SKIP
+        'printing or logging'
+        """
+        if not args and not kwargs:
+            args, kwargs = StartingState(self.function, self.args, self.kwargs).fresh()
+        recording = Recording(title=self.recording.title)
+        store = watched_store(self._store.backend.function, self.options, recording)
+        fresh = Session(self.function, store, self._explainer, recording)
+        run = functools.partial(fresh._run, *args, **kwargs)
+        return live_run.start(run, recording, functools.partial(setattr, store, "recorder"))
 
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SupposedFrame | None:
         """The frame that decides what a call does; None where the call begins with none that is looked at.

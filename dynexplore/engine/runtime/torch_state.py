@@ -4,8 +4,8 @@ The idea: translating runs torch operators on fake tensors, and backends do what
 seen by the program: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
 not.
 
-In: `with kept():` around a translation. Out: random number generators (torch's, each CUDA device's, Python's,
-numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms, dispatch modes) as they were.
+In: `with kept():` around a translation, `with set_aside():` where one pauses. Out: random number generators (torch's, each
+CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms, dispatch modes) as they were.
 
 torch/_dynamo/convert_frame.py does the same job (preserve_global_state).
 """
@@ -15,7 +15,8 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -83,12 +84,51 @@ def _keepers() -> Iterator[Keeper]:
         yield numpy_random.get_state, numpy_random.set_state
 
 
+Saved = tuple[Callable[[], Any], Callable[[Any], object], Any]
+
+
+class _Open(threading.local):
+    """What the `kept` blocks of a thread have saved, innermost last."""
+
+    def __init__(self) -> None:
+        self.saved: list[list[Saved]] = []
+
+
+_open = _Open()
+
+
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
     """Put every piece of state back when the block is over, however it ends."""
-    saved = [(write, read()) for read, write in _keepers()]
+    saved = _read(_keepers())
+    _open.saved.append(saved)
     try:
         yield
     finally:
-        for write, state in saved:
-            write(state)
+        _open.saved.pop()
+        _write(saved)
+
+
+@contextlib.contextmanager
+def set_aside() -> Iterator[None]:
+    """Inside of `kept`: while this block runs, all is as it is outside of it, and may be changed there."""
+    if not _open.saved:
+        yield
+        return
+    outside = _open.saved[-1]
+    inside = _read((read, write) for read, write, _ in outside)
+    _write(outside)
+    try:
+        yield
+    finally:
+        outside[:] = _read((read, write) for read, write, _ in outside)
+        _write(inside)
+
+
+def _read(keepers: Iterable[Keeper]) -> list[Saved]:
+    return [(read, write, read()) for read, write in keepers]
+
+
+def _write(saved: list[Saved]) -> None:
+    for _, write, state in saved:
+        write(state)
