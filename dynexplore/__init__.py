@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 # The version tables refuse a Python that they have no table for, with a sentence that names those they have.
 import dynexplore.engine.bytecode.versions  # noqa: F401
+from dynexplore.engine import outlets
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
     from dynexplore.engine import errors as exc
@@ -176,6 +178,21 @@ def unload_ipython_extension(shell: Any) -> None:
     importlib.import_module(_MAGIC).unload_ipython_extension(shell)
 
 
+class _Rooms:
+    """Recordings are shown and written by rooms behind the lazy door, as all are."""
+
+    def mimebundle(self, shown: Any) -> outlets.Bundle:
+        bundle: outlets.Bundle = importlib.import_module("dynexplore.widgets.display").mimebundle(shown)
+        return bundle
+
+    def save(self, shown: Any, path: str | os.PathLike[str], *, redact: bool) -> str:
+        holds: str = importlib.import_module("dynexplore.widgets.exports").save(shown, path, redact=redact)
+        return holds
+
+
+outlets.connect(_Rooms())
+
+
 def check_torch(version: str | None) -> None:
     """Raise ImportError, in one sentence, unless torch `version` is supported; None (not installed) is fine here.
 
@@ -190,9 +207,7 @@ def check_torch(version: str | None) -> None:
     found = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
     if not TORCH_RANGE[0] <= found < TORCH_RANGE[1]:
         lowest, above = (_text(end) for end in TORCH_RANGE)
-        raise ImportError(
-            f"dynexplore supports torch {lowest} up to, but not including, {above}; this is torch {version}"
-        )
+        raise ImportError(f"dynexplore supports torch {lowest} up to, but not including, {above}; this is torch {version}")
 
 
 def _text(version: tuple[int, ...]) -> str:

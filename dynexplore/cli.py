@@ -6,7 +6,7 @@ failing script keeps its own traceback and status. The rooms a command needs are
 `dynexplore --help` is quick and `dynexplore open` works without torch.
 
 In:  the words after `dynexplore`.
-Out: text on standard output, files where --html and --json say so, the exit status.
+Out: text on standard output, files where --html, --json and --save say so, the exit status.
 
 PyTorch has no counterpart; its reports come from the environment variables TORCH_LOGS and TORCH_TRACE.
 """
@@ -20,8 +20,10 @@ import os
 import runpy
 import subprocess
 import sys
+import tempfile
 import traceback
 import types
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,19 +69,24 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "explain",
         help="run a script under the engine and report what was captured",
-        usage="dynexplore explain [--html OUT] [--json OUT] SCRIPT.py [ARGS ...]",
+        usage="dynexplore explain [--html OUT] [--json OUT] [--save OUT] [--redact] SCRIPT.py [ARGS ...]",
         description="Run SCRIPT.py unchanged under the engine, and report its graphs, guards and graph breaks. "
-        "--html and --json may also stand after ARGS; everything after -- belongs to the script.",
+        "These options may also stand after ARGS; everything after -- belongs to the script.",
     )
-    one.add_argument("--html", type=Path, metavar="OUT", help="write the report as one HTML file")
     one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
+    _add_outputs(one)
     one.add_argument("script", type=Path, metavar="SCRIPT.py")
     one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     one.set_defaults(command=explain_script, passes_on=False)
 
-    one = commands.add_parser("open", help="show a saved recording", description="Show a recording. Needs no torch.")
+    one = commands.add_parser(
+        "open",
+        help="show a saved recording",
+        description="Show a recording in the browser, or as text where the output is no terminal. Needs no torch.",
+    )
     one.add_argument("recording", type=Path, metavar="REC.json")
-    one.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file instead of printing it")
+    one.add_argument("--text", action="store_true", help="print it as text")
+    _add_outputs(one)
     one.set_defaults(command=open_recording, passes_on=False)
 
     one = commands.add_parser(
@@ -97,42 +104,56 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _add_outputs(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--html", type=Path, metavar="OUT", help="write the explorer as one HTML file")
+    command.add_argument(
+        "--save", type=Path, metavar="OUT", help="write a file of the form that its ending names: .html, .json, .txt, .dot or .svg"
+    )
+    command.add_argument("--redact", action="store_true", help="leave tensor elements, string constants and paths out of the files")
+
+
 def explain_script(arguments: argparse.Namespace) -> int:
     """Run a script under the engine, print the report, write the files that were asked for."""
     script: Path = arguments.script
     if not script.is_file():
         raise Mistake(f"there is no script {script}")
-    for out in (arguments.html, arguments.json):
-        _check_folder(out)
+    outputs = _outputs(arguments)  # found out before a long run, not after it
     program = _Program(script)
     with _as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
         # graph breaks are not logged as they happen: the report below has all of them
         explanation = dynexplore.explain(program.as_function())()
     print(explanation)
-    if arguments.json is not None:
-        _write(arguments.json, explanation.recording.to_json())
-    if arguments.html is not None:
-        _write(arguments.html, _page(explanation.recording, script.name))
+    _write(outputs, explanation.recording, arguments.redact)
     return program.status
 
 
 def open_recording(arguments: argparse.Namespace) -> int:
-    """Print a saved recording as text, or write it as one HTML file."""
+    """Show a saved recording in the browser or as text, or write the files that were asked for."""
     path: Path = arguments.recording
-    _check_folder(arguments.html)
+    outputs = _outputs(arguments)
     try:
         recording = dynexplore.Recording.from_json(path.read_bytes())
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}") from None
     except dynexplore.exc.RecordingError as error:
         raise Mistake(f"{path}: {error}") from None
-    if arguments.html is not None:
-        _write(arguments.html, _page(recording, path.name))
-    else:
+    if outputs:
+        _write(outputs, recording, arguments.redact)
+    elif arguments.text or not sys.stdout.isatty():
         from dynexplore.views import text
 
         print(text.report(recording))
+    else:
+        _open_in_browser(recording, path.stem, arguments.redact)
     return 0
+
+
+def _open_in_browser(recording: Recording, name: str, redact: bool) -> None:
+    """Write the page where it stays until the system cleans up, for the browser reads it later."""
+    page = Path(tempfile.mkdtemp(prefix="dynexplore-")) / f"{name}.html"
+    recording.save(page, redact=redact)
+    is_open = webbrowser.open(page.as_uri())
+    print(f"{'opened' if is_open else 'there is no browser here; open'} {page}")
 
 
 def open_lab(arguments: argparse.Namespace) -> int:
@@ -241,7 +262,9 @@ def _script_words_last(words: Sequence[str]) -> list[str]:
     while rest:
         word = rest.pop(0)
         name, is_joined, _ = word.partition("=")
-        if name in ("--html", "--json"):
+        if name == "--redact":
+            own.append(word)
+        elif name in ("--html", "--json", "--save"):
             own += [word] if is_joined or not rest else [word, rest.pop(0)]
         elif word in ("-h", "--help") and not others:
             own.append(word)
@@ -250,24 +273,31 @@ def _script_words_last(words: Sequence[str]) -> list[str]:
     return ["explain", *own, *others, *after]
 
 
-def _check_folder(out: Path | None) -> None:
-    # found out before a long run, not after it
-    if out is not None and not out.resolve().parent.is_dir():
-        raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
+    """The files that are asked for, each with the ending that says its form; what cannot be written is found out now."""
+    asked = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
+    found = [(out, ending or out.suffix.lower()) for out, ending in asked if out is not None]
+    from dynexplore.widgets.exports import check_form
+
+    for out, ending in found:
+        if not out.resolve().parent.is_dir():
+            raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
+        try:
+            check_form(out, ending)
+        except dynexplore.exc.ExportError as error:
+            raise Mistake(str(error)) from None
+    return found
 
 
-def _page(recording: Recording, title: str) -> str:
-    from dynexplore.widgets import html
+def _write(outputs: Sequence[tuple[Path, str]], recording: Recording, redact: bool) -> None:
+    from dynexplore.widgets.exports import write
 
-    return html.page(recording, title)
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Mistake(f"{out} cannot be written: {error.strerror}") from None
-    print(f"wrote {out} ({len(text.encode()) / 1024:.0f} KB)")
+    for out, ending in outputs:
+        try:
+            holds = write(recording, out, ending, redact=redact)
+        except dynexplore.exc.ExportError as error:
+            raise Mistake(str(error)) from None
+        print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB). {holds}")
 
 
 if __name__ == "__main__":

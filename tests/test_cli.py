@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +53,7 @@ def run(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
         (["explain", "s.py", "--", "--html", "theirs"], ["explain", "s.py", "--html", "theirs"]),
         (["explain", "s.py", "--help"], ["explain", "s.py", "--help"]),
         (["explain", "--help"], ["explain", "--help"]),
+        (["explain", "s.py", "a", "--redact", "--save", "o.svg"], ["explain", "--redact", "--save", "o.svg", "s.py", "a"]),
         (["open", "r.json", "--html", "o"], ["open", "r.json", "--html", "o"]),
         ([], []),
     ],
@@ -69,6 +73,10 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
         (
             ["explain", "setup.py", "--html", "no/such/folder.html"],
             "dynexplore: no/such/folder.html cannot be written: ",
+        ),
+        (
+            ["explain", "setup.py", "--save", "graph.pdf"],
+            "dynexplore: graph.pdf: a recording is saved as .html, .json, .txt, .dot or .svg",
         ),
     ],
 )
@@ -163,3 +171,42 @@ def test_a_page_is_written(script: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert "double" in text
     assert 'src="http' not in text
+
+
+def test_files_can_be_redacted(script: Path, tmp_path: Path) -> None:
+    """`--redact` leaves strings and paths out of every file, and what each holds is printed."""
+    page, saved, picture = (tmp_path / name for name in ("r.html", "r.json", "r.svg"))
+    done = run("explain", script, "--html", page, "--redact", "--json", saved, "--save", picture)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("string constants and paths were left out.\n") == 3
+    for path in (page, saved, picture):
+        assert str(tmp_path) not in path.read_text()
+    again = tmp_path / "again.txt"
+    assert "were left out" in run("open", saved, "--save", again).stdout
+    assert "double" in again.read_text()
+
+
+@pytest.mark.parametrize("words", [[], ["--text"]])
+def test_open_shows_the_page_on_a_terminal(tmp_path: Path, words: list[str]) -> None:
+    """On a terminal `open` hands the page to the browser, and with --text prints the report; piped it prints, too."""
+    saved, seen, browser = tmp_path / "rec.json", tmp_path / "seen", tmp_path / "browser"
+    save(toy(), saved)
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.chmod(0o755)
+    terminal, inside = pty.openpty()
+    environment = {**os.environ, "BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "dynexplore", "open", str(saved), *words]
+    done = subprocess.Popen(command, stdout=inside, stderr=subprocess.PIPE, cwd=ROOT, env=environment)
+    os.close(inside)
+    said = b""
+    with contextlib.suppress(OSError):  # what a terminal says when its other end is closed
+        while part := os.read(terminal, 65536):
+            said += part
+    os.close(terminal)
+    assert done.communicate(timeout=60) == (None, b"") and done.returncode == 0
+    if words:
+        assert b"operator.truediv" in said and not seen.exists()
+    else:
+        page = Path(seen.read_text().strip().removeprefix("file://"))
+        assert said.decode().split() == ["opened", str(page)]
+        assert page.name == "rec.html" and "operator.truediv" in page.read_text()

@@ -76,5 +76,9 @@ class RecordingError(DynexploreError, ValueError):
     """A saved recording cannot be read: damaged, not a recording, or of a newer schema. One sentence."""
 
 
+class ExportError(DynexploreError, ValueError):
+    """A recording cannot be written: an unknown ending, or a file that cannot be. One sentence."""
+
+
 class UnsupportedVersion(DynexploreError, ImportError):
     """This Python or this torch is not supported; the message says which are."""

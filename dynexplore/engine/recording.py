@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from dynexplore.engine import events as ev
+from dynexplore.engine import outlets
 from dynexplore.engine.errors import RecordingError
 
 E = TypeVar("E", bound=ev.Event)
@@ -321,6 +322,30 @@ class Recording:
             found.setdefault(code.id, code)
         return found
 
+    # -- being shown and saved --------------------------------------------------------------------------------
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> outlets.Bundle:
+        return outlets.connected().mimebundle(self)
+
+    def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
+        """Write the recording in the form that the ending of `path` names, and return what the file holds, in a sentence.
+
+        `.html` is the explorer in one file, `.json` is read again by `Recording.from_json` and `dynexplore open`, `.txt` the
+        report, `.dot` and `.svg` the graphs. `redact` leaves out tensor elements, string constants and paths. ExportError, in
+        one sentence, for another ending and where nothing can be written.
+
+        >>> Recording().save("/tmp/nothing.json", redact=True)
+        'It holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
+        """
+        return outlets.connected().save(self, path, redact=redact)
+
+    @property
+    def holds(self) -> str:
+        """What a file made of this recording holds, in one sentence."""
+        if self.redacted:
+            return "It holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out."
+        return "It holds source code, bytecode, names and shapes, file paths, constants, and values of the recorded call."
+
     # -- JSON -----------------------------------------------------------------------------------------------
 
     def to_json(self, *, redact: bool = False) -> str:
@@ -335,6 +360,7 @@ class Recording:
         return {
             "format": "dynexplore recording",
             "schema": SCHEMA,
+            "holds": source.holds,
             "title": source.title,
             "redacted": source.redacted,
             "cut": dataclasses.asdict(source._cut) if source._cut else None,

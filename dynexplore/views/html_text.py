@@ -16,6 +16,7 @@ from __future__ import annotations
 import html
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import GraphView, Recording
@@ -58,7 +59,7 @@ def page(recording: Recording, title: str = "", *, note: str = "") -> str:
 _fragments = itertools.count(1)
 
 
-def mimebundle(recording: Recording) -> dict[str, str]:
+def mimebundle(recording: Recording) -> dict[str, Any]:
     """Return what a notebook shows: one stable line of text, and a fragment whose anchors no other fragment has."""
     return {"text/plain": text.summary(recording), "text/html": fragment(recording, f"dynx{next(_fragments)}")}
 

@@ -52,8 +52,13 @@ class Explorer(anywidget.AnyWidget):
         super().__init__(data=json.dumps(explorer_data(recording), ensure_ascii=False, separators=(",", ":")))
         self.on_msg(self._on_question)
 
+    def end(self) -> None:
+        """Let go of it, in the kernel and on the page: nobody looks at it any more."""
+        self.layout.close()
+        self.close()
+
     def __repr__(self) -> str:
-        return self._static["text/plain"]
+        return str(self._static["text/plain"])
 
     def _repr_mimebundle_(self, **wanted: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**wanted) or ({}, {})

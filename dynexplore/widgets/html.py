@@ -55,7 +55,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False) -> str:
         title=html_text.escape(title or shown.title or "recording"),
         style=assets.STYLE,
         static=html_text.preformatted(text.report(shown)),
-        note=html_text.escape(contents(shown)),
+        note=html_text.escape(shown.holds),
         data=in_script(explorer_data(shown)),
         script=assets.SCRIPT,
     )
@@ -68,14 +68,3 @@ def in_script(data: object) -> str:
     '["\\\\u003c/script>"]'
     """
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def contents(recording: Recording) -> str:
-    """What a file made of this recording holds, in one sentence.
-
-    >>> contents(Recording())
-    'This file holds source code, bytecode, file names and values of the recorded call.'
-    """
-    if recording.redacted:
-        return "This file holds source code and bytecode; tensor elements, string constants and paths were left out."
-    return "This file holds source code, bytecode, file names and values of the recorded call."

@@ -3,8 +3,8 @@
 Which idea lives here: thin magics over `dynexplore.explain`. The cell becomes a function (source.py), is run once under
 the engine in the notebook's own namespace, and prints, stores and gives what it would have without the magic; then its
 recording is shown. What is wrong with the cell or an option is said in one sentence; an exception of the cell is raised
-as it is, its traceback holding the user's frames only. Nothing here keeps a recording alive: `-o NAME` binds it, and
-running the cell again drops the one before.
+as it is, its traceback holding the user's frames only, after what was captured until then is shown. Nothing here keeps a
+recording alive: `-o NAME` binds it, and running the cell again drops the one before.
 
 In:  lines and cells of IPython.
 Out: `load_ipython_extension` and `unload_ipython_extension`, which `%load_ext` and `%unload_ext` call.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dis
-import importlib.util
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -29,13 +29,8 @@ from IPython.display import display
 import dynexplore
 from dynexplore.engine.recording import Recording
 from dynexplore.views import html_text, text
+from dynexplore.widgets.display import outputs_of
 from dynexplore.widgets.source import CellError, function_code
-
-if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:
-    from dynexplore.widgets.explorer import Explorer
-
-EXPLANATION = ("dynexplore.engine.runtime.explain", "Explanation")
-"""Module and name of what `dynexplore.explain` gives."""
 
 SHOWN = "explorer"
 """The view that is shown when no other is asked for."""
@@ -103,14 +98,18 @@ class DynamoMagics(Magics):
             return None
         if options.output:
             self.shell.user_ns.pop(options.output, None)  # the recording of the last run, if it is one, is free now
-        explanation = self._run(options, function)
+        explanation, error = self._run(options, function)
         if options.output:
             self.shell.user_ns[options.output] = explanation.recording
         if options.function and not explanation.recording.frames:
             _show_text(f"nothing to show: no function named {options.function!r} was captured")
         else:
-            _show(explanation.recording, options.view)
-        return explanation.value
+            _show(explanation, options.view, error)
+        value = explanation.value
+        del explanation  # the traceback of an error keeps this frame, and is to keep no recording with it
+        if error is not None:
+            raise error
+        return value
 
     def _function(self, cell: str) -> types.FunctionType:
         source = self.shell.transform_cell(cell)
@@ -121,22 +120,30 @@ class DynamoMagics(Magics):
             raise UsageError(str(error)) from None
         return types.FunctionType(code, self.shell.user_ns)
 
-    def _run(self, options: argparse.Namespace, function: types.FunctionType) -> Any:
+    def _run(
+        self, options: argparse.Namespace, function: types.FunctionType
+    ) -> tuple[dynexplore.Explanation, BaseException | None]:
+        """What the call did, and what it raised, Ctrl-C too: the recording goes up to there."""
         __tracebackhide__ = True
-        call = dynexplore.explain(
-            function, backend=options.backend, nopython=options.fullgraph, dynamic=True if options.dynamic else None
-        )
         changes: dict[str, Any] = {"log_level": "ERROR"}  # breaks are shown below, not logged as they happen
         if options.function:
             changes["debug_function"] = options.function
+        dynamic = True if options.dynamic else None
+        explain = dynexplore.explain(function, backend=options.backend, nopython=options.fullgraph, dynamic=dynamic)
         try:
-            with dynexplore.config.patch(**changes):
-                return call()
+            with explain as cell, dynexplore.config.patch(**changes):
+                return cell.explanation, _error_of(cell, function.__code__)
         except (dynexplore.exc.InvalidBackend, dynexplore.exc.MissingBackendPackage) as error:
             raise UsageError(str(error)) from None
-        except Exception as error:
-            error.__traceback__ = _of_cell(error.__traceback__, function.__code__)
-            raise
+
+
+def _error_of(cell: Callable[[], object], code: types.CodeType) -> BaseException | None:
+    try:
+        cell()
+    except BaseException as error:  # is raised when what was captured is shown
+        error.__traceback__ = _of_cell(error.__traceback__, code)
+        return error
+    return None
 
 
 def _of_cell(trace: types.TracebackType | None, code: types.CodeType) -> types.TracebackType | None:
@@ -188,11 +195,13 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
 # -- showing -----------------------------------------------------------------------------------------------------------
 
 
-def _show(recording: Recording, view: str) -> None:
-    shown = VIEWS[view]
+def _show(explanation: dynexplore.Explanation, view: str, error: BaseException | None) -> None:
+    shown, recording = VIEWS[view], explanation.recording
+    if error is not None and view != "none":
+        ended = "was interrupted" if isinstance(error, KeyboardInterrupt) else f"raised {type(error).__name__}"
+        print(f"The cell {ended}; what was captured until then is shown.", file=sys.stderr)
     if shown is None:
-        data, metadata = _mimebundle(recording)
-        display(data, metadata=metadata, raw=True)
+        display(explanation)
     elif view != "none":
         _show_text(shown(recording) or f"nothing to show: the recording has no {view}")
 
@@ -201,23 +210,13 @@ def _show_text(shown: str) -> None:
     display({"text/plain": shown, "text/html": html_text.preformatted(shown)}, raw=True)
 
 
-def _mimebundle(recording: Recording, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The explorer, or the static page where it cannot be made."""
-    if HAS_WIDGETS:
-        return Explorer(recording)._repr_mimebundle_()
-    return {**html_text.mimebundle(recording)}, {}
-
-
 # -- %load_ext, %unload_ext --------------------------------------------------------------------------------------------
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the magics, and show recordings as the explorer."""
+    """Register the magics."""
     shell.register_magics(DynamoMagics)
-    formatter = shell.display_formatter.mimebundle_formatter
-    formatter.for_type(Recording, _mimebundle)
-    # by name: the engine need not be imported for it
-    formatter.for_type_by_name(*EXPLANATION, lambda explanation, **wanted: _mimebundle(explanation.recording))
+    outputs_of(shell)  # listens to cells from here on
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -225,8 +224,3 @@ def unload_ipython_extension(shell: Any) -> None:
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("dynamo", None)
     shell.magics_manager.registry.pop(DynamoMagics.__name__, None)
-    formatter = shell.display_formatter.mimebundle_formatter
-    formatter.deferred_printers.pop(EXPLANATION, None)
-    for shown in [Recording, *formatter.type_printers]:
-        if shown is Recording or (shown.__module__, shown.__name__) == EXPLANATION:
-            formatter.type_printers.pop(shown, None)

@@ -17,6 +17,7 @@ ENGINE_LAYERS = {
     "dynexplore.engine.errors": 0,
     "dynexplore.engine.counters": 0,
     "dynexplore.engine.config": 0,
+    "dynexplore.engine.outlets": 0,
     "dynexplore.engine.phases": 0,
     "dynexplore.engine.bytecode": 1,
     "dynexplore.engine.native": 1,
@@ -54,6 +55,7 @@ AROUND = {
         "dynexplore.lenses",
         "dynexplore.engine.events",
         "dynexplore.engine.recording",
+        "dynexplore.engine.outlets",
     ),
 }
 

@@ -13,7 +13,7 @@ import pytest
 
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
-from dynexplore.widgets import html, magic
+from dynexplore.widgets import html
 from dynexplore.widgets.explorer import CannotAnswer, Explorer
 from sample_recordings import SAMPLES, toy
 from source_tree import ROOT
@@ -44,23 +44,6 @@ def test_a_widget_keeps_no_recording_alive() -> None:
     del recording
     gc.collect()
     assert gone() is None and shown.data
-
-
-def test_without_anywidget_the_static_page_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where anywidget is not installed the magics show the static page."""
-    monkeypatch.setattr(magic, "HAS_WIDGETS", False)
-    data, _ = magic._mimebundle(toy())
-    assert set(data) == {"text/plain", "text/html"}
-
-
-def test_magics_load_without_anywidget() -> None:
-    """The module of the magics can be imported where anywidget is not installed."""
-    code = (
-        "import importlib.util as u; find = u.find_spec; u.find_spec = lambda n, *a: None if n == 'anywidget' else find(n, *a);"
-        "import dynexplore.widgets.magic as m, sys; assert not m.HAS_WIDGETS and 'anywidget' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
 
 
 def test_data_cannot_leave_its_script() -> None:

@@ -3,63 +3,13 @@
 from __future__ import annotations
 
 import gc
-import re
 import weakref
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.capture import capture_output
+from notebook_shell import Notebook
 
 from dynexplore.engine.recording import Recording
-
-
-@pytest.fixture(scope="module")
-def one_shell() -> Iterator[InteractiveShell]:
-    """IPython as a notebook's kernel has it."""
-    shell = InteractiveShell.instance(history_length=0)
-    shell.history_manager.enabled = False
-    yield shell
-    InteractiveShell.clear_instance()
-
-
-class Notebook:
-    """Runs cells and keeps what they showed."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
-        self.stdout = self.stderr = ""
-        self.shown: list[Any] = []
-        self.error: BaseException | None = None
-
-    def run(self, cell: str) -> Any:
-        """The cell's result; what was shown is kept."""
-        with capture_output() as captured:
-            done = self.shell.run_cell(cell)
-        self.stdout, self.stderr = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in (captured.stdout, captured.stderr))
-        self.shown = [output.data for output in captured.outputs]
-        self.error = done.error_in_exec or done.error_before_exec
-        return done.result
-
-    def __getitem__(self, name: str) -> Any:
-        return self.shell.user_ns[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.shell.user_ns
-
-
-@pytest.fixture
-def notebook(one_shell: InteractiveShell) -> Iterator[Notebook]:
-    """An empty notebook with the extension loaded and tensors a and b."""
-    one_shell.reset(new_session=False)
-    made = Notebook(one_shell)
-    made.run("%load_ext dynexplore")
-    made.run("import torch\na = torch.ones(2)\nb = -torch.ones(2)")
-    assert made.error is None
-    yield made
-    made.run("%unload_ext dynexplore")
 
 
 def test_straight_tensor_code_is_captured(notebook: Notebook) -> None:
@@ -224,19 +174,6 @@ def test_help(notebook: Notebook) -> None:
     text = notebook.shell.find_line_magic("dynamo").__doc__
     assert "--fullgraph" in text
     assert "bind the recording" in text
-
-
-def test_an_explanation_is_shown_as_the_explorer(notebook: Notebook) -> None:
-    """What `explain` gives is displayed as the widget, with text beside it; not any more after %unload_ext."""
-    notebook.run("import dynexplore\ndynexplore.explain(lambda x: x + 1, a)")
-    shell = notebook.shell
-    widget = "application/vnd.jupyter.widget-view+json"
-    explanation = notebook.run("dynexplore.explain(lambda x: x + 1, a)")
-    data, _ = shell.display_formatter.format(explanation)
-    assert widget in data and "1 graph" in data["text/plain"]
-    notebook.run("%unload_ext dynexplore")
-    data, _ = shell.display_formatter.format(explanation)
-    assert widget not in data and "text/html" in data
 
 
 def test_unload(notebook: Notebook) -> None:

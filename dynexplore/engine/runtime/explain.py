@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,12 +23,13 @@ import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
+from dynexplore.engine import outlets
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.session import Session, watched_store
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.views import cache_timeline, html_text, text
+from dynexplore.views import cache_timeline, text
 
 
 class Explanation:
@@ -121,8 +123,12 @@ class Explanation:
     def __repr__(self) -> str:
         return str(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return html_text.mimebundle(self.recording)
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> outlets.Bundle:
+        return outlets.connected().mimebundle(self)
+
+    def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
+        """Write what was captured to a file, as `Recording.save` does."""
+        return self.recording.save(path, redact=redact)
 
 
 class Explainer:

@@ -1,0 +1,179 @@
+"""Graphs as SVG: drawn by the `dot` program where it is installed, else in plain layers.
+
+Which idea lives here: a picture must never depend on a program that may be missing, and a missing program is no error. So
+graphviz is asked first, because it draws better, and the fallback needs nothing: a node stands one layer below the lowest of
+its inputs, in the order of the middle of what it reads. Both keep the ids of dot.py, so that a click finds the node, and the
+background of the page.
+
+In:  the graphs of a recording.
+Out: `svg(graphs)`, one document with the graphs below each other; `drawing(graph)` of one.
+
+PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot and the program.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynexplore.engine.events import NodeAdded, clip
+from dynexplore.engine.recording import GraphView
+from dynexplore.views.dot import COLOURS, dot
+
+LONGEST_SECONDS = 60
+"""A graph that takes the program longer is drawn in plain layers."""
+
+_LETTER, _LINE, _PADDING = 6.6, 14, 8
+_BETWEEN, _BELOW, _TITLE = 16, 34, 24
+
+_STYLE = """
+.title, .plain text { font: 11px Courier, monospace; fill: #111827; } .title.title { font-weight: bold; fill: #64748b; }
+.plain path { fill: none; stroke: #64748b; } .plain rect { stroke: #64748b; }
+""".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A drawn graph: what stands inside its svg element, and its size in pixels."""
+
+    body: str
+    width: float
+    height: float
+
+
+def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
+    """Return one SVG document of the graphs, each below its name; `note` is its description.
+
+    >>> svg([], note="no graph").splitlines()[1][-23:]
+    '"><desc>no graph</desc>'
+    """
+    drawings = [(graph.name, drawing(graph)) for graph in graphs]
+    width = max((made.width for _, made in drawings), default=0)
+    parts, top = [], 0.0
+    for name, made in drawings:
+        title = f'<text class="title" x="{_PADDING}" y="16">{_escaped(name)}</text>'
+        inner = f'<svg y="{_TITLE}" width="{made.width:g}" height="{made.height:g}" {made.body}</svg>'
+        parts.append(f'<g transform="translate(0 {top:g})">{title}{inner}</g>')
+        top += made.height + 2 * _TITLE
+    size = f'width="{width:g}" height="{top:g}" viewBox="0 0 {width:g} {top:g}"'
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<?xml version="1.0" encoding="utf-8"?>\n<svg {names} {size}><desc>{_escaped(note)}</desc>'
+    return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>"]) + "\n"
+
+
+def drawing(graph: GraphView) -> Drawing:
+    """Draw one graph, by the program or in plain layers."""
+    return _by_program(graph) or _in_layers(graph)
+
+
+# -- by graphviz -------------------------------------------------------------------------------------------------------
+
+_OUTER = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"\s+(viewBox="[^"]*")[^>]*>(.*)</svg>', re.DOTALL)
+
+
+def _by_program(graph: GraphView) -> Drawing | None:
+    program = shutil.which("dot")
+    if program is None:
+        return None
+    text = dot(graph.nodes, name=graph.name)
+    try:
+        done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None  # it is there and does not work: as good as missing
+    found = _OUTER.search(done.stdout)
+    if found is None:
+        return None
+    width, height, box, body = found.groups()
+    return Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3)  # points to pixels
+
+
+# -- in plain layers ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Box:
+    node: NodeAdded
+    lines: list[str]
+    x: float = 0.0
+    y: float = 0.0
+
+    @property
+    def width(self) -> float:
+        return max(map(len, self.lines)) * _LETTER + 2 * _PADDING
+
+    @property
+    def height(self) -> float:
+        return len(self.lines) * _LINE + _PADDING
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+
+def _in_layers(graph: GraphView) -> Drawing:
+    boxes = {node.name: _Box(node, _label(node)) for node in graph.nodes}
+    top, width = 4.0, 0.0
+    for layer in _layers(boxes):
+        _place(layer, boxes, top)
+        width = max(width, layer[-1].x + layer[-1].width)
+        top += max(box.height for box in layer) + _BELOW
+    edges = [_edge(boxes[source], box) for box in boxes.values() for source in dict.fromkeys(box.node.inputs) if source in boxes]
+    body = "".join([*edges, *map(_drawn, boxes.values())])
+    width, height = width + 4, max(top - _BELOW + 4, 0)
+    return Drawing(f'viewBox="0 0 {width:g} {height:g}" class="plain">{body}', width, height)
+
+
+def _label(node: NodeAdded) -> list[str]:
+    lines = ["output"] if node.op == "output" else [node.name, clip(f"{node.op} {node.target}", 40)]
+    return [*lines, f"{node.dtype}{node.shape}"] if node.dtype else lines
+
+
+def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
+    """The boxes by depth: a node stands below all that it reads; nodes come in an order in which inputs come first."""
+    depth: dict[str, int] = {}
+    found: list[list[_Box]] = []
+    for name, box in boxes.items():
+        depth[name] = max((depth[source] + 1 for source in box.node.inputs if source in depth), default=0)
+        found += [[] for _ in range(depth[name] + 1 - len(found))]
+        found[depth[name]].append(box)
+    return found
+
+
+def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:
+    """From left to right, each as near to the middle of what it reads as its neighbour lets it stand."""
+
+    def wanted(box: _Box) -> float:
+        inputs = [boxes[source].middle for source in box.node.inputs if source in boxes]
+        return sum(inputs) / len(inputs) if inputs else 0.0
+
+    layer.sort(key=wanted)
+    free = 4.0
+    for box in layer:
+        box.x, box.y = max(free, wanted(box) - box.width / 2), top
+        free = box.x + box.width + _BETWEEN
+
+
+def _edge(source: _Box, target: _Box) -> str:
+    start, end = source.y + source.height, target.y
+    left, right, half = source.middle, target.middle, (start + end) / 2
+    path = f"M{left:g} {start:g}C{left:g} {half:g} {right:g} {half:g} {right:g} {end:g}"
+    return f'<path id="edge-{_escaped(source.node.name)}-{_escaped(target.node.name)}" d="{path}"/>'
+
+
+def _drawn(box: _Box) -> str:
+    size = f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="5"'
+    fill = COLOURS.get(box.node.op, "#f1f5f9")
+    lines = "".join(
+        f'<text x="{box.x + _PADDING:g}" y="{box.y + _LINE * (number + 1):g}">{_escaped(line)}</text>'
+        for number, line in enumerate(box.lines)
+    )
+    name = _escaped(box.node.name)
+    return f'<g id="node-{name}" class="node {_escaped(box.node.op)}"><title>{name}</title><rect {size} fill="{fill}"/>{lines}</g>'
+
+
+def _escaped(text: str) -> str:
+    return html.escape("".join(letter if letter.isprintable() else "\ufffd" for letter in text))

@@ -1,0 +1,107 @@
+"""widgets/exports.py: a recording as a file, in every form, with and without what is private."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine.recording import Recording
+from dynexplore.widgets.exports import FORMS
+from sample_recordings import toy
+from source_tree import ROOT
+
+SECRET = "the password is in the string"
+
+
+def secretive(x: torch.Tensor, name: str) -> torch.Tensor:
+    """Its recording knows a string constant, a path and tensor elements."""
+    if name != "the password is in the string":
+        return x
+    return x * 31.25
+
+
+@pytest.fixture(scope="module")
+def explanation() -> dynexplore.Explanation:
+    """A real call with something private in it."""
+    found: dynexplore.Explanation = dynexplore.explain(secretive, torch.tensor([8.25, 1.5]), SECRET)
+    return found
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_every_form_says_what_it_holds(explanation: dynexplore.Explanation, tmp_path: Path, ending: str) -> None:
+    """The sentence that `save` returns stands in the file, and the graph does."""
+    for redact in (False, True):
+        path = tmp_path / f"saved{ending}"
+        holds = explanation.save(path, redact=redact)
+        text = path.read_text(encoding="utf-8")
+        assert holds in text and ("left out" in holds) == redact
+        assert "operator.mul" in text
+
+
+@pytest.mark.parametrize("ending", FORMS)
+def test_redacted_files_hold_nothing_private(explanation: dynexplore.Explanation, tmp_path: Path, ending: str) -> None:
+    """With `redact` no string constant, no folder and no tensor element is left in the file."""
+    path = tmp_path / f"saved{ending}"
+    explanation.save(path, redact=True)
+    text = path.read_text(encoding="utf-8")
+    assert "password" not in text and str(ROOT) not in text and "8.25" not in text
+    explanation.save(path)
+    assert ("password" in path.read_text(encoding="utf-8")) == (ending in (".html", ".json", ".txt"))
+
+
+def test_json_comes_back(tmp_path: Path) -> None:
+    """What `save` wrote as JSON is the recording again, and says that it is redacted if it is."""
+    toy().save(tmp_path / "r.json")
+    assert Recording.from_json((tmp_path / "r.json").read_text()) == toy()
+    toy().save(tmp_path / "r.json", redact=True)
+    again = Recording.from_json((tmp_path / "r.json").read_text())
+    assert again.redacted
+    assert "left out" in again.save(tmp_path / "again.txt")
+
+
+def test_json_is_plain_json(tmp_path: Path) -> None:
+    """Endings are read without regard to case."""
+    toy().save(tmp_path / "R.JSON")
+    assert json.loads((tmp_path / "R.JSON").read_text())["format"] == "dynexplore recording"
+
+
+def test_svg_is_a_document(tmp_path: Path) -> None:
+    """The picture of both graphs is well-formed XML."""
+    toy().save(tmp_path / "r.svg")
+    tree = ElementTree.fromstring((tmp_path / "r.svg").read_text())
+    assert "__compiled_fn_0" in ElementTree.tostring(tree, "unicode")
+
+
+def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
+    """An unknown ending and a file that cannot be written raise ExportError."""
+    with pytest.raises(dynexplore.exc.ExportError, match=r"^graph.pdf: a recording is saved as .html, .json, .txt, .dot or .svg$"):
+        toy().save("graph.pdf")
+    with pytest.raises(dynexplore.exc.ExportError, match=r"^\S+/r.html cannot be written: No such file or directory$"):
+        toy().save(tmp_path / "none" / "r.html")
+
+
+def test_everything_but_capture_works_without_torch(tmp_path: Path) -> None:
+    """A recording is read, saved in every form and shown where torch cannot be imported."""
+    toy().save(tmp_path / "r.json")
+    code = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, *rest):
+        if name.partition(".")[0] == "torch":
+            raise ImportError("torch is blocked")
+sys.meta_path.insert(0, Blocked())
+import dynexplore
+r = dynexplore.Recording.from_json(open({str(tmp_path / "r.json")!r}).read())
+for ending in {list(FORMS)}:
+    r.save({str(tmp_path)!r} + "/again" + ending, redact=True)
+print(sorted(r._repr_mimebundle_()), "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "['text/html', 'text/plain'] False\n", done.stderr
