@@ -58,6 +58,9 @@ class Config:
     instruction_limit: int = 1_000_000
     """How many instructions one attempt interprets before the graph breaks (DX502)."""
 
+    optimize_ddp: bool = True
+    """Split graphs at the bucket boundaries of DistributedDataParallel, so that all-reduce overlaps with backward."""
+
     error_on_recompile: bool = False
     """Raise RecompileError, which names the guard, where a function would be compiled once more."""
 

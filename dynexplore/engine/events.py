@@ -141,6 +141,21 @@ class NodeRow:
     kwargs: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GraphPiece:
+    """A part of a graph that was compiled by itself: one stretch of nodes, counted from 1 in the order of forward.
+
+    `buckets` are the buckets of DistributedDataParallel, in the order in which they are sent, that take the gradients of
+    its `parameters`, which have `parameter_bytes` bytes.
+    """
+
+    number: int
+    nodes: tuple[str, ...]
+    buckets: tuple[int, ...] = ()
+    parameters: tuple[str, ...] = ()
+    parameter_bytes: int = 0
+
+
 # -- the base ----------------------------------------------------------------------------------------------
 
 
@@ -351,7 +366,8 @@ class SubgraphCompiled(Event):
 
     `node_count` counts all nodes, `op_count` the call_function nodes (what PyTorch calls ops), `call_count`
     every call node. `inputs` are the source expressions of the placeholders, `outputs` the names of the
-    output nodes, `nodes` the names of all nodes in the order of the graph, `code` its generated Python.
+    output nodes, `nodes` the names of all nodes in the order of the graph, `code` its generated Python. `pieces`: where
+    it was split for DistributedDataParallel, its parts.
     """
 
     graph: str
@@ -364,6 +380,7 @@ class SubgraphCompiled(Event):
     nodes: tuple[str, ...] = ()
     code: str = ""
     seconds: float = 0.0
+    pieces: tuple[GraphPiece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -556,7 +573,7 @@ EVENTS: dict[str, type[Event]] = {
 }
 """Every event class by name: what JSON names an event by."""
 
-PIECES: dict[str, type] = {cls.__name__: cls for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow)}
+PIECES: dict[str, type] = {cls.__name__: cls for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, GraphPiece)}
 """The nested records by name."""
 
 NULL_VIEW = ValueView(0, "NULL", "NULL")

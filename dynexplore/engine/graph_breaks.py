@@ -804,6 +804,27 @@ def f(x):
 """,
         fundamental=True,
     ),
+    Kind(
+        "DX418",
+        "DistributedDataParallel prepares its all-reduce",
+        "Its forward talks to the other processes (buffers are sent, gradient hooks made ready) and runs as plain Python;"
+        " the module inside is captured on its own, split at the boundaries of its gradient buckets.",
+        "Nothing needs to change. For one graph without a break, pass the DistributedDataParallel module itself to `optimize`.",
+        example="""
+class Stub(torch.nn.parallel.DistributedDataParallel):
+    def __init__(self, module):
+        torch.nn.Module.__init__(self)
+        self.module = module
+        self._use_python_reducer = True  # only a stand-in: it talks to no other process
+        self._delay_all_reduce_all_params = False
+
+replica = Stub(torch.nn.ReLU())
+
+def f(x):
+    return replica(x) + 1
+""",
+        fundamental=True,
+    ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",

@@ -25,7 +25,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ import torch.utils._pytree as pytree
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
+from dynexplore.engine.events import GraphPiece
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.provenance.sources import Source
@@ -58,6 +59,7 @@ class FinishedGraph:
     written: tuple[int, ...] = ()  # which inputs are changed in place, themselves or through a view
     draws_random_numbers: bool = False
     may_fail: bool = False  # whether the data of tensors decides if an operator raises
+    pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 
     def call_nodes(self) -> list[torch.fx.Node]:
         """Every node that is a call (the graph's own operator count)."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import inspect
 import types
@@ -36,6 +37,7 @@ from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recording import Recorder
+from dynexplore.engine.runtime import distributed
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.translation_lock import released
 
@@ -180,8 +182,12 @@ def compile_graph(
     """
     module = graph.module
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
-    compiled = _ask(backend, module, graph, name, fake_mode, recorder, frame)
-    counters["backend"][backend.name] += 1
+    ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
+    pieces = distributed.pieces_of(graph)
+    if pieces:
+        compiled = distributed.compiled_in_pieces(graph, pieces, lambda piece, examples, which: ask(piece, examples, f"{name} ({which})"))
+    else:
+        compiled = ask(module, [example_value(graph_input.node) for graph_input in graph.inputs], name)
     if reference is not None:
         compiled = _Verified(compiled, reference, name, backend.name)
     if config.profiler_ranges:
@@ -192,15 +198,17 @@ def compile_graph(
 def _ask(
     backend: Backend,
     module: torch.fx.GraphModule,
-    graph: FinishedGraph,
+    examples: list[Any],
     name: str,
+    *,
     fake_mode: Any,
     recorder: Recorder | None,
     frame: int,
 ) -> Callable[..., Any]:
+    """What the backend makes of one graph, or of one piece of a graph."""
+    counters["backend"][backend.name] += 1
     if backend.function is eager:
         return eager(module)
-    examples = [example_value(graph_input.node) for graph_input in graph.inputs]
     try:
         with released(), tracing(TracingContext(fake_mode)), _modes_off():
             compiled = backend(module, examples)

@@ -29,7 +29,7 @@ from typing import Any, cast
 
 import torch
 
-from dynexplore.engine.native import Region, RegionCall
+from dynexplore.engine.native import Region, RegionCall, skip_code
 from dynexplore.engine.policy.skip import skip_reason
 
 
@@ -153,7 +153,7 @@ def optimized_module(module: torch.nn.Module, region: Region | None, called: Cal
     def other_entry(self: Any, *args: Any, **kwargs: Any) -> Any:
         return called(*args, **kwargs)  # type: ignore[misc]
 
-    call: Any = RegionCall(with_own_code(entry if called is None else other_entry), region)
+    call: Any = RegionCall(_entry_for(module, entry if called is None else other_entry), region)
     call.__wrapped__ = module
     call.__name__ = call.__qualname__ = "__call__"
     original = type(module)
@@ -173,13 +173,21 @@ def optimized_module(module: torch.nn.Module, region: Region | None, called: Cal
     return wrapper
 
 
+def _entry_for(module: torch.nn.Module, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """An entry of its own for a module; that of a DistributedDataParallel only lets the module inside be seen."""
+    own: Callable[..., Any] = with_own_code(entry)
+    if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+        skip_code(own.__code__)  # what it does around that module runs as plain Python (runtime/distributed.py)
+    return own
+
+
 def _forward(module: torch.nn.Module, region: Region | None) -> Callable[..., Any]:
     """`forward` called by the program itself: no hooks of the module run. A plain function, as torch.fx wants it."""
 
     def entry(*args: Any, **kwargs: Any) -> Any:
         return module.forward(*args, **kwargs)
 
-    call = RegionCall(with_own_code(entry), region)
+    call = RegionCall(_entry_for(module, entry), region)
 
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         return call(*args, **kwargs)

@@ -190,6 +190,7 @@ class Narrator:
             op_count=sum(node.op == "call_function" for node in nodes), call_count=len(graph.call_nodes()),
             inputs=tuple(entry.source.text() for entry in graph.inputs), outputs=tuple(node.name for node in graph.outputs),
             nodes=tuple(node.name for node in nodes), code=graph.module.code.strip(), seconds=seconds,
+            pieces=tuple(graph.pieces),
         ))
 
     def _tell_late(self, node: torch.fx.Node, graph: str) -> None:

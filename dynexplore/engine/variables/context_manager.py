@@ -70,6 +70,7 @@ def _add_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
     """A node that changes a mode; no operation of the program, so it is not counted as one."""
     node = ctx.graph.graph.create_node("call_function", function, args, {})
     node.meta["example_value"] = None
+    node.meta["sets_mode"] = True
     ctx.graph.sets_modes = True
     ctx.graph.grad_mode = None  # most functions of modes set more than one
     return node

@@ -99,6 +99,13 @@ def _no_overrides(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(False)
 
 
+@rule(torch.nn.parallel.DistributedDataParallel.forward)
+def _replicated(ctx: TraceContext, args: Sequence[VariableTracker],
+                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """It runs as plain Python: what it does before and after the module inside is about other processes."""
+    ctx.break_graph("DX418", type=args[0].python_type().__qualname__)
+
+
 @rule(torch._assert)
 def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:

@@ -1,0 +1,66 @@
+"""What relies on no DistributedDataParallel being at work, and how that is guarded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.provenance.data_parallel import active_ddp, place_of_active_ddp, relies_on_no_ddp
+from recorded import recorded
+
+
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """A group of one process."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def guarded_places(module: nn.Module) -> list[str]:
+    recording = recorded(module, (torch.ones(2, 3),))
+    return [guard.source for guard in recording.of(ev.GuardInstalled)]
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_whole_graph_is_guarded_where_processes_work_together() -> None:
+    """The guard's source reads as the class attribute that torch keeps the active module in."""
+    assert place_of_active_ddp().text() in guarded_places(nn.Linear(3, 3))
+    assert place_of_active_ddp().text() == "DistributedDataParallel._active_ddp_module"
+
+
+def test_a_single_process_pays_nothing() -> None:
+    """Without a group of processes there is no such guard."""
+    assert place_of_active_ddp().text() not in guarded_places(nn.Linear(3, 3))
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_is_not_trained_is_not_guarded() -> None:
+    """Neither frozen parameters nor a graph without gradients send anything."""
+    weight = nn.Parameter(torch.ones(3))
+    assert relies_on_no_ddp([weight])
+    assert not relies_on_no_ddp([torch.ones(3), nn.Parameter(torch.ones(3), requires_grad=False)])
+    with torch.no_grad():
+        assert not relies_on_no_ddp([weight])
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_active_module_is_known_while_its_forward_runs() -> None:
+    """Inside of DDP's forward it is the DDP module, outside None."""
+    seen = []
+
+    class Asking(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append((active_ddp(), relies_on_no_ddp([self.weight])))
+            return super().forward(x)
+
+    ddp = DDP(Asking(3, 3))
+    ddp(torch.ones(2, 3))
+    assert seen == [(ddp, False)]
+    assert active_ddp() is None
