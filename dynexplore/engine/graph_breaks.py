@@ -806,7 +806,7 @@ def f(x):
     ),
     Kind(
         "DX418",
-        "DistributedDataParallel prepares its all-reduce",
+        "a DistributedDataParallel module prepares its all-reduce",
         "Its forward talks to the other processes (buffers are sent, gradient hooks made ready) and runs as plain Python;"
         " the module inside is captured on its own, split at the boundaries of its gradient buckets.",
         "Nothing needs to change. For one graph without a break, pass the DistributedDataParallel module itself to `optimize`.",

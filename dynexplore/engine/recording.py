@@ -84,6 +84,16 @@ class GraphView:
     compiled: ev.SubgraphCompiled | None
 
     @property
+    def pieces(self) -> tuple[ev.GraphPiece, ...]:
+        """The parts that DistributedDataParallel's buckets split it into, in the order of forward; () where it is whole."""
+        return self.compiled.pieces if self.compiled else ()
+
+    @property
+    def piece_of(self) -> dict[str, int]:
+        """Name of a node -> number of its piece, for the nodes of a graph that was split."""
+        return {name: piece.number for piece in self.pieces for name in piece.nodes}
+
+    @property
     def op_count(self) -> int:
         """Number of call_function nodes, as PyTorch counts "ops"."""
         return [node.op for node in self.nodes].count("call_function")

@@ -13,7 +13,7 @@ PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynexplore.engine.events import NodeAdded, clip
@@ -38,8 +38,15 @@ class _Cluster:
     inner: dict[str, _Cluster] = field(default_factory=dict)
 
 
-def dot(nodes: Sequence[NodeAdded], *, name: str = "graph", horizontal: bool = False) -> str:
-    """Return the graph of `nodes` as DOT text. `horizontal` lays it out from left to right.
+PIECE_COLOURS = ("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2")
+"""Border colours of the pieces that a graph was split into, over and over."""
+
+
+def dot(
+    nodes: Sequence[NodeAdded], *, name: str = "graph", horizontal: bool = False, piece_of: Mapping[str, int] | None = None
+) -> str:
+    """Return the graph of `nodes` as DOT text. `horizontal` lays it out from left to right; `piece_of` says in which piece
+    of a split graph a node stands (`GraphView.piece_of`): it has that piece's border and class.
 
     >>> print(dot([NodeAdded(frame=1, graph="g", name="x", op="placeholder", target="x")], name="g"))
     digraph "g" {
@@ -54,7 +61,7 @@ def dot(nodes: Sequence[NodeAdded], *, name: str = "graph", horizontal: bool = F
     lines.append(f'  graph [rankdir="{rank}", bgcolor="transparent", fontname="Courier", compound=true];')
     lines.append('  node [shape="box", style="rounded,filled", fontname="Courier", fontsize=10];')
     lines.append('  edge [fontname="Courier", fontsize=9];')
-    lines += _cluster_lines(_clusters(nodes), "  ")
+    lines += _cluster_lines(_clusters(nodes), "  ", piece_of or {})
     known = {node.name for node in nodes}
     for node in nodes:
         for source in dict.fromkeys(node.inputs):
@@ -76,19 +83,19 @@ def _clusters(nodes: Iterable[NodeAdded]) -> _Cluster:
     return root
 
 
-def _cluster_lines(cluster: _Cluster, indent: str) -> list[str]:
-    lines = [f"{indent}{_node(node)}" for node in cluster.nodes]
+def _cluster_lines(cluster: _Cluster, indent: str, piece_of: Mapping[str, int]) -> list[str]:
+    lines = [f"{indent}{_node(node, piece_of.get(node.name, 0))}" for node in cluster.nodes]
     for part, inner in cluster.inner.items():
         lines.append(f"{indent}subgraph {_quoted('cluster_' + inner.path)} {{")
         ident = _quoted("module-" + inner.path)
         style = 'style="rounded,dashed", color="#94a3b8", fontsize=10'
         lines.append(f"{indent}  graph [id={ident}, label={_quoted(part)}, {style}];")
-        lines += _cluster_lines(inner, indent + "  ")
+        lines += _cluster_lines(inner, indent + "  ", piece_of)
         lines.append(indent + "}")
     return lines
 
 
-def _node(node: NodeAdded) -> str:
+def _node(node: NodeAdded, piece: int) -> str:
     label = [node.name, clip(f"{node.op} {node.target}", 60)]
     if node.dtype or node.shape:
         label.append(f"{node.dtype}{node.shape}")
@@ -96,11 +103,15 @@ def _node(node: NodeAdded) -> str:
         label = ["output"]
     attributes = {
         "id": _quoted(f"node-{node.name}"),
-        "class": _quoted(node.op),
+        "class": _quoted(f"{node.op} piece-{piece}" if piece else node.op),
         "label": _label(label),
         "tooltip": _quoted(clip(f"{node.target}{node.args}" if node.args else node.target, 200)),
         "fillcolor": _quoted(COLOURS.get(node.op, "#f1f5f9")),
     }
+    if piece:
+        label.append(f"piece {piece}")
+        border = PIECE_COLOURS[(piece - 1) % len(PIECE_COLOURS)]
+        attributes |= {"label": _label(label), "color": _quoted(border), "penwidth": "2"}
     return f"{_quoted(node.name)} [{', '.join(f'{key}={value}' for key, value in attributes.items())}];"
 
 

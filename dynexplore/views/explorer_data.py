@@ -152,17 +152,24 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
 
 
 def _graph(graph: GraphView) -> Plain:
-    """A compiled graph: the rows of its table, keyed as links.py keys nodes."""
+    """A compiled graph: the rows of its table, keyed as links.py keys nodes.
+
+    Where DistributedDataParallel's buckets split it, `pieces` says so in words, one line each, and `piece` of a node is the
+    number of its line, counted from 1.
+    """
+    piece_of = graph.piece_of
     rows = [
         {
             "key": links.node_key(node.frame, node.name),
             "cells": [node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}", node.module],
             "line": node.line,
+            **({"piece": piece_of[node.name]} if node.name in piece_of else {}),
         }
         for node in graph.nodes
     ]
     backend = graph.compiled.backend if graph.compiled else ""
-    return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows}
+    pieces = {"pieces": text.piece_lines(graph)} if graph.pieces else {}
+    return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows, **pieces}
 
 
 def _guard(guard: ev.GuardInstalled) -> Plain:

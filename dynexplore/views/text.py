@@ -96,13 +96,25 @@ def node_table(nodes: Iterable[ev.NodeAdded]) -> str:
 
 
 def graph(view: GraphView) -> str:
-    """One graph: its name, how it was compiled, and its table."""
-    return f"{_graph_title(view)}\n{graph_table(view.nodes)}"
+    """One graph: its name, how it was compiled, its table, and the pieces that it was split into."""
+    return "\n".join([_graph_title(view), graph_table(view.nodes), *piece_lines(view)])
 
 
 def _graph_title(view: GraphView) -> str:
     backend = f", backend {view.compiled.backend}" if view.compiled else ""
-    return f"{view.name} ({plural(view.call_count, 'operator')}{backend})"
+    split = f", {plural(len(view.pieces), 'piece')}" if view.pieces else ""
+    return f"{view.name} ({plural(view.call_count, 'operator')}{backend}{split})"
+
+
+def piece_lines(view: GraphView) -> list[str]:
+    """One line for each piece that DistributedDataParallel's buckets split a graph into: nodes, buckets, parameters."""
+    lines = []
+    for piece in view.pieces:
+        nodes = piece.nodes[0] if len(piece.nodes) == 1 else f"{piece.nodes[0]} .. {piece.nodes[-1]}"
+        buckets = " and ".join(map(str, piece.buckets))
+        gradients = f"{', '.join(piece.parameters)} ({piece.parameter_bytes:,} bytes) -> bucket {buckets}"
+        lines.append(f"piece {piece.number} of {len(view.pieces)}: {nodes}; gradients {gradients if buckets else 'none'}")
+    return lines
 
 
 # -- guards ------------------------------------------------------------------------------------------------------------

@@ -75,3 +75,14 @@ def test_graphviz_reads_it(name: str) -> None:
     done = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True)
     svg = html.unescape(done.stdout)  # graphviz writes a hyphen as &#45;
     assert 'id="node-abs_1"' in svg and 'class="node call_function"' in svg
+
+
+def test_the_pieces_of_a_split_graph_have_borders_of_their_own() -> None:
+    """A node of a piece says its number, and has the class and the border of its piece; others are as before."""
+    text = dot([node("a"), node("b", "a"), node("c", "b")], piece_of={"a": 1, "b": 2})
+    lines = {name: next(line for line in text.splitlines() if line.startswith(f'  "{name}" [')) for name in "abc"}
+    assert 'class="call_function piece-1"' in lines["a"] and "\\npiece 1" in lines["a"]
+    assert 'class="call_function piece-2"' in lines["b"] and "penwidth=2" in lines["b"]
+    borders = [re.findall(' color="(#[0-9a-f]+)"', lines[name]) for name in "ab"]
+    assert len(borders[0]) == len(borders[1]) == 1 and borders[0] != borders[1]
+    assert "piece" not in lines["c"] and "penwidth" not in lines["c"]

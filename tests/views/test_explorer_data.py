@@ -11,7 +11,9 @@ import pytest
 import torch
 from recorded import recorded
 
+from dynexplore.engine.events import GraphPiece, SubgraphCompiled
 from dynexplore.engine.recording import Recording
+from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.links import Links
 from dynexplore.views.timeline import Timeline
@@ -135,3 +137,32 @@ def test_the_same_recording_gives_the_same_data() -> None:
     """Nothing of the moment gets in: the data of a recording that went to JSON and back is equal."""
     assert explorer_data(Recording.from_json(toy().to_json())) == explorer_data(toy())
     assert explorer_data(Recording())["frames"] == []
+
+
+def split() -> Recording:
+    """The sample `toy`, its first graph split into two pieces."""
+    whole = toy()
+    pieces = (
+        GraphPiece(1, ("abs_1", "add"), (1,), ("first.weight",), 4096),
+        GraphPiece(2, ("truediv", "sum_1", "lt"), (0,), ("last.weight", "last.bias"), 1028),
+    )
+    recording = Recording(title="split")
+    for event in whole:
+        first = isinstance(event, SubgraphCompiled) and event.graph == whole.graphs[0].name
+        recording.record(replace(event, pieces=pieces) if first else event)
+    return recording
+
+
+def test_pieces_of_a_split_graph_are_said_in_words_and_by_number() -> None:
+    """Each piece has a line, and each of its nodes the number of that line; a whole graph has neither."""
+    recording = Recording.from_json(split().to_json())
+    first, *others = [graph for frame in explorer_data(recording)["frames"] for graph in frame["graphs"]]
+    assert first["pieces"] == [
+        "piece 1 of 2: abs_1 .. add; gradients first.weight (4,096 bytes) -> bucket 1",
+        "piece 2 of 2: truediv .. lt; gradients last.weight, last.bias (1,028 bytes) -> bucket 0",
+    ]
+    assert {node["cells"][1]: node.get("piece") for node in first["nodes"]} == {
+        "a": None, "b": None, "abs_1": 1, "add": 1, "truediv": 2, "sum_1": 2, "lt": 2, "output": None,
+    }  # fmt: skip
+    assert all("pieces" not in graph and not any("piece" in node for node in graph["nodes"]) for graph in others)
+    assert text.graph(recording.graphs[0]).splitlines()[0].endswith(", 2 pieces)")

@@ -23,7 +23,10 @@ from dynexplore.engine.provenance.sources import ObjectSource, Source
 
 def active_ddp() -> DistributedDataParallel | None:
     """The DDP module whose forward is running in this process; None outside of one."""
-    return DistributedDataParallel._get_active_ddp_module() if torch.distributed.is_available() else None
+    active: DistributedDataParallel | None = None
+    if torch.distributed.is_available():
+        active = DistributedDataParallel._get_active_ddp_module()  # type: ignore[no-untyped-call]
+    return active
 
 
 def relies_on_no_ddp(inputs: Iterable[object]) -> bool:

@@ -185,7 +185,7 @@ def compile_graph(
     ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
     pieces = distributed.pieces_of(graph)
     if pieces:
-        compiled = distributed.compiled_in_pieces(graph, pieces, lambda piece, examples, which: ask(piece, examples, f"{name} ({which})"))
+        compiled = distributed.compiled_in_pieces(graph, pieces, name, ask)
     else:
         compiled = ask(module, [example_value(graph_input.node) for graph_input in graph.inputs], name)
     if reference is not None:

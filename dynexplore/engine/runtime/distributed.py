@@ -44,6 +44,7 @@ from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.pieces import Piece, calls, can_be_cut, cut, joined
 from dynexplore.engine.provenance.data_parallel import active_ddp
 
+_torch_distributed: Any = torch.distributed
 CompilePiece = Callable[[torch.fx.GraphModule, list[Any], str], Callable[..., Any]]
 
 
@@ -65,12 +66,14 @@ def pieces_of(graph: FinishedGraph) -> list[Piece]:
     return pieces
 
 
-def compiled_in_pieces(graph: FinishedGraph, pieces: Sequence[Piece], compile_piece: CompilePiece) -> Callable[..., Any]:
-    """Have each piece compiled by itself; the callable for the whole graph."""
-    compiled = []
-    for piece in pieces:
-        examples = [example_value(node) for node in piece.inputs]
-        compiled.append(compile_piece(piece.module, examples, f"piece {piece.number} of {len(pieces)}"))
+def compiled_in_pieces(graph: FinishedGraph, pieces: Sequence[Piece], name: str, compile_piece: CompilePiece) -> Callable[..., Any]:
+    """Have each piece compiled by itself (`__compiled_fn_0 (piece 1 of 2)`); the callable for the whole graph."""
+    compiled = [
+        compile_piece(
+            piece.module, [example_value(node) for node in piece.inputs], f"{name} (piece {piece.number} of {len(pieces)})"
+        )
+        for piece in pieces
+    ]
     run: Callable[..., Any] = joined(graph.module, pieces, compiled).forward
     return run
 
@@ -140,7 +143,7 @@ def _assigned(ddp: DistributedDataParallel, parameters: Sequence[torch.nn.Parame
         return []
     order = list(range(len(parameters))) if ordered else []
     sparse = _sparse(ddp)
-    buckets, _ = torch.distributed._compute_bucket_assignment_by_size(
+    buckets, _ = _torch_distributed._compute_bucket_assignment_by_size(
         list(parameters), bucket_limits(ddp), [id(parameter) in sparse for parameter in parameters], order
     )
     places = {id(parameter): place for place, parameter in enumerate(_reduced(ddp))}
@@ -152,7 +155,7 @@ def bucket_limits(ddp: DistributedDataParallel) -> list[int]:
     listed = list(getattr(ddp, "bucket_bytes_cap_list", ()))
     if listed:
         return [int(limit) for limit in listed]
-    first = torch.distributed._DEFAULT_FIRST_BUCKET_BYTES if ddp.bucket_bytes_cap_default else ddp.bucket_bytes_cap
+    first = _torch_distributed._DEFAULT_FIRST_BUCKET_BYTES if ddp.bucket_bytes_cap_default else ddp.bucket_bytes_cap
     return [int(first), int(ddp.bucket_bytes_cap)]
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 import torch
 import torch.distributed as dist
+from recorded import recorded
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.provenance.data_parallel import active_ddp, place_of_active_ddp, relies_on_no_ddp
-from recorded import recorded
 
 
 @pytest.fixture

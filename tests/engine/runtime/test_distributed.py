@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from ddp_programs import COMPILED, TRAININGS, mlp
+from recorded import recorded
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import dynexplore
-from ddp_programs import COMPILED, TRAININGS, mlp
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import Unsupported
 from dynexplore.engine.runtime import distributed
-from recorded import recorded
 
 TESTS = Path(__file__).parents[2]
 Found = list[dict[str, Any]]
