@@ -224,11 +224,9 @@ def _frame_data(frame: FrameCall) -> dict[str, Any]:
 
 
 def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
-    """The failed guard of each entry that was tried, in full, and beside the entry's capture that of the frame."""
-    found = {}
-    for entry, failed in frame.missed.items():
-        made = miss(recording, frame.frame, entry)
-        compared = difference_data(made.difference) if frame.outcome == "recompile" else {}
-        report = views_text.recompile_report(recording, failed)
-        found[str(entry)] = {"report": report, "with": made.compared_with, "difference": compared}
-    return found
+    """The failed guard of each entry that was tried, in full; beside the capture of the first of them that of the frame."""
+    reports = {str(entry): views_text.recompile_report(recording, failed) for entry, failed in frame.missed.items()}
+    if frame.outcome != "recompile":
+        return {"reports": reports}
+    found = miss(recording, frame.frame)
+    return {"reports": reports, "with": found.compared_with, "difference": difference_data(found.difference)}

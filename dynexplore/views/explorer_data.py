@@ -21,7 +21,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.engine.recording import GraphView, Recording, resumed_at
-from dynexplore.views import links, text
+from dynexplore.views import anatomy, break_inspection, cache_timeline, links, text
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
 Plain = dict[str, Any]
@@ -51,6 +51,9 @@ def explorer_data(recording: Recording) -> Plain:
         "help": _help(recording),
         "frames": frames,
         "calls": {"header": list(text.CALLS_HEADER), "rows": [list(row) for row in text.call_rows(recording)]},
+        "timeline": cache_timeline.timeline_data(recording),
+        "anatomy": anatomy.anatomy_data(recording),
+        "inspection": break_inspection.inspection_data(recording),
         "values": values.rows,
         "links": _links(links.Links(recording)),
     }

@@ -136,7 +136,7 @@ def guard_anatomy(recording: Recording, frame: int) -> str:
     """The guards of a frame with what they expect, the check itself, and the instruction that asked for each."""
     rows = []
     for guard in _final_guards(recording, frame):
-        where = _instruction_text(recording, guard)
+        where = instruction_text(recording, guard)
         name = " ".join(word for word in (guard.scope, guard.source) if word)
         rows.append((str(guard.index), name, guard.kind, guard.expected, guard.expression, where, guard.reason))
     return table(("", "source", "kind", "expected", "check", "asked for by", "because"), rows)
@@ -146,7 +146,8 @@ def _final_guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
     return [guard for guard in recording.guards if guard.frame == frame]
 
 
-def _instruction_text(recording: Recording, event: ev.PlacedEvent) -> str:
+def instruction_text(recording: Recording, event: ev.PlacedEvent) -> str:
+    """The instruction that an event belongs to, with its offset and line; "entry" where it belongs to none."""
     code = recording.code_of(event)
     row = row_at(code, event.offset) if code else None
     if code is None or row is None:
@@ -404,7 +405,7 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
     owner = next((e.frame for e in recording.of(ev.CacheEntryAdded) if e.entry == failed.entry), None)
     for guard in _final_guards(recording, owner) if owner is not None else ():
         if (guard.source, guard.kind) == (failed.source, failed.kind):
-            lines.append(f"  asked by  {_instruction_text(recording, guard)}")
+            lines.append(f"  asked by  {instruction_text(recording, guard)}")
             lines += [f"  check     {guard.expression}"] if guard.expression else []
             lines += [f"  because   {guard.reason}"] if guard.reason else []
     return "\n".join(lines)

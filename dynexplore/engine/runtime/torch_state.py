@@ -4,8 +4,9 @@ The idea: translating runs torch operators on fake tensors, and backends do what
 seen by the program: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
 not.
 
-In: `with kept():` around a translation, `with set_aside():` where one pauses. Out: random number generators (torch's, each
-CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms, dispatch modes) as they were.
+In: `with kept():` around a translation, `with set_aside():` where one pauses. Out: random number generators (torch's,
+each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms,
+dispatch modes) as they were.
 
 torch/_dynamo/convert_frame.py does the same job (preserve_global_state).
 """

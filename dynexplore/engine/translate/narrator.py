@@ -55,6 +55,7 @@ class Narrator:
         self._callees: dict[int, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
         self._guards = 0
         self._changes = 0
+        self._root_stack: tuple[ev.ValueView, ...] | None = None
         self._nodes: dict[str, None] = {}  # names of the nodes told so far
 
     # -- values
@@ -99,9 +100,12 @@ class Narrator:
     def stepped(self, frame: SymbolicFrame, step: Step) -> None:
         """One canonical step was interpreted."""
         inline = self._callees[id(frame)][0] if id(frame) in self._callees else 0
+        stack = self._views(frame.stack)
+        if frame.parent is None:
+            self._root_stack = stack
         self.recorder.record(ev.InstructionStepped(
             frame=self.frame, attempt=self.attempt, offset=step.origin.offset, inline=inline, step=step.index, op=step.op,
-            arg=step_text(step), stack=self._views(frame.stack), changed=self._changed_names(frame, step),
+            arg=step_text(step), stack=stack, changed=self._changed_names(frame, step),
             depth=frame.depth,
         ))
 
@@ -172,8 +176,10 @@ class Narrator:
         """The graph ends before the current instruction of the root frame."""
         assert self.ctx is not None
         live = tuple((name, self.view(value)) for name, value in frame.locals.items())
+        # the handler that gave up has taken its operands off already: the stack before it is that after the last step
+        stack = self._views(frame.stack) if self._root_stack is None else self._root_stack
         self.recorder.record(graph_break.event(
-            frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=self._views(frame.stack),
+            frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=stack,
             live_locals=live, operations=self.ctx.graph.call_count,
         ))
 

@@ -1,0 +1,100 @@
+"""Guard anatomy: every guard of every cache entry, who asked for it, and what it says to each call.
+
+Which idea lives here: a guard is a sentence somebody asked for. Beside its expression stands the instruction that relied on it,
+and for each call that was made what it said: pass, fail (with expected and found), or not reached, because one before it had
+failed already. What it would say to another input only the Session knows.
+
+In:  a Recording.
+Out: `verdicts(recording, call)`, the outcome of every guard in one call; `anatomy_data(recording)` for the browser.
+
+PyTorch's counterpart: TORCH_LOGS="guards", which prints the tree of guards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recording
+from dynexplore.views import cache_timeline, text
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a guard of an entry said to a call: "pass", "fail" (with expected and actual) or "not reached"."""
+
+    entry: int
+    index: int
+    verdict: str
+    expected: str = ""
+    actual: str = ""
+
+
+def verdicts(recording: Recording, frame: int) -> list[Verdict]:
+    """What the guards of every entry said that was tried for this frame, in the order in which entries were tried."""
+    owners = cache_timeline.entry_frames(recording)
+    found: list[Verdict] = []
+    for failed in recording.of_frame(frame, ev.GuardFailed):
+        found += _of_entry(recording, owners.get(failed.entry, 0), failed)
+    for hit in recording.of_frame(frame, ev.CacheHit):
+        found += [Verdict(hit.entry, guard.index, "pass") for guard in _guards(recording, hit.compiled_by)]
+    return found
+
+
+def _of_entry(recording: Recording, owner: int, failed: ev.GuardFailed) -> list[Verdict]:
+    """The state of modules is checked before all other guards, whatever their place in the list."""
+    guards = sorted(_guards(recording, owner), key=lambda guard: guard.kind != "MODULE_STATE")
+    found, word = [], "pass"
+    for guard in guards:
+        if guard.index == failed.index:
+            found.append(Verdict(failed.entry, guard.index, "fail", failed.expected, failed.actual))
+            word = "not reached"
+        else:
+            found.append(Verdict(failed.entry, guard.index, word))
+    return sorted(found, key=lambda verdict: verdict.index)
+
+
+def _guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
+    return [guard for guard in recording.guards if guard.frame == frame]
+
+
+# -- for the browser ---------------------------------------------------------------------------------------------
+
+
+def anatomy_data(recording: Recording) -> dict[str, Any]:
+    """Entries, with who asked for each guard of their frame, and for each call the guard at which each tried entry gave up.
+
+    A call is {label, frame, tried: {entry: index of the failed guard, or -1 for a hit}, found: {entry: [expected, actual]}}.
+    """
+    names = {entered.frame: entered.code.qualname for entered in recording.frames}
+    owners = cache_timeline.entry_frames(recording)
+    return {
+        "entries": [
+            {
+                "entry": entry,
+                "frame": frame,
+                "function": names.get(frame, ""),
+                "asked": [text.instruction_text(recording, guard) for guard in _guards(recording, frame)],
+            }
+            for entry, frame in owners.items()
+        ],
+        "calls": [
+            _call(recording, call.number, frame)
+            for call in cache_timeline.calls(recording)
+            for frame in call.frames
+            if frame.missed or frame.outcome == "hit"
+        ],
+    }
+
+
+def _call(recording: Recording, number: int, frame: cache_timeline.FrameCall) -> dict[str, Any]:
+    failed = recording.of_frame(frame.frame, ev.GuardFailed)
+    tried = {str(event.entry): event.index for event in failed}
+    tried |= {str(hit.entry): -1 for hit in recording.of_frame(frame.frame, ev.CacheHit)}
+    return {
+        "label": f"call {number}: {frame.function} ({frame.outcome})",
+        "frame": frame.frame,
+        "tried": tried,
+        "found": {str(event.entry): [event.expected, event.actual] for event in failed},
+    }
