@@ -166,6 +166,8 @@ _INLINED_STANDARD_MODULES = _words(
 # -- packages that do no tensor work -------------------------------------------------------------------------
 
 _OTHER_PACKAGE = Rule("plain", "skip", "a package that does no tensor work", "package")
+# What carries output to a notebook's page: what it calls on the way (dates, JSON, sockets) is no part of the program either.
+_TRANSPORT = Rule("alone", "skip", "carries output out of the program", "package")
 _OWN_PACKAGE = Rule("alone", "skip", "dynexplore itself", "dynexplore")
 # What modified code calls to go on with the user's program: the functions that it runs are the user's.
 _OWN_GO_ON = Rule("plain", "skip", "dynexplore itself, going on with the program", "dynexplore")
@@ -174,12 +176,15 @@ _GOES_ON = ("engine/translate/tail_calls.py",)
 _PLAIN_PACKAGES = _words(
     """
     IPython PIL _distutils_hack _pydevd_bundle _pydevd_frame_eval _pytest absl anyio attr coverage cv2
-    debugpy executing hypothesis ipykernel joblib jupyter_client matplotlib nbclient nbval networkx numba
+    dateutil debugpy executing hypothesis joblib matplotlib matplotlib_inline nbclient nbval networkx numba
     numpy onnx onnxruntime pandas pip pkg_resources pluggy psutil pyarrow pydantic pydantic_core pygments
     pytest requests rich scipy setuptools sklearn sympy tensorboard tensorflow tornado tqdm traitlets tree
-    triton typing_extensions urllib3 wandb xarray yaml zmq
+    triton typing_extensions urllib3 wandb xarray yaml
     """
 )
+
+
+_TRANSPORTS = _words("comm ipykernel jupyter_client jupyter_core zmq")
 
 
 def _folder(path: str) -> str:
@@ -214,6 +219,8 @@ def rule_of(filename: str) -> Rule:
     if path.startswith(OWN_FOLDER):
         return _OWN_GO_ON if path.replace(os.sep, "/").endswith(_GOES_ON) else _OWN_PACKAGE
     package = _package_of(path)
+    if package in _TRANSPORTS:
+        return _TRANSPORT
     if package is not None:
         finder = package.startswith("__editable__")  # what setuptools puts there for a package that is installed in place
         return _OTHER_PACKAGE if package in _PLAIN_PACKAGES or finder else USER

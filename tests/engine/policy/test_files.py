@@ -89,6 +89,13 @@ def test_packages_without_tensor_work_are_left_alone() -> None:
     assert finder.frame == "plain"  # setuptools wrote it, for a package that is installed in place
 
 
+def test_what_carries_output_is_left_alone_with_all_that_it_calls() -> None:
+    """A kernel's streams are no part of the program, and neither are the dates and sockets that they use."""
+    for package in ("ipykernel/iostream.py", "jupyter_client/session.py", "zmq/sugar/socket.py"):
+        rule = rule_of(f"/opt/env/lib/python3.11/site-packages/{package}")
+        assert (rule.frame, rule.call) == ("alone", "skip"), package
+
+
 def test_we_do_not_look_at_ourselves() -> None:
     """Files of dynexplore run plain with all that they call; its tests and notebooks are user code."""
     assert rule_of(file_of(dynexplore)).frame == "alone"
