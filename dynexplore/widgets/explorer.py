@@ -26,6 +26,7 @@ from dynexplore.engine.recording import Recording
 from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import assets
+from dynexplore.widgets.colours import coloured
 
 Answerer = Callable[[dict[str, Any]], "tuple[dict[str, Any], list[bytes]]"]
 """Given the body of a question: the body of the answer, and its buffers."""
@@ -49,7 +50,7 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, recording: Recording, answerers: Mapping[str, Answerer] | None = None) -> None:
         self._static = html_text.mimebundle(recording)
         self.answerers = dict(answerers or {})
-        super().__init__(data=json.dumps(explorer_data(recording), ensure_ascii=False, separators=(",", ":")))
+        super().__init__(data=json.dumps(coloured(explorer_data(recording)), ensure_ascii=False, separators=(",", ":")))
         self.on_msg(self._on_question)
 
     def end(self) -> None:

@@ -19,6 +19,7 @@ from dynexplore.engine.recording import redacted as without_private_things
 from dynexplore.views import html_text, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import assets
+from dynexplore.widgets.colours import coloured
 
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 
@@ -56,7 +57,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False) -> str:
         style=assets.STYLE,
         static=html_text.preformatted(text.report(shown)),
         note=html_text.escape(shown.holds),
-        data=in_script(explorer_data(shown)),
+        data=in_script(coloured(explorer_data(shown))),
         script=assets.SCRIPT,
     )
 

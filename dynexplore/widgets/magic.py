@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dis
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -147,10 +148,20 @@ def _error_of(cell: Callable[[], object], code: types.CodeType) -> BaseException
 
 
 def _of_cell(trace: types.TracebackType | None, code: types.CodeType) -> types.TracebackType | None:
-    """The part of a traceback from the cell on; nothing where the engine refused to run the cell."""
+    """The part of a traceback from the cell on, without our own frames; nothing where the engine refused to run the cell."""
     while trace is not None and trace.tb_frame.f_code.co_filename != code.co_filename:
         trace = trace.tb_next
+    at = trace
+    while at is not None:
+        following = at.tb_next
+        while following is not None and following.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
+            following = following.tb_next
+        at.tb_next = following
+        at = following
     return trace
+
+
+_OWN_FOLDER = os.path.join(os.path.dirname(dynexplore.__file__), "")
 
 
 # -- options -----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pytest
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import html
+from dynexplore.widgets.colours import coloured
 from dynexplore.widgets.explorer import CannotAnswer, Explorer
 from sample_recordings import SAMPLES, toy
 from source_tree import ROOT
@@ -25,7 +26,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 def test_the_data_is_sent_as_one_text(name: str) -> None:
     """The widget's one trait of its own is the JSON of the recording's data."""
     recording = SAMPLES[name]()
-    assert json.loads(Explorer(recording).data) == json.loads(json.dumps(explorer_data(recording)))
+    assert json.loads(Explorer(recording).data) == json.loads(json.dumps(coloured(explorer_data(recording))))
 
 
 def test_what_a_notebook_gets() -> None:

@@ -109,6 +109,7 @@ def source_of(code: CodeType, namespace: dict[str, Any] | None = None) -> str:
     Lines come from `linecache`, so that notebook cells and REPLs have some. `namespace` is the module's globals, which
     know the loader of a zipped module.
     """
+    linecache.checkcache(code.co_filename)  # a module that was edited and loaded again: what was read before is of old code
     lines = linecache.getlines(code.co_filename, namespace)
     ends = [end for _, end, _, _ in code.co_positions() if end is not None]
     return "".join(lines[code.co_firstlineno - 1 : max(ends, default=code.co_firstlineno)])
