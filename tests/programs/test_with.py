@@ -10,6 +10,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
+from engine_checks import assert_same_as_eager
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -486,3 +487,10 @@ def test_modes_through_a_compiler(backend: str) -> None:
         assert torch.equal(one, other)
         first, second = (torch.autograd.grad(out.sum(), x, retain_graph=True)[0] for out in (one, other))
         torch.testing.assert_close(first, second, rtol=1e-2, atol=1e-2)  # bfloat16, summed in another order
+
+
+@pytest.mark.parametrize("program", [lambda x: x.transpose(0, 1) + 1, lambda x: x.transpose(0, 1) * 2, lambda x: x[0].view(-1)])
+def test_views_met_before_are_views_in_inference_mode_too(program: Any) -> None:
+    """FakeTensorMode cannot make them from what it remembers."""
+    with torch.inference_mode():
+        assert_same_as_eager(program, torch.ones(3, 4), graphs=2, then=[(torch.ones(3, 5),), (torch.ones(3, 6),)])

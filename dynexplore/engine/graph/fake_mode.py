@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, disable_fake_tensor_cache
 
 from dynexplore.engine.graph import operator_memo
 
@@ -104,12 +104,18 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self._note(func, args, kwargs or {})
         key = operator_memo.key_of(self, func, args, kwargs or {}) if operator_memo.is_fit(func) else None
         if key is None:
-            return super().dispatch(func, types, args, kwargs or {})
-        result: object = operator_memo.recall(self, key)
+            return self._carry_out(func, types, args, kwargs or {})
+        result = operator_memo.recall(self, key, args)
         if result is None:
-            result = super().dispatch(func, types, args, kwargs or {})
-            operator_memo.remember(key, result)
+            result = self._carry_out(func, types, args, kwargs or {})
+            operator_memo.remember(key, func, result)
         return result
+
+    def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
+        if torch.is_inference_mode_enabled():  # FakeTensorMode makes of views it has met before what cannot be a view
+            with disable_fake_tensor_cache(self):
+                return super().dispatch(func, types, args, kwargs)
+        return super().dispatch(func, types, args, kwargs)
 
     def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         facts = facts_of(func)
@@ -139,7 +145,7 @@ def _overlaps(written: torch.Tensor, arguments: Sequence[object]) -> bool:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """What names the memory of a fake tensor: views of one tensor share it. A sparse one has none of its own and is named itself."""
+    """What names the memory of a fake tensor: views of one tensor share it. A sparse one is named itself."""
     if tensor.layout is not torch.strided:
         return id(tensor)
     return int(tensor.untyped_storage()._cdata)

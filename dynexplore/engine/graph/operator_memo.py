@@ -2,11 +2,11 @@
 
 The idea: carrying out an operator on fake tensors is by far the most costly part of a capture, and programs call the same
 operators on the same kinds of tensors again and again, layer after layer. FakeTensorMode remembers results too, but asks for
-three times what is asked here, because it serves every caller: symbols, views, writes, sparse tensors, subclasses. This memo
-serves one case, and hands all others on: an operator of PyTorch's own that neither writes nor aliases, arguments that are plain
-strided fake tensors of fixed sizes or plain constants, and one new tensor as its result.
+three times what is asked here, because it serves every caller: symbols, writes, sparse tensors, subclasses. This memo serves
+one case, and hands all others on: an operator of PyTorch's own that writes nothing, arguments that are plain strided fake
+tensors of fixed sizes or plain constants, and as its result new tensors, or one view of an argument.
 
-In:  an operator of the dispatcher with its arguments, below autograd. Out: a new fake tensor, or None.
+In:  an operator of the dispatcher with its arguments, below autograd. Out: new fake tensors, or None.
 torch/_subclasses/fake_tensor.py (_cached_dispatch_impl) does the same job for every case.
 """
 
@@ -14,19 +14,37 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
 Key = tuple[object, ...]
-Made = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device]  # sizes, strides, dtype, device of a result
+
+
+class Made(NamedTuple):
+    """What a result is like."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+class Results(NamedTuple):
+    """What an operator made: one tensor or several, new ones or a view of an argument."""
+
+    made: tuple[Made, ...]
+    several: bool
+    viewed: int | None  # the position of the argument
+
 
 _MOST = 50_000  # entries of some hundred bytes; a program whose constants never repeat starts anew
-_PLAIN = (int, float, bool, str, type(None), complex, torch.dtype, torch.device, torch.layout, torch.memory_format)
+_PLAIN = frozenset({int, float, bool, str, type(None), complex, torch.dtype, torch.device, torch.layout, torch.memory_format})
 _UNFIT_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape, torch.Tag.inplace_view)
 
-_made: dict[Key, Made] = {}
+_known: dict[Key, Results] = {}
 
 
 class _UnfitError(Exception):
@@ -35,20 +53,34 @@ class _UnfitError(Exception):
 
 @functools.cache
 def is_fit(operator: Any) -> bool:
-    """Whether an operator makes one new tensor from the kinds of its arguments alone, and does nothing else."""
-    schema = operator._schema
-    returns = schema.returns
+    """Whether the kinds of its arguments decide what an operator makes, and making it is all it does."""
+    returns = operator._schema.returns
     return (
         operator.namespace == "aten"
-        and not schema.is_mutable
-        and len(returns) == 1
-        and isinstance(returns[0].type, torch.TensorType)
-        and returns[0].alias_info is None
-        and all(argument.alias_info is None for argument in schema.arguments)
+        and not operator._schema.is_mutable
+        and len(returns) > 0
+        and all(isinstance(one.type, torch.TensorType) for one in returns)
+        and (_viewed(operator) is not None or _makes_new_ones(operator))
         and not any(tag in operator.tags for tag in _UNFIT_TAGS)
         and operator not in FakeTensorMode.lift_fns
-        and operator is not torch.ops.aten._unsafe_view.default  # shares memory, though its schema does not say so
     )
+
+
+def _makes_new_ones(operator: Any) -> bool:
+    if operator is torch.ops.aten._unsafe_view.default:  # shares memory, though its schema does not say so
+        return False
+    return all(one.alias_info is None for one in (*operator._schema.returns, *operator._schema.arguments))
+
+
+@functools.cache
+def _viewed(operator: Any) -> int | None:
+    """The position of the argument whose memory the one result shares; None where that is not so, or may be so or not."""
+    if not operator.is_view or len(operator._schema.returns) != 1:
+        return None
+    if torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), torch._C.DispatchKey.CompositeImplicitAutograd):
+        return None
+    shared = [place for place, one in enumerate(operator._schema.arguments) if one.alias_info is not None]
+    return shared[0] if len(shared) == 1 and not operator._schema.arguments[shared[0]].kwarg_only else None
 
 
 def key_of(mode: FakeTensorMode, operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> Key | None:
@@ -97,31 +129,63 @@ def _add_tensor(found: list[object], mode: FakeTensorMode, tensor: Any) -> None:
     )  # fmt: skip
 
 
-def recall(mode: FakeTensorMode, key: Key) -> FakeTensor | None:
-    """A new tensor of the kind that was made before, if it was."""
-    made = _made.get(key)
-    if made is None:
+def recall(mode: FakeTensorMode, key: Key, args: Sequence[Any]) -> object:
+    """New tensors of the kinds that were made before, if they were; else None."""
+    results = _known.get(key)
+    if results is None:
         return None
-    sizes, strides, dtype, device = made
+    if results.several:
+        return tuple(_new(mode, made) for made in results.made)
+    if results.viewed is not None:
+        return _view(mode, results.made[0], args[results.viewed])
+    return _new(mode, results.made[0])
+
+
+def _new(mode: FakeTensorMode, made: Made) -> FakeTensor:
     with in_kernel_invocation_manager(mode):
-        empty = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
-    return FakeTensor(mode, empty, device)
+        empty = torch.empty_strided(made.sizes, made.strides, dtype=made.dtype, device="meta")
+    return FakeTensor(mode, empty, made.device)
 
 
-def remember(key: Key, result: object) -> None:
+def _view(mode: FakeTensorMode, made: Made, viewed: FakeTensor) -> FakeTensor:
+    storage = viewed.untyped_storage()
+    # in inference mode too the view of an ordinary tensor is an ordinary one
+    with in_kernel_invocation_manager(mode), torch.inference_mode(viewed.is_inference()):
+        view = torch.empty((0,), dtype=made.dtype, device="meta").set_(storage, made.offset, made.sizes, made.strides)
+    return FakeTensor(mode, view, made.device)
+
+
+def remember(key: Key, operator: Any, result: object) -> None:
     """Note what was made, if that says it all."""
-    if (
-        type(result) is not FakeTensor
-        or result.constant is not None
-        or result._has_symbolic_sizes_strides
-        or result.layout is not torch.strided
-        or result.is_quantized
-        or result.requires_grad
-        or result.storage_offset() != 0
-        or result.is_conj()
-        or result.is_neg()
-    ):
+    several = isinstance(result, tuple)
+    tensors: Sequence[object] = result if isinstance(result, tuple) else (result,)
+    viewed = _viewed(operator)
+    made = [_made(one) for one in tensors if type(one) is FakeTensor and _is_plain(one) and (viewed is not None or _is_whole(one))]
+    if len(made) != len(tensors):
         return
-    if len(_made) >= _MOST:
-        _made.clear()
-    _made[key] = (tuple(result.shape), result.stride(), result.dtype, result.fake_device)
+    if len(_known) >= _MOST:
+        _known.clear()
+    _known[key] = Results(tuple(made), several, viewed)
+
+
+def _made(tensor: FakeTensor) -> Made:
+    return Made(tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), tensor.dtype, tensor.fake_device)
+
+
+def _is_plain(tensor: FakeTensor) -> bool:
+    return not (
+        tensor.constant is not None
+        or tensor._has_symbolic_sizes_strides
+        or tensor.layout is not torch.strided
+        or tensor.is_quantized
+        or tensor.requires_grad
+        or tensor.is_conj()
+        or tensor.is_neg()
+    )
+
+
+def _is_whole(tensor: FakeTensor) -> bool:
+    """Whether a new tensor has all of its memory to itself, and no more than it needs."""
+    span = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+    elements = span if tensor.numel() else 0
+    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == elements * tensor.element_size()

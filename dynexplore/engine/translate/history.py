@@ -9,6 +9,7 @@ torch/_dynamo/pgo.py and variables/builder.py do the same job.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch
@@ -75,6 +76,7 @@ class FrameHistory:
         """Another object stood at this source than the one an entry was made for."""
         self._unstable.add(where)
 
-    def is_unstable(self, where: str) -> bool:
-        """Whether objects at this source come and go."""
-        return where in self._unstable
+    @property
+    def unstable(self) -> AbstractSet[str]:
+        """The sources at which objects come and go."""
+        return self._unstable

@@ -369,9 +369,10 @@ class Translator:
 
     def is_stable(self, source: Source) -> bool:
         """Whether the object at `source` may be guarded by its identity; not where another one has been seen there."""
-        step: Source | None = source
+        unstable = self.history.unstable
+        step: Source | None = source if unstable else None
         while step is not None:
-            if self.history.is_unstable(step.text()):
+            if step.text() in unstable:
                 return False
             step = step.base
         return True
