@@ -56,6 +56,8 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.runtime.explain import Explanation, explain
     from dynexplore.engine.runtime.export import export
     from dynexplore.engine.runtime.stance import stance
+    from dynexplore.lenses.compare import compare
+    from dynexplore.lenses.comparison import Comparison
 
 __version__ = "0.1.0"
 
@@ -88,6 +90,9 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
     # take one whole graph away
     "export": ("dynexplore.engine.runtime.export", "export"),
+    # other ways to capture the same function, side by side
+    "compare": ("dynexplore.lenses.compare", "compare"),
+    "Comparison": ("dynexplore.lenses.comparison", "Comparison"),
     # find out what is wrong, and make it small
     "diagnose": (f"{_DEBUGGING}.diagnosis", "diagnose"),
     "minify": (f"{_DEBUGGING}.minifier", "minify"),
@@ -124,6 +129,8 @@ __all__ = [
     "counters",
     "graph_breaks",
     "export",
+    "compare",
+    "Comparison",
     "diagnose",
     "minify",
     "all_breaks",

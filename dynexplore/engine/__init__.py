@@ -21,6 +21,9 @@ DOOR: dict[str, str] = {
     "Explanation": "dynexplore.engine.runtime.explain",
     "Session": "dynexplore.engine.runtime.session",
     "explain": "dynexplore.engine.runtime.explain",
+    "StartingState": "dynexplore.engine.runtime.debugging.starting_state",
+    "first_difference": "dynexplore.engine.runtime.debugging.accuracy",
+    "original_of": "dynexplore.engine.runtime.optimized",
     "optimize": "dynexplore.engine.runtime.api",
     "reset": "dynexplore.engine.runtime.api",
 }

@@ -1,0 +1,153 @@
+"""What one call did, as data that can be sent to another process: result, arguments afterwards, prints, side effects.
+
+Which idea lives here: "the same answer" is more than the same return value. A captured program may also forget to change
+an argument, to print, to append to a list of the program, to update a buffer. So an answer holds all of that, with objects
+made plain, and two answers are compared part by part.
+
+In:  something to call, and the state that it starts from (the engine's `StartingState`).
+Out: `Answer`; `judge(expected, found)`: a verdict and the words for it.
+
+PyTorch's counterpart: torch/_dynamo/testing.py (same), torch/_dynamo/debug_utils.py (same_two_models).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from dynexplore import engine
+from dynexplore.engine.events import clip
+from dynexplore.lenses.outcome import LOSES, REFUSES, SAME, WRONG
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one call did; `raised` is "" unless it raised."""
+
+    result: Any = None
+    arguments: Any = None
+    state: dict[str, torch.Tensor] = field(default_factory=dict)
+    printed: str = ""
+    effects: dict[str, str] = field(default_factory=dict)
+    raised: str = ""
+
+
+def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
+    """Call `run` on fresh arguments from `start`, and tell what it did. `fn` is the program whose surroundings are watched."""
+    args, kwargs = start.fresh()
+    before = _surroundings(fn)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = run(*args, **kwargs)
+        except Exception as error:  # of the program or of whoever captured it: an answer, too
+            first = next(iter(str(error).strip().splitlines()), "")
+            return Answer(raised=f"{type(error).__name__}: {clip(first, 200)}", printed=printed.getvalue())
+    state = start.reached()["state"]
+    effects = _changes(before, _surroundings(fn))
+    return Answer(plain(result), plain([list(args), kwargs]), state, printed.getvalue(), effects)
+
+
+def judge(expected: Answer, found: Answer) -> tuple[str, str]:
+    """The verdict on an answer (see outcome.py), and what differs in words."""
+    if expected.raised or found.raised:
+        kind = expected.raised.split(":")[0]
+        if found.raised.split(":")[0] == kind:
+            return SAME, ""
+        return (
+            (REFUSES, f"raises {found.raised}") if found.raised else (WRONG, f"gives a result where eager raises {expected.raised}")
+        )
+    for what, wanted, has in (("result", expected.result, found.result), ("arguments", expected.arguments, found.arguments)):
+        if (difference := engine.first_difference(wanted, has)) is not None:
+            where = "the result" if what == "result" else "what is in the arguments afterwards"
+            return WRONG, f"{where} is not eager's: {difference}"
+    lost = _lost(expected, found)
+    return (LOSES, lost) if lost else (SAME, "")
+
+
+def _lost(expected: Answer, found: Answer) -> str:
+    """Side effects that eager has and the captured program has not, or the other way round."""
+    if expected.printed != found.printed:
+        return f"prints {clip(found.printed, 60)!r} where eager prints {clip(expected.printed, 60)!r}"
+    for name in sorted({*expected.effects, *found.effects}):
+        wanted, has = expected.effects.get(name, "stays as it was"), found.effects.get(name, "stays as it was")
+        if wanted != has:
+            return f"{name} {has}, and in eager it {wanted}"
+    difference = engine.first_difference(expected.state, found.state)
+    return f"parameters and buffers are not eager's afterwards: {difference}" if difference is not None else ""
+
+
+# -- plain data ----------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Values as a nest of tuples, lists, dicts, tensors on the CPU and plain values; other objects by their type's name."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone() if value.layout == torch.strided else value.detach().cpu().to_dense()
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str | int) else repr(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list | torch.Size):
+        items = [plain(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+        return value
+    return f"an object of {type(value).__module__}.{type(value).__qualname__}"
+
+
+# -- side effects on the surroundings ------------------------------------------------------------------------------------
+
+
+def _surroundings(fn: Any) -> dict[str, tuple[str, Any]]:
+    """Containers and numbers that the program can reach besides its arguments: closure, globals that it names, its module."""
+    found: dict[str, tuple[str, Any]] = {}
+    for name, value in _named(fn):
+        if isinstance(value, list | dict | set):
+            found[name] = (type(value).__name__, len(value))
+        elif type(value) in (int, float):
+            found[name] = ("number", value)
+        elif type(value) in (bool, str):
+            found[name] = ("value", value)
+    return found
+
+
+def _named(fn: Any) -> list[tuple[str, Any]]:
+    named: list[tuple[str, Any]] = []
+    owner = fn if isinstance(fn, torch.nn.Module) else getattr(fn, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        for path, module in owner.named_modules():
+            prefix = f"self.{path}." if path else "self."
+            named += [(prefix + name, value) for name, value in vars(module).items() if not name.startswith("_")]
+        fn = type(owner).forward if fn is owner else fn
+    function = getattr(fn, "__func__", fn)
+    if (code := getattr(function, "__code__", None)) is None:
+        return named
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # not assigned yet
+            named.append((name, cell.cell_contents))
+    return named + [(name, function.__globals__[name]) for name in code.co_names if name in function.__globals__]
+
+
+def _changes(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
+    """What became of each, in words that do not depend on how often it happened before."""
+    changed: dict[str, str] = {}
+    for name, (kind, now) in after.items():
+        was = before.get(name, (kind, None))[1]
+        if now == was:
+            continue
+        if kind == "value" or not isinstance(was, int | float):
+            changed[name] = "changes"
+        else:
+            step = now - was
+            verb = "grows" if step > 0 else "shrinks"
+            changed[name] = f"{verb} by {abs(step):g}"
+    return changed

@@ -1,0 +1,161 @@
+"""compare: one function, all ways to capture it, side by side.
+
+Which idea lives here: each method gets the same call, in a process of its own, so that none sees another, and the program
+and this engine see none of them; then the same calls are tried on whatever each of them captured.
+
+In:  a function, bound method or module, and arguments.
+Out: a `Comparison`.
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore import engine
+from dynexplore.lenses import isolation
+from dynexplore.lenses.comparison import Comparison
+from dynexplore.lenses.examination import EagerRun, Trial, examine, in_eager
+from dynexplore.lenses.jit_script import JitScript
+from dynexplore.lenses.jit_trace import JitTrace
+from dynexplore.lenses.lazy_tensors import LazyTensors
+from dynexplore.lenses.lens import Lens
+from dynexplore.lenses.outcome import Outcome, Probe
+from dynexplore.lenses.probes import AS_GIVEN, SECOND, variants
+from dynexplore.lenses.symbolic_trace import SymbolicTrace
+from dynexplore.lenses.this_engine import ThisEngine
+from dynexplore.lenses.torch_compile import TorchCompile
+from dynexplore.lenses.torch_export import TorchExport
+
+LENSES: tuple[Lens, ...] = (
+    SymbolicTrace(),
+    JitTrace(),
+    JitScript(),
+    LazyTensors(),
+    TorchExport(),
+    TorchCompile(),
+    ThisEngine(),
+)
+"""Every method, from those that look at least closely at Python to those that read its bytecode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to compare; see `compare`."""
+
+    methods: tuple[str, ...] | None = None
+    second: tuple[Any, ...] | None = None
+    seconds: float = 120.0
+
+
+def compare(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    methods: Sequence[str] | None = None,
+    second: Sequence[Any] | None = None,
+    seconds: float = 120.0,
+    **kwargs: Any,
+) -> Any:
+    """Capture `fn(*args, **kwargs)` in every way that PyTorch knows, and in this engine's: a `Comparison`.
+
+    Args: fn: a function, bound method or module. methods: which ones, by key ("fx", "jit.trace", "jit.script", "lazy", "export",
+    "dynamo", "dynexplore"); None: all. second: positional arguments of one more call to try, where those that are made up
+    (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take.
+
+    Each captured program is tried on the call as given and on other ones, and its answers are held against eager's. Every
+    method works in a forked process: nothing of the program, its modules, random numbers or caches changes.
+
+    `compare(fn)` alone gives a function that does it when it is called, as `explain(fn)` does.
+
+    Raises TypeError for what cannot be called, ValueError for an unknown method and for a call that eager itself cannot make.
+
+    >>> import torch
+    >>> comparison = compare(lambda x: x.abs() + 1, torch.ones(2), methods=["fx", "dynexplore"])
+    >>> comparison["fx"].operators, comparison["dynexplore"].operators, comparison["fx"].agrees
+    (('abs', 'add'), ('abs', 'add'), True)
+    """
+    settings = Settings(None if methods is None else tuple(methods), None if second is None else tuple(second), seconds)
+    target = engine.original_of(fn)
+    if not callable(target):
+        raise TypeError(f"compare takes a function, a bound method or an nn.Module, not {type(fn).__name__}")
+    lenses = list(_chosen(settings.methods))
+    if not args and not kwargs:
+        return functools.partial(_compare, target, lenses, settings)
+    return _compare(target, lenses, settings, *args, **kwargs)
+
+
+def _chosen(methods: tuple[str, ...] | None) -> Iterator[Lens]:
+    known = {lens.key: lens for lens in LENSES} | {lens.name: lens for lens in LENSES}
+    for unknown in [name for name in methods or () if name not in known]:
+        raise ValueError(f"there is no method {unknown!r}; there are {', '.join(lens.key for lens in LENSES)}")
+    for lens in LENSES:
+        if methods is None or lens.key in methods or lens.name in methods:
+            yield lens
+
+
+def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings, /, *args: Any, **kwargs: Any) -> Comparison:
+    against = isolation.reason_against()
+    trials = list(_trials(fn, settings, args, kwargs))
+    try:
+        if against:
+            kept, outcomes = _everything(fn, lenses, trials, settings, isolation.here)
+        else:
+            # one child brings in what all methods need, and each method is a child of that one
+            kept, outcomes = isolation.in_a_child(
+                lambda: _everything(fn, lenses, trials, settings, isolation.in_a_child), settings.seconds * (len(lenses) + 1)
+            )
+    except isolation.ChildFailed as error:
+        raise ValueError(f"there is nothing to compare: {_name_of(fn)} in eager: {error}") from None
+    finally:
+        trials[0].start.fresh()
+    eager = kept[0][1]
+    if eager.answer.raised:
+        raise ValueError(f"there is nothing to compare: in eager, this call of {_name_of(fn)} raises {eager.answer.raised}")
+    probes = [Probe(name, run.path != eager.path, run.seconds) for name, run in kept]
+    note = f"All methods ran in the program's own process, because {against}: what they cache stays there." if against else ""
+    return Comparison(_name_of(fn), probes, outcomes, note)
+
+
+def _everything(
+    fn: Callable[..., Any], lenses: Sequence[Lens], trials: Sequence[Trial], settings: Settings, alone: Callable[..., Any]
+) -> tuple[list[tuple[str, EagerRun]], list[Outcome]]:
+    """Eager first, each method after it; a call that eager cannot make is tried only where the user asked for it."""
+    runs: list[EagerRun] = alone(lambda: in_eager(fn, trials), settings.seconds)
+    pairs = [(trial, run) for trial, run in zip(trials, runs, strict=True) if not run.answer.raised or trial.name == SECOND]
+    if runs[0].answer.raised:
+        return [(trials[0].name, runs[0])], []
+    for lens in lenses:
+        if lens.key != "lazy":  # the backend's threads must begin in the process that uses them
+            lens.prepare()
+    outcomes = [_outcome(lens, fn, pairs, settings, alone) for lens in lenses]
+    return [(trial.name, run) for trial, run in pairs], outcomes
+
+
+def _trials(fn: Any, settings: Settings, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Trial]:
+    yield Trial(AS_GIVEN, engine.StartingState(fn, args, kwargs))
+    if settings.second is not None:
+        yield Trial(SECOND, engine.StartingState(fn, settings.second, kwargs))
+    for name, other_args, other_kwargs in variants(args, kwargs):
+        yield Trial(name, engine.StartingState(fn, other_args, other_kwargs))
+
+
+def _outcome(lens: Lens, fn: Any, kept: Sequence[tuple[Trial, EagerRun]], settings: Settings, alone: Callable[..., Any]) -> Outcome:
+    about = (lens.key, lens.name, lens.works_on, lens.how, lens.purpose)
+    if alone is isolation.here and lens.key == "lazy":
+        return Outcome(*about, failure="the lazy backend needs a process of its own, which cannot be had here")
+    trials, answers = [trial for trial, _ in kept], [run.answer for _, run in kept]
+    try:
+        found: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
+    except isolation.ChildFailed as error:
+        return Outcome(*about, failure=f"{lens.name} could not be tried: {error}")
+    return found
+
+
+def _name_of(fn: Any) -> str:
+    name = getattr(fn, "__qualname__", None)
+    return name if isinstance(name, str) else type(fn).__qualname__

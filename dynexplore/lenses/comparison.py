@@ -1,0 +1,108 @@
+"""Capture methods side by side: what `compare` returns.
+
+Which idea lives here: one object for a person and for a test. It prints as text in a terminal, shows as a page in a
+notebook, and every claim about it can be an assertion: `comparison["fx"].graph.nodes`, `.failed`, `.differences`.
+
+In:  the outcomes of all methods (outcome.py).
+Out: `Comparison`.
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from dynexplore.lenses import comparison_html, comparison_text
+from dynexplore.lenses.outcome import Compared, OperatorDifference, Outcome, Probe
+
+SCHEMA = 1
+"""Version of the JSON form."""
+
+
+class Comparison:
+    """Capture methods side by side; see `dynexplore.compare`.
+
+    Attributes: `title` (the function), `probes` (the calls that were tried), `outcomes` (one per method), `note` (what
+    the reader must know about how it was made). `comparison["fx"]` or `comparison["torch.fx.symbolic_trace"]` is one of them.
+    """
+
+    def __init__(self, title: str, probes: Sequence[Probe], outcomes: Sequence[Outcome], note: str = "") -> None:
+        ours = next((outcome for outcome in outcomes if outcome.key == "dynexplore"), None)
+        self._all = Compared(title, tuple(probes), tuple(_against(outcome, ours) for outcome in outcomes), note)
+        self.title, self.note = title, note
+        self.probes, self.outcomes = self._all.probes, self._all.outcomes
+
+    def __getitem__(self, name: str) -> Outcome:
+        for outcome in self.outcomes:
+            if name in (outcome.key, outcome.name):
+                return outcome
+        raise KeyError(f"no method {name!r} here; there are {', '.join(self)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([outcome.key for outcome in self.outcomes])
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in (outcome.key, outcome.name) for outcome in self.outcomes)
+
+    @property
+    def differences(self) -> dict[str, tuple[OperatorDifference, ...]]:
+        """Method -> where its operators differ from this engine's; only methods that captured and differ."""
+        return {outcome.key: outcome.differences for outcome in self.outcomes if outcome.differences}
+
+    def __str__(self) -> str:
+        return comparison_text.comparison(self._all)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return comparison_html.fragment(self._all)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.summary(), "text/html": self._repr_html_()}
+
+    def summary(self) -> str:
+        """One stable line: no times, no addresses."""
+        return comparison_text.summary(self._all)
+
+    def to_json(self) -> str:
+        """Everything as JSON text."""
+        outcomes = [dataclasses.asdict(outcome) for outcome in self.outcomes]
+        for outcome, made in zip(self.outcomes, outcomes, strict=True):
+            made["operators"] = list(outcome.operators)
+        probes = [dataclasses.asdict(probe) for probe in self.probes]
+        return json.dumps(
+            {"schema": SCHEMA, "title": self.title, "note": self.note, "probes": probes, "methods": outcomes}, indent=1
+        )
+
+
+def _against(outcome: Outcome, ours: Outcome | None) -> Outcome:
+    """The same outcome, with where its operators differ from ours."""
+    if ours is None or ours is outcome or ours.failed or outcome.failed:
+        return outcome
+    mine, theirs = ours.operators, outcome.operators
+    is_in_order = all(graph.in_order for graph in outcome.graphs)
+    found = _in_place(mine, theirs) if is_in_order else _altogether(mine, theirs)
+    return dataclasses.replace(outcome, differences=tuple(found))
+
+
+def _in_place(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:
+    for tag, start, end, their_start, their_end in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield OperatorDifference(start, tuple(mine[start:end]), tuple(theirs[their_start:their_end]))
+
+
+def _altogether(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:
+    """What one has more often than the other, wherever it stands."""
+    ours_only, theirs_only = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
+    if ours_only or theirs_only:
+        yield OperatorDifference(-1, tuple(ours_only.elements()), tuple(theirs_only.elements()))

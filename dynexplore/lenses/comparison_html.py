@@ -1,0 +1,97 @@
+"""A comparison as static HTML: the table of facts, then the graphs side by side, as tables and as diagrams.
+
+Which idea lives here: a notebook shows it without scripts and without asking anyone for anything. Diagrams are drawn by the
+`dot` program where it is there; where it is not, the DOT text stands in their place, and nothing fails.
+
+In:  `Compared`.
+Out: HTML to put into a page; every text is escaped, colours follow the notebook's theme.
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from dynexplore.lenses import comparison_text
+from dynexplore.lenses.outcome import Compared, Graph, Outcome
+from dynexplore.views import html_text, text
+from dynexplore.views.html_text import escape
+
+STYLE = """
+.dynx .methods { display: flex; flex-wrap: wrap; gap: 8px 24px; align-items: flex-start; }
+.dynx .method { flex: 1 1 380px; min-width: 0; max-width: 640px; overflow-x: auto; }
+.dynx .method h4 { margin: 8px 0 2px; font: 600 14px/1.4 system-ui, sans-serif; }
+.dynx .method p, .dynx .method li { margin: 2px 0; }
+.dynx .method ul { margin: 2px 0 4px; padding-left: 18px; }
+.dynx .method svg { max-width: 100%; height: auto; }
+.dynx.dynx.dynx td.wrong { font-weight: 700; color: var(--jp-error-color1, #d32f2f); }
+.dynx.dynx.dynx td.failed { color: var(--jp-warn-color0, #b26a00); }
+.dynx svg .edge path { stroke: currentColor; } .dynx svg .edge polygon { stroke: currentColor; fill: currentColor; }
+.dynx svg .cluster text { fill: currentColor; }
+""".strip()
+
+MOST_DRAWN = 150
+"""A graph with more nodes is not drawn into the page: the picture would be larger than anyone reads. Its DOT text is there."""
+
+
+def fragment(compared: Compared) -> str:
+    """The whole comparison as HTML to put into a page."""
+    title = f"<p><b>{escape(compared.title)}</b>, captured in {len(compared.outcomes)} ways</p>"
+    starred = any(probe.takes_another_path for probe in compared.probes)
+    legend = "<p>* eager takes another path than in the call as given</p>" if starred else ""
+    note = f"<p>{escape(compared.note)}</p>" if compared.note else ""
+    methods = "".join(_method(outcome) for outcome in compared.outcomes)
+    style = f"<style>{html_text.STYLE}\n{STYLE}</style>"
+    return f'<div class="dynx">{style}{title}{_facts(compared)}{legend}{note}<div class="methods">{methods}</div></div>'
+
+
+def _facts(compared: Compared) -> str:
+    return _table(comparison_text.header(compared), comparison_text.facts(compared))
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in header)
+    body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(words: str) -> str:
+    mark = ' class="wrong"' if words.startswith("WRONG") else ' class="failed"' if words in ("failed", "refuses") else ""
+    return f"<td{mark}>{escape(words)}</td>"
+
+
+def _method(outcome: Outcome) -> str:
+    remarks = "".join(f"<li><b>{escape(label)}</b> {escape(words)}</li>" for label, words in comparison_text.remarks(outcome))
+    graphs = "".join(_graph(graph) for graph in outcome.graphs)
+    about = f"<p>{escape(outcome.how)}</p><p>{escape(outcome.purpose)}</p>"
+    return f'<section class="method"><h4>{escape(outcome.name)}</h4>{about}<ul>{remarks}</ul>{graphs}</section>'
+
+
+def _graph(graph: Graph) -> str:
+    header, rows = comparison_text.columns(graph)
+    cut = rows[: html_text.MOST_ROWS]
+    more = f"<p>... and {len(rows) - len(cut)} more rows</p>" if len(rows) > len(cut) else ""
+    title = f"{graph.name}: {text.plural(graph.call_count, 'call')}"
+    table = f"<details open><summary>{escape(title)}</summary>{_table(header, cut)}{more}</details>"
+    return f"{table}<details><summary>diagram</summary>{_drawing(graph)}</details>"
+
+
+def _drawing(graph: Graph) -> str:
+    """The diagram as SVG, or its DOT text where nothing can draw it."""
+    import graphviz
+
+    source = graph.dot()
+    if len(graph.nodes) > MOST_DRAWN:
+        return f"<pre>{escape(source)}</pre>"
+    try:
+        svg = str(graphviz.Source(source).pipe(format="svg", encoding="utf-8"))
+    except (graphviz.ExecutableNotFound, graphviz.CalledProcessError):
+        return f"<p>the program dot is not installed, so here is its input</p><pre>{escape(source)}</pre>"
+    return _without_ids(svg[svg.index("<svg") :])
+
+
+def _without_ids(svg: str) -> str:
+    """Several diagrams on one page must not have the same ids; here nothing asks for them."""
+    return re.sub(r'\sid="[^"]*"', "", svg)

@@ -1,0 +1,126 @@
+"""A comparison as plain text: a table of methods and facts, what failed and why, where graphs differ, and the graphs.
+
+Which idea lives here: the short answer first (who captured it, who is right, on which calls), then the reasons, then the
+graphs themselves. Same tables as all other text views.
+
+In:  `Compared`.
+Out: text without a final line end; `facts` are the cells, which the HTML view shows, too.
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dynexplore.lenses.outcome import LOSES, SAME, Compared, Graph, Outcome, Verdict
+from dynexplore.views import text
+
+MARKS = {SAME: "same", LOSES: "same, side effects lost"}
+"""Verdicts in a cell, where they are not their own name."""
+
+Cells = tuple[str, ...]
+
+
+def summary(compared: Compared) -> str:
+    """One stable line: no times, no addresses."""
+    captured = sum(not outcome.failed for outcome in compared.outcomes)
+    sound = sum(outcome.sound for outcome in compared.outcomes)
+    methods = text.plural(len(compared.outcomes), "method")
+    calls = text.plural(len(compared.probes), "call")
+    return f"Comparison({compared.title}: {methods}, {captured} captured, {sound} sound on {calls})"
+
+
+def header(compared: Compared) -> Cells:
+    """The columns of the table of facts; calls that take another path are marked."""
+    calls = [probe.name + (" *" if probe.takes_another_path else "") for probe in compared.probes]
+    return ("method", "works on", "graphs", "operators", *calls, "capture", "a call")
+
+
+def facts(compared: Compared) -> list[Cells]:
+    """One row per method, after one for eager."""
+    eager = ("eager", "", "", "", *(["same"] * len(compared.probes)), "", time(compared.probes[0].seconds))
+    return [eager, *(_facts(outcome, len(compared.probes)) for outcome in compared.outcomes)]
+
+
+def _facts(outcome: Outcome, calls: int) -> Cells:
+    if outcome.failed:
+        return (outcome.name, outcome.works_on, "failed", "", *([""] * calls), "", "")
+    counts = (str(len(outcome.graphs)), str(len(outcome.operators)))
+    verdicts = [cell(verdict) for verdict in outcome.verdicts]
+    return (outcome.name, outcome.works_on, *counts, *verdicts, time(outcome.capture_seconds), time(outcome.call_seconds))
+
+
+def cell(verdict: Verdict) -> str:
+    """A verdict in a cell: `WRONG`, `same`, `same (captured anew)`."""
+    word = MARKS.get(verdict.outcome, verdict.outcome.upper() if verdict.outcome == "wrong" else verdict.outcome)
+    return f"{word} (captured anew)" if verdict.captured_anew else word
+
+
+def time(seconds: float | None) -> str:
+    """A time with its unit, two digits.
+
+    >>> time(0.0421), time(3.1e-5), time(None)
+    ('42 ms', '31 us', '')
+    """
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 100 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds * 1e6:.0f} us"
+
+
+def remarks(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """(what it is about, words): failure, wrong answers, breaks, warnings, notes, differences."""
+    if outcome.failed:
+        yield "failed", outcome.failure
+        if outcome.message:
+            yield "message", " ".join(outcome.message.split())
+    said = [verdict for verdict in outcome.verdicts if verdict.words]
+    for words in dict.fromkeys(verdict.words for verdict in said):
+        yield ", ".join(verdict.call for verdict in said if verdict.words == words), words
+    for label, found in (("break", outcome.breaks), ("warning", outcome.warnings), ("note", outcome.notes)):
+        yield from ((label, words) for words in found)
+    yield from (("differs", str(difference)) for difference in outcome.differences)
+
+
+def columns(graph: Graph) -> tuple[Cells, list[Cells]]:
+    """The table of a graph, header and rows; `result` is dtype and shape, where the method knows them."""
+    has_kwargs = any(node.kwargs not in ("", "{}") for node in graph.nodes)
+    header = ("opcode", "name", "target", "args", *(("kwargs",) if has_kwargs else ()), "result")
+    rows = [
+        (node.op, node.name, node.target, node.args, *((node.kwargs,) if has_kwargs else ()), f"{node.dtype}{node.shape}")
+        for node in graph.nodes
+    ]
+    return header, rows
+
+
+def graph_table(graph: Graph) -> str:
+    """The table of a graph as text."""
+    return text.table(*columns(graph))
+
+
+def comparison(compared: Compared) -> str:
+    """Everything."""
+    blocks = [
+        f"{compared.title}, captured in {text.plural(len(compared.outcomes), 'way')}",
+        text.table(header(compared), facts(compared)),
+    ]
+    blocks += [f"* {words}" for words in ("eager takes another path than in the call as given",) if _has_another_path(compared)]
+    blocks += [compared.note] if compared.note else []
+    blocks += [_about(outcome) for outcome in compared.outcomes]
+    return "\n\n".join(blocks)
+
+
+def _has_another_path(compared: Compared) -> bool:
+    return any(probe.takes_another_path for probe in compared.probes)
+
+
+def _about(outcome: Outcome) -> str:
+    lines = [outcome.name, f"  how      {outcome.how}"]
+    lines.append(f"  for      {outcome.purpose}")
+    lines += [f"  {label:<8} {words}" for label, words in remarks(outcome)]
+    for graph in outcome.graphs:
+        lines += [f"  {graph.name}", *("    " + line for line in graph_table(graph).splitlines())]
+    return "\n".join(lines)

@@ -1,0 +1,127 @@
+"""One capture method put to the test: capture, then call what was captured, and hold its answers against eager's.
+
+Which idea lives here: what runs in the child process for one method, and for eager before all others. Everything starts
+from the same state each time; what comes out is plain.
+
+In:  a method (`Lens`), the calls to try and eager's answers.
+Out: `Outcome`.
+
+PyTorch's counterpart: none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine.events import clip
+from dynexplore.lenses.answers import Answer, answer_of, judge
+from dynexplore.lenses.lens import Call, Captured, Lens, explain_failure
+from dynexplore.lenses.outcome import REFUSES, Outcome, Verdict
+from dynexplore.lenses.probes import path_of
+
+MOST_WARNINGS = 5
+"""Warnings that are kept of a capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One call to try: its name, and what it starts from (the engine's `StartingState`)."""
+
+    name: str
+    start: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EagerRun:
+    """What eager does with one call: its answer, which operators it runs, how long it takes in seconds."""
+
+    answer: Answer
+    path: tuple[str, ...]
+    seconds: float
+
+
+def in_eager(fn: Callable[..., Any], trials: Sequence[Trial]) -> list[EagerRun]:
+    """Eager's answers. The call as given is made once before, because capturing it makes it once, too."""
+    answer_of(fn, trials[0].start, fn)
+    answers = [answer_of(fn, trial.start, fn) for trial in trials]
+    return [
+        EagerRun(answer, () if answer.raised else _path(fn, trial), 0.0 if answer.raised else _seconds(fn, trial))
+        for trial, answer in zip(trials, answers, strict=True)
+    ]
+
+
+def _path(fn: Callable[..., Any], trial: Trial) -> tuple[str, ...]:
+    args, kwargs = trial.start.fresh()
+    return tuple(path_of(lambda: fn(*args, **kwargs)))
+
+
+def _seconds(run: Callable[..., Any], trial: Trial, repeats: int = 3) -> float:
+    """The shortest of some calls."""
+    found = []
+    for _ in range(repeats):
+        args, kwargs = trial.start.fresh()
+        start = time.perf_counter()
+        run(*args, **kwargs)
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def examine(lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expected: Sequence[Answer]) -> Outcome:
+    """Everything about one method."""
+    about = {name: getattr(lens, name) for name in ("key", "name", "works_on", "how", "purpose")}
+    args, kwargs = trials[0].start.fresh()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _warm_up(lens)
+        caught.clear()
+        start = time.perf_counter()
+        try:
+            captured = lens.capture(Call(fn, args, kwargs))
+            seconds = time.perf_counter() - start
+            graphs = tuple(captured.graphs())
+        except Exception as error:  # of the method: why it failed is what is asked
+            failure, message = explain_failure(lens, error)
+            return Outcome(**about, failure=failure, message=message)
+        verdicts = [_verdict(captured, trial, answer, fn) for trial, answer in zip(trials, expected, strict=True)]
+        works = verdicts[0].outcome != REFUSES and not expected[0].raised
+        return Outcome(
+            **about,
+            graphs=graphs,
+            verdicts=tuple(verdicts),
+            breaks=tuple(captured.breaks()),
+            warnings=_texts(caught),
+            notes=tuple(captured.notes),
+            capture_seconds=seconds,
+            call_seconds=_seconds(captured.run, trials[0]) if works else None,
+        )
+
+
+def _warm_up(lens: Lens) -> None:
+    """What is imported and built at the first use of a method is no part of the time of a capture."""
+    lens.prepare()
+    with contextlib.suppress(Exception):  # the capture itself will say what is wrong
+        lens.capture(Call(_add_one, (torch.ones(1),), {}))
+
+
+def _add_one(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+def _verdict(captured: Captured, trial: Trial, expected: Answer, fn: Callable[..., Any]) -> Verdict:
+    before = captured.count()
+    outcome, words = judge(expected, answer_of(captured.run, trial.start, fn))
+    return Verdict(trial.name, outcome, words, captured.count() > before)
+
+
+def _texts(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """What a method warned of. That it is deprecated is no news about this function."""
+    told = [entry for entry in caught if not issubclass(entry.category, DeprecationWarning) and str(entry.message).strip()]
+    texts = dict.fromkeys(clip(str(entry.message).strip().splitlines()[0], 200) for entry in told)
+    return tuple(texts)[:MOST_WARNINGS]

@@ -1,0 +1,96 @@
+"""torch.jit.trace: the function runs once, for real, and what its tensors went through is written down.
+
+Which idea lives here: a trace of what happened. Python is not looked at: a branch that was taken is taken for ever, a loop
+that ran three times runs three times, a number that was read is a constant. No guard notices another input: the answer is
+wrong without a word, unless one reads the TracerWarnings.
+
+In:  a call.
+Out: one TorchScript graph of aten operators.
+
+PyTorch's counterpart: torch/jit/_trace.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from dynexplore.lenses import jit_rows
+from dynexplore.lenses.lens import Call, Captured
+
+
+class JitTrace:
+    """See the head of this file."""
+
+    key = "jit.trace"
+    name = "torch.jit.trace"
+    works_on = "trace with real tensors"
+    how = "Runs the function once with the real arguments and writes down which operators their tensors went through."
+    purpose = "Taking a model without control flow away from Python. No guards: a branch or a loop is baked in as it ran."
+    reasons = (
+        (
+            "Only tensors|Tracer cannot infer type|Type .* cannot be traced|tensors or tuples of tensors",
+            "a trace can return tensors and nests of tensors only",
+        ),
+        (
+            "did not have observable data dependence|cannot be traced.*no tensor",
+            "nothing of what it returns depends on a tensor that it was given",
+        ),
+    )
+
+    def prepare(self) -> None:
+        """Nothing to import: torch.jit is there with torch."""
+
+    def capture(self, call: Call) -> Captured:
+        """Trace with all tensors of the arguments as inputs; everything else is baked in, as a trace bakes in what it reads."""
+        leaves, form = tree_flatten((call.args, call.kwargs))
+        places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+        notes = [] if len(places) == len(leaves) else ["arguments that are no tensors were baked in"]
+        if isinstance(call.fn, torch.nn.Module) and not call.kwargs and len(places) == len(call.args):
+            traced: Any = torch.jit.trace(call.fn, call.args, strict=False, check_trace=False)  # type: ignore[no-untyped-call]
+            return Captured(lambda: [jit_rows.graph_of(traced.inlined_graph, self.name)], traced, notes=notes)
+
+        def rebuilt(*tensors: torch.Tensor) -> Any:
+            mixed = list(leaves)
+            for place, tensor in zip(places, tensors, strict=True):
+                mixed[place] = tensor
+            args, kwargs = tree_unflatten(mixed, form)
+            return call.fn(*args, **kwargs)
+
+        tensors = tuple(leaves[place] for place in places)
+        named = _with_names(rebuilt, call, len(places))
+        traced = torch.jit.trace(named, tensors, strict=False, check_trace=False)  # type: ignore[no-untyped-call]
+        return Captured(lambda: [jit_rows.graph_of(traced.inlined_graph, self.name)], _on_tensors(traced), notes=notes)
+
+
+def _with_names(rebuilt: Callable[..., Any], call: Call, count: int) -> Callable[..., Any]:
+    """The tracer names its inputs after the parameters of what it traces."""
+    try:
+        bound = inspect.signature(call.fn).bind(*call.args, **call.kwargs)
+    except (TypeError, ValueError):
+        return rebuilt
+    if len(bound.arguments) != count or any(not isinstance(value, torch.Tensor) for value in bound.arguments.values()):
+        return rebuilt
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in bound.arguments]
+
+    @functools.wraps(rebuilt)
+    def named(*tensors: torch.Tensor) -> Any:
+        return rebuilt(*tensors)
+
+    named.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return named
+
+
+def _on_tensors(traced: Callable[..., Any]) -> Callable[..., Any]:
+    """The traced program takes the tensors of the arguments, in order."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        leaves, _ = tree_flatten((args, kwargs))
+        return traced(*(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)))
+
+    return run

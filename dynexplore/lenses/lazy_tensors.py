@@ -1,0 +1,167 @@
+"""The lazy tensor backend: tensors that put off their operations until somebody asks for their data.
+
+Which idea lives here: nothing is captured ahead. The function runs as it is, with tensors on the device `lazy`, which note
+operations instead of doing them; what a result needs becomes a graph when it is looked at. Python runs at each call, so
+branches and side effects are right each time, and the graph is made anew each time (compiled graphs are found again by hash).
+
+In:  a call, in a process of its own: the backend's device and threads stay until the process ends.
+Out: the graph behind everything that the call returned or changed.
+
+PyTorch's counterpart: torch/_lazy, torch/csrc/lazy.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from dynexplore.lenses import lazy_rows
+from dynexplore.lenses.lens import Call, Captured
+from dynexplore.lenses.outcome import Graph
+
+
+class LazyTensors:
+    """See the head of this file."""
+
+    key = "lazy"
+    name = "lazy tensors"
+    works_on = "deferred tensors"
+    how = "Runs the function on tensors that note operations instead of doing them; a graph is made when data is needed."
+    purpose = (
+        "Devices that want whole graphs, without looking at Python: right for any program, at the price of tracing every call."
+    )
+    reasons = (
+        ("device|lazy", "the function mixes lazy tensors with tensors that it makes or keeps elsewhere"),
+    )  # fmt: skip
+
+    def prepare(self) -> None:
+        """Import the backend, and start it in this process."""
+        importlib.import_module("torch._lazy.ts_backend").init()
+        importlib.import_module("torch._lazy.metrics")
+
+    def capture(self, call: Call) -> Captured:
+        """Run once on lazy tensors, and keep the graph behind the results."""
+        graphs: list[Graph] = []
+        runs = 0
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            nonlocal runs
+            runs += 1
+            return _run(call.fn, args, kwargs, self._keep if runs == 1 else None, graphs)
+
+        importlib.import_module("torch._lazy.metrics").reset()
+        run(*call.args, **call.kwargs)
+        at_once = _counted("aten::")
+        syncs = at_once.pop(_ASKED_FOR_DATA, 0)
+        breaks = [f"data was asked for {_times(syncs)}: what was noted until then ran at once"] if syncs else []
+        notes = [f"the backend cannot defer {', '.join(sorted(at_once))}: they ran at once, on data"] if at_once else []
+        return Captured(lambda: graphs, run, count=lambda: runs, breaks=lambda: breaks, notes=notes)
+
+    def _keep(self, tensors: list[torch.Tensor], graphs: list[Graph]) -> None:
+        dump = torch._C._lazy._get_tensors_text(tensors)
+        graphs.append(lazy_rows.graph_of(dump, self.name))
+
+
+_ASKED_FOR_DATA = "aten::_local_scalar_dense"
+
+
+def _counted(prefix: str) -> dict[str, int]:
+    """The backend counts what it did by names; those with this prefix."""
+    metrics = importlib.import_module("torch._lazy.metrics")
+    return {name: int(metrics.counter_value(name)) for name in metrics.counter_names() if name.startswith(prefix)}
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _run(fn: Any, args: Any, kwargs: Any, keep: Callable[..., None] | None, graphs: list[Graph]) -> Any:
+    """One call on lazy twins; what it does to them is copied back."""
+    twins = _Twins()
+    lazy_args, lazy_kwargs = twins.of((args, kwargs))
+    lazy_fn = twins.of_function(fn)
+    with torch.device("lazy"):
+        result = lazy_fn(*lazy_args, **lazy_kwargs)
+    changed = [twin for tensor, twin in twins.tensors if twin._version]
+    noted = [leaf for leaf in [*tree_leaves(result), *changed] if isinstance(leaf, torch.Tensor) and leaf.device.type == "lazy"]
+    if keep is not None and noted:
+        keep(noted, graphs)
+    # batch norm writes its statistics when it runs, and nothing that reads them makes it run
+    importlib.import_module("torch._lazy").mark_step()
+    twins.copy_back()
+    return tree_map(twins.back, result)
+
+
+class _Twins:
+    """Lazy twins of tensors and modules, each object once."""
+
+    def __init__(self) -> None:
+        self.tensors: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._modules: list[tuple[torch.nn.Module, torch.nn.Module]] = []
+        self._known: dict[int, Any] = {}
+
+    def of(self, value: Any) -> Any:
+        """The lazy twin of a nest of values."""
+        return tree_map(self._twin, value)
+
+    def of_function(self, fn: Any) -> Any:
+        """The function with lazy twins of the tensors and modules in its closure and in the globals that it names."""
+        if isinstance(fn, types.MethodType):
+            return types.MethodType(self.of_function(fn.__func__), self._twin(fn.__self__))
+        if not isinstance(fn, types.FunctionType):
+            return self._twin(fn)
+        named = {name: fn.__globals__[name] for name in fn.__code__.co_names if name in fn.__globals__}
+        twins = {name: self._twin(value) for name, value in named.items()}
+        cells = tuple(self._cell(cell) for cell in fn.__closure__ or ())
+        if all(twins[name] is named[name] for name in named) and all(
+            a is b for a, b in zip(cells, fn.__closure__ or (), strict=True)
+        ):
+            return fn
+        made = types.FunctionType(fn.__code__, fn.__globals__ | twins, fn.__name__, fn.__defaults__, cells or None)
+        made.__kwdefaults__ = fn.__kwdefaults__
+        return made
+
+    def _cell(self, cell: types.CellType) -> types.CellType:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not assigned yet
+            return cell
+        twin = self._twin(value)
+        return cell if twin is value else types.CellType(twin)
+
+    def _twin(self, value: Any) -> Any:
+        if id(value) in self._known:
+            return self._known[id(value)]
+        if isinstance(value, torch.Tensor):
+            twin: Any = value.detach().to("lazy").requires_grad_(value.requires_grad)
+            self.tensors.append((value, twin))
+        elif isinstance(value, torch.nn.Module):
+            twin = copy.deepcopy(value).to("lazy")
+            self._modules.append((value, twin))
+        else:
+            return value
+        self._known[id(value)] = twin
+        return twin
+
+    def back(self, value: Any) -> Any:
+        """A result on the device that the program knows: an argument that comes back is that argument again."""
+        if not isinstance(value, torch.Tensor) or value.device.type != "lazy":
+            return value
+        given = [tensor for tensor, twin in self.tensors if twin is value]
+        return given[0] if given else value.detach().cpu()
+
+    @torch.no_grad()
+    def copy_back(self) -> None:
+        """What the call changed in place, put where the program looks for it."""
+        for tensor, twin in self.tensors:
+            if twin._version:
+                tensor.detach().copy_(twin.detach().cpu())
+        for module, made in self._modules:
+            for (_, buffer), (_, twin) in zip(module.named_buffers(), made.named_buffers(), strict=True):
+                buffer.copy_(twin.cpu())

@@ -1,0 +1,95 @@
+"""Other calls of the same function: what shows whether a captured program is right, or was right only once.
+
+Which idea lives here: that a capture gives eager's answer on the arguments it was made from proves little, because a trace
+bakes in the way that the program took. So the same arguments are also tried negated, with other sizes and with other
+Python numbers, as far as eager accepts them, and those that make eager run other operators are marked.
+
+In:  the arguments of a call.
+Out: `variants(args, kwargs)`: (name, args, kwargs); `path_of(run)`: which operators eager runs, with their constants.
+
+PyTorch's counterpart: torch/jit/_trace.py (check_inputs, which the user has to think of).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+AS_GIVEN, NEGATED, OTHER_SIZES, OTHER_NUMBERS, SECOND = "as given", "negated", "other sizes", "other numbers", "second"
+
+Variant = tuple[str, tuple[Any, ...], dict[str, Any]]
+
+
+def variants(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variant]:
+    """Calls to try: only those that differ from the one as given."""
+    leaves = tree_leaves((args, kwargs))
+    call = (args, kwargs)
+    if any(_is_signed(leaf) for leaf in leaves):
+        yield NEGATED, *tree_map(_negated, call)
+    if (size := _common_size(leaves)) is not None:
+        yield OTHER_SIZES, *tree_map(lambda leaf: _with_more(leaf, size), call)
+    if any(type(leaf) in (int, float, bool) for leaf in leaves):
+        yield OTHER_NUMBERS, *tree_map(_other_number, call)
+
+
+def _is_signed(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.layout == torch.strided
+
+
+def _negated(leaf: Any) -> Any:
+    return _like(leaf, -leaf.detach()) if _is_signed(leaf) else leaf
+
+
+def _common_size(leaves: list[Any]) -> int | None:
+    """The size of the first dimension that most tensors share: the batch, most of the time."""
+    sizes = Counter(leaf.shape[0] for leaf in leaves if _can_grow(leaf))
+    return sizes.most_common(1)[0][0] if sizes else None
+
+
+def _can_grow(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and leaf.dim() > 0 and leaf.shape[0] > 0
+
+
+def _with_more(leaf: Any, size: int) -> Any:
+    """One more along every dimension that has the common size first; a square stays a square."""
+    if not (_can_grow(leaf) and leaf.shape[0] == size):
+        return leaf
+    grown = leaf.detach()
+    for dimension in range(leaf.dim()):
+        if leaf.shape[dimension] == size:
+            grown = torch.cat([grown, grown.narrow(dimension, 0, 1)], dimension)
+    return _like(leaf, grown)
+
+
+def _other_number(leaf: Any) -> Any:
+    return not leaf if type(leaf) is bool else leaf + 1 if type(leaf) in (int, float) else leaf
+
+
+def _like(leaf: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
+    return changed.contiguous().requires_grad_(leaf.requires_grad)
+
+
+class _Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes each operator with its constants, sizes and dtypes of tensors left out."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.path: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        constants = [leaf for leaf in tree_leaves((args, kwargs)) if not isinstance(leaf, torch.Tensor)]
+        self.path.append(f"{func} {constants}")
+        return func(*args, **(kwargs or {}))
+
+
+def path_of(run: Callable[[], Any]) -> list[str]:
+    """The operators that a call runs, in order, with the constants in them."""
+    watching = _Watching()
+    with watching:
+        run()
+    return watching.path

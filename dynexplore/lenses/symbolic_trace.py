@@ -1,0 +1,82 @@
+"""torch.fx.symbolic_trace: the function is called once with stand-ins that hold no data.
+
+Which idea lives here: a `Proxy` answers every operation with another Proxy and a node. It cannot answer a question about
+data or sizes, because it has none, so `if x.sum() > 0` ends the trace with an error: what it captures is the same for all
+inputs, and what is not, it refuses.
+
+In:  a call.
+Out: one graph of the calls that the source makes, layers of torch.nn as one node each.
+
+PyTorch's counterpart: torch/fx/_symbolic_trace.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import Any
+
+import torch
+import torch.fx
+from torch.fx.passes.shape_prop import ShapeProp
+
+from dynexplore.lenses import fx_rows
+from dynexplore.lenses.lens import Call, Captured
+
+_PROXIES = "it calls the function with proxies, which hold no data:"
+
+
+class SymbolicTrace:
+    """See the head of this file."""
+
+    key = "fx"
+    name = "torch.fx.symbolic_trace"
+    works_on = "trace with proxies"
+    how = "Calls the function once with proxies in place of all arguments; each operation on a proxy becomes a node."
+    purpose = (
+        "Rewriting models: a graph of readable calls that is easy to change. No guards: what is not the same for all inputs fails."
+    )
+    reasons = (
+        ("control flow", f"{_PROXIES} a branch or loop that asks about data or sizes cannot be decided"),
+        (
+            "cannot be iterated|'len' is not supported|does not have a|object cannot be interpreted",
+            f"{_PROXIES} it cannot know how many items there are",
+        ),
+        ("Proxy", f"{_PROXIES} this function does something with an argument that a proxy cannot"),
+    )
+
+    def prepare(self) -> None:
+        """Nothing to import: torch.fx is there with torch."""
+
+    def capture(self, call: Call) -> Captured:
+        """Trace; then run the graph once more for shapes, which the trace does not know."""
+        traced = torch.fx.symbolic_trace(_with_code(call.fn))
+        notes = [] if _learn_shapes(traced, call) else ["the shapes in the table are not known: the graph could not be run on them"]
+        return Captured(lambda: [fx_rows.graph_of(traced, self.name)], traced, notes=notes)
+
+
+def _with_code(fn: Any) -> Any:
+    """The tracer reads parameters off the code of a function: anything else gets a function with the same ones around it."""
+    if isinstance(fn, torch.nn.Module | types.FunctionType):
+        return fn
+    parameters = list(inspect.signature(fn).parameters.values())
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    declared = [stars.get(parameter.kind, "") + parameter.name for parameter in parameters]
+    passed = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else word for p, word in zip(parameters, declared, strict=True)]
+    made = eval(f"lambda {', '.join(declared)}: _call({', '.join(passed)})", {"_call": fn})
+    made.__defaults__ = tuple(p.default for p in parameters if p.default is not p.empty) or None
+    return made
+
+
+def _learn_shapes(traced: torch.fx.GraphModule, call: Call) -> bool:
+    inputs = [node for node in traced.graph.nodes if node.op == "placeholder"]
+    names = [str(node.target) for node in inputs]
+    given = dict(zip(names, call.args, strict=False)) | call.kwargs
+    if any(name.startswith("*") for name in names):
+        return False
+    values = [given.get(name, node.args[0] if node.args else None) for name, node in zip(names, inputs, strict=True)]
+    try:
+        ShapeProp(traced).propagate(*values)
+    except Exception:  # whatever the program raises: then the table has no shapes, and the verdicts say the rest
+        return False
+    return True

@@ -1,0 +1,38 @@
+"""This engine, asked as the others are.
+
+Which idea lives here: an optimized function of its own, with a backend that keeps what it is given, stands beside the other
+methods. What the engine did at each step is in `dynexplore.explain`; here it is one way among several.
+
+In:  a call.
+Out: the graphs that the backend was given, and why there are several.
+
+PyTorch's counterpart: torch/_dynamo.
+"""
+
+from __future__ import annotations
+
+import dynexplore
+from dynexplore import engine
+from dynexplore.lenses.collecting import Collecting, first_call
+from dynexplore.lenses.lens import Call, Captured
+
+
+class ThisEngine:
+    """See the head of this file."""
+
+    key = "dynexplore"
+    name = "dynexplore"
+    works_on = "bytecode"
+    how = "Reads the bytecode of each frame before it runs; graphs with guards, Python in between, capture again when guards fail."
+    purpose = "Seeing how that is done: every step, guard and break is recorded, and every rule can be read and changed."
+    reasons: tuple[tuple[str, str], ...] = ()
+
+    def prepare(self) -> None:
+        """Bring the engine in."""
+        assert engine.explain is not None
+
+    def capture(self, call: Call) -> Captured:
+        """Optimize with a backend that counts, and call once."""
+        collecting = Collecting()
+        compiled = dynexplore.optimize(collecting)(call.fn)
+        return first_call(compiled, collecting, call, dynexplore.graph_breaks)

@@ -1,0 +1,47 @@
+"""torch.compile's Dynamo: PyTorch's own reader of bytecode.
+
+Which idea lives here: the same as this engine's, so that the two can be compared operator by operator: bytecode is read
+before it runs, guards say when the graphs hold, what cannot be captured runs as Python between graphs, and another input
+is captured anew.
+
+In:  a call, in a process of its own: what torch.compile remembers of the program's functions stays as it is.
+Out: the graphs that the backend was given.
+
+PyTorch's counterpart: torch/_dynamo.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import torch
+
+from dynexplore.lenses.collecting import Collecting, first_call
+from dynexplore.lenses.lens import Call, Captured
+
+
+class TorchCompile:
+    """See the head of this file."""
+
+    key = "dynamo"
+    name = "torch.compile"
+    works_on = "bytecode"
+    how = "Reads the bytecode of each frame before it runs; graphs with guards, Python in between, capture again when guards fail."
+    purpose = "Making unchanged programs fast: any Python works, as much as possible of it in graphs."
+    reasons = (("Dynamo is not supported|not supported on Python", "torch.compile does not support this Python"),)
+
+    def prepare(self) -> None:
+        """Import torch._dynamo, which takes seconds."""
+        importlib.import_module("torch._dynamo")
+
+    def capture(self, call: Call) -> Captured:
+        """Compile with a backend that collects, and call once."""
+        collecting = Collecting()
+        return first_call(torch.compile(call.fn, backend=collecting), collecting, call, _breaks)
+
+
+def _breaks() -> dict[str, int]:
+    """Why graphs broke: an `if` on a tensor is counted in the second table only."""
+    counters = importlib.import_module("torch._dynamo.utils").counters
+    reasons = [*counters["graph_break"].items(), *counters["unimplemented"].items()]
+    return {str(reason).strip().splitlines()[0]: count for reason, count in reasons}

@@ -1,0 +1,65 @@
+"""torch.export: the whole program as one graph of aten operators, or an error.
+
+Which idea lives here: the function is run with fake tensors (shapes, no data), and everything that Python decides on the
+way is baked in, but not in silence: what was relied on becomes a check of the exported program, and a decision that needs
+data is an error. There are no graph breaks: the graph has to work without Python.
+
+In:  a call.
+Out: one functional graph; sizes are those of the call, because no dynamic shapes are asked for.
+
+PyTorch's counterpart: torch/export.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dynexplore.lenses import fx_rows
+from dynexplore.lenses.lens import Call, Captured
+
+
+class TorchExport:
+    """See the head of this file."""
+
+    key = "export"
+    name = "torch.export.export"
+    works_on = "trace with fake tensors"
+    how = "Runs the function on fake tensors and keeps one functional aten graph; decisions on data are errors, sizes are checked."
+    purpose = "Deployment without Python: one whole graph with its state, or an error that says what stands in the way."
+    reasons = (
+        (
+            "data-dependent|Dynamic control flow|DataDependent|Could not guard|Could not extract",
+            "the function decides on the data of a tensor, and a graph that has to work without Python cannot",
+        ),
+        (
+            "Unsupported input type|unsupported.*type|Only tensors|pytree",
+            "it takes and returns tensors, plain values and nests of them only",
+        ),
+    )
+
+    def prepare(self) -> None:
+        """Import torch.export with what it needs."""
+        importlib.import_module("torch.export")
+        importlib.import_module("torch._export.non_strict_utils")
+
+    def capture(self, call: Call) -> Captured:
+        """Export the module, or the function as the forward of one."""
+        module = call.fn if isinstance(call.fn, torch.nn.Module) else _Forward(call.fn)
+        program = torch.export.export(module, call.args, call.kwargs or None)
+        inner = program.graph_module
+        return Captured(lambda: [fx_rows.graph_of(inner, self.name)], program.module())
+
+
+class _Forward(torch.nn.Module):
+    """A module that does what a function does."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self._call = fn
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
