@@ -25,6 +25,8 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
+# what torch's profiler writes to stderr by itself when it starts and ends, with process ids
+PROFILER = re.compile(r"(USDT:.*\n)+")
 CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py")
 
 
@@ -36,9 +38,14 @@ def save(path: Path) -> None:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [nbformat.from_dict(clean(output)) for output in cell.outputs]
+            cell.outputs = [nbformat.from_dict(clean(output)) for output in cell.outputs if not PROFILER.fullmatch(text_of(output))]
     nbformat.validate(notebook)
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+
+
+def text_of(output: Any) -> str:
+    """What a stream wrote; nothing for other outputs."""
+    return str(output.get("text", ""))
 
 
 def clean(value: Any) -> Any:
