@@ -130,8 +130,8 @@ class Lab:
         finally:
             context.close()
             self._end_kernels()
-        assert outside == [], "requests to other hosts"
-        assert page.errors == [], "errors of the page"
+        assert outside == [], f"requests to other hosts: {outside}"
+        assert page.errors == [], f"errors of the page: {page.errors}"
 
     def _put(self, notebook: Path | Sequence[str], kernel: str) -> str:
         if isinstance(notebook, Path):
@@ -182,8 +182,8 @@ class NotebookPage:
         self.command("notebook:run-all-cells")
         self.settle()
         report = self.page.evaluate(_REPORT)
-        assert report["errors"] == []
-        assert report["notRun"] == []
+        assert report["errors"] == [], f"cells failed: {report['errors']}"
+        assert report["notRun"] == [], f"cells were not run: {report['notRun']}"
         self.page.set_default_timeout(30_000)
 
     def command(self, name: str, **arguments: object) -> None:

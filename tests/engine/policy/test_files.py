@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import json
 import os
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -108,9 +107,3 @@ def test_every_row_of_torch_names_something_that_exists() -> None:
     folder = Path(file_of(torch)).parent
     missing = [row for row in torch_rows() if not os.path.exists(folder / row)]
     assert not missing
-
-
-def test_what_a_notebook_runs_to_print_is_no_frame() -> None:
-    """`print` in a notebook runs the kernel's code inside the region: none of it is the program's."""
-    for module in ("ipykernel/iostream.py", "jupyter_client/session.py", "dateutil/tz/tz.py", "comm/base_comm.py"):
-        assert rule_of(os.path.join(sysconfig.get_path("purelib"), module)).frame != "translate", module
