@@ -51,8 +51,10 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.runtime.debugging.compile_times import compile_times
     from dynexplore.engine.runtime.debugging.coverage import coverage
     from dynexplore.engine.runtime.debugging.diagnosis import diagnose
+    from dynexplore.engine.runtime.debugging.frame_record import record_frame
     from dynexplore.engine.runtime.debugging.minifier import minify
     from dynexplore.engine.runtime.debugging.quiescence import until_quiet
+    from dynexplore.engine.runtime.debugging.replay import replay
     from dynexplore.engine.runtime.explain import Explanation, explain
     from dynexplore.engine.runtime.export import export
     from dynexplore.engine.runtime.stance import stance
@@ -96,6 +98,8 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     # find out what is wrong, and make it small
     "diagnose": (f"{_DEBUGGING}.diagnosis", "diagnose"),
     "minify": (f"{_DEBUGGING}.minifier", "minify"),
+    "record_frame": (f"{_DEBUGGING}.frame_record", "record_frame"),
+    "replay": (f"{_DEBUGGING}.replay", "replay"),
     "all_breaks": (f"{_DEBUGGING}.break_report", "all_breaks"),
     "coverage": (f"{_DEBUGGING}.coverage", "coverage"),
     "CompilationProfiler": (f"{_DEBUGGING}.compilation_profiler", "CompilationProfiler"),
@@ -133,6 +137,8 @@ __all__ = [
     "Comparison",
     "diagnose",
     "minify",
+    "record_frame",
+    "replay",
     "all_breaks",
     "coverage",
     "CompilationProfiler",

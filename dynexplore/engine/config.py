@@ -8,7 +8,10 @@ exists only with a reader.
 In:  `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=True): ...`, and the
      environment: DYNEXPLORE_DISABLE=1 switches the engine off, DYNEXPLORE_DEBUG=1 switches on the debug
      printout, DYNEXPLORE_LOGS names a log level or parts to print ("info,bytecode,guards"),
-     DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name.
+     DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name,
+     DYNEXPLORE_REPLAY_RECORD=1 saves frames that fail (into DYNEXPLORE_REPLAY_DIR),
+     DYNEXPLORE_REPRO_AFTER=dynamo or aot writes a repro.py (into DYNEXPLORE_REPRO_DIR) where a backend fails;
+     DYNEXPLORE_REPRO_LEVEL=2 for what raises only.
 Out: `config`.
 
 PyTorch's counterpart: torch/_dynamo/config.py and torch/utils/_config_module.py.
@@ -75,6 +78,18 @@ class Config:
     # What is measured.
     profiler_ranges: bool = False
     """Each run of a compiled graph and each check of guards is a range in the PyTorch profiler."""
+
+    # What is kept of failures.
+    replay_record_enabled: bool = False
+    """Save each frame whose translation fails, with all that it works on, for `dynexplore.replay`."""
+    replay_record_folder: str = "dynexplore_frames"
+    """Where frames are saved; it is made when the first one is."""
+    repro_after: str = ""
+    """"dynamo" or "aot": cut a graph that a backend fails on down, and write repro.py ("" for never)."""
+    repro_folder: str = "."
+    """Where repro.py is written; it is made when it is needed."""
+    repro_level: int = 4
+    """What counts as failing for `repro_after`: 2: the backend raises; 4: values and gradients that are wrong, too."""
 
     # What is said.
     verbose: bool = False
@@ -164,6 +179,8 @@ def check(name: str, value: object) -> None:
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
     if name == "log_level" and value not in LOG_LEVELS:
         raise ConfigError(f"option 'log_level' takes one of {', '.join(LOG_LEVELS)}, not {value!r}")
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise ConfigError(f"option {name!r} takes one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
     if name.endswith("_limit") and isinstance(value, int) and value < 1:
         raise ConfigError(f"option {name!r} takes a number of at least 1, not {value}")
 
@@ -195,9 +212,15 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     {'debug': True, 'log_level': 'INFO', 'logs': ('guards',)}
     """
     options: dict[str, Any] = {}
-    for variable, name in (("DYNEXPLORE_DISABLE", "disable"), ("DYNEXPLORE_DEBUG", "debug")):
+    for variable, name in _SWITCHES.items():
         if variable in environment:
             options[name] = environment[variable].strip().lower() not in ("", "0", "false", "no", "off")
+    for variable, name in _TEXTS.items():
+        if environment.get(variable):
+            options[name] = environment[variable].strip()
+    if environment.get("DYNEXPLORE_REPRO_LEVEL", "").strip():
+        level = environment["DYNEXPLORE_REPRO_LEVEL"].strip()
+        options["repro_level"] = int(level) if level.isdigit() else level
     words = [word.strip() for word in environment.get("DYNEXPLORE_LOGS", "").split(",") if word.strip()]
     levels = [word.upper() for word in words if word.upper() in LOG_LEVELS]
     if levels:
@@ -209,11 +232,17 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             raise ConfigError(f"DYNEXPLORE_LOGS names {part!r}, which is none of {known}")
     if parts:
         options["logs"] = parts
-    if environment.get("DYNEXPLORE_DEBUG_FUNCTION"):
-        options["debug_function"] = environment["DYNEXPLORE_DEBUG_FUNCTION"]
     return options
 
 
+_SWITCHES = {"DYNEXPLORE_DISABLE": "disable", "DYNEXPLORE_DEBUG": "debug", "DYNEXPLORE_REPLAY_RECORD": "replay_record_enabled"}
+_TEXTS = {
+    "DYNEXPLORE_DEBUG_FUNCTION": "debug_function",
+    "DYNEXPLORE_REPLAY_DIR": "replay_record_folder",
+    "DYNEXPLORE_REPRO_AFTER": "repro_after",
+    "DYNEXPLORE_REPRO_DIR": "repro_folder",
+}
+_CHOICES: dict[str, tuple[object, ...]] = {"repro_after": ("", "dynamo", "aot"), "repro_level": (2, 4)}
 _TUPLES: dict[str, tuple[type, str]] = {"traceable_tensor_subclasses": (type, "classes"), "logs": (str, "words")}
 
 OPTIONS: dict[str, tuple[type, ...]] = _option_types()

@@ -80,5 +80,9 @@ class ExportError(DynexploreError, ValueError):
     """A recording cannot be written: an unknown ending, or a file that cannot be. One sentence."""
 
 
+class ReplayError(DynexploreError, ValueError):
+    """A saved frame cannot be read or run again: damaged, of a newer format, made by another Python. One sentence."""
+
+
 class UnsupportedVersion(DynexploreError, ImportError):
     """This Python or this torch is not supported; the message says which are."""

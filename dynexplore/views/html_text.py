@@ -61,7 +61,12 @@ _fragments = itertools.count(1)
 
 def mimebundle(recording: Recording) -> dict[str, Any]:
     """Return what a notebook shows: one stable line of text, and a fragment whose anchors no other fragment has."""
-    return {"text/plain": text.summary(recording), "text/html": fragment(recording, f"dynx{next(_fragments)}")}
+    return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix())}
+
+
+def next_prefix() -> str:
+    """Return a prefix for the anchors of one more fragment on a page."""
+    return f"dynx{next(_fragments)}"
 
 
 def preformatted(shown: str) -> str:
@@ -73,8 +78,8 @@ def fragment(recording: Recording, prefix: str = "dynx") -> str:
     """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors."""
     timeline = Timeline(recording)
     parts = [f"<style>{STYLE}</style>", f"<pre>{escape(text.explanation(recording))}</pre>"]
-    parts.append(_section("Frames", f"<pre>{escape(text.frames(recording))}</pre>"))
-    parts.append(_section("Calls and cache entries", _calls(recording), is_open=False))
+    parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>"))
+    parts.append(section("Calls and cache entries", _calls(recording), is_open=False))
     for entered in recording.frames:
         parts.append(_Frame(recording, timeline, entered, prefix).section())
     return f'<div class="dynx">{"".join(parts)}</div>'
@@ -106,12 +111,12 @@ class _Frame:
         parts += [f"<pre>{escape(text.break_details(self.recording, broke))}</pre>" for broke in breaks]
         parts += [self._graph(graph) for graph in graphs]
         if guards:
-            parts.append(_section(text.plural(len(guards), "guard"), self._guards(guards)))
-        parts.append(_section("Bytecode", self._bytecode(), is_open=False))
+            parts.append(section(text.plural(len(guards), "guard"), self._guards(guards)))
+        parts.append(section("Bytecode", self._bytecode(), is_open=False))
         parts += [self._resume_function(made) for made in self.recording.of_frame(self.frame, ev.ResumeFunctionMade)]
-        parts.append(_section("Steps", self._steps(), is_open=False))
+        parts.append(section("Steps", self._steps(), is_open=False))
         code = self.entered.code
-        return _section(f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}", "".join(parts))
+        return section(f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}", "".join(parts))
 
     def _source(self) -> str:
         code = self.code
@@ -131,7 +136,7 @@ class _Frame:
             for node in graph.nodes
         ]
         title = f"{graph.name}: {text.plural(graph.call_count, 'operator')}"
-        return _section(title, _table(header, rows))
+        return section(title, table(header, rows))
 
     def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:
         header = ("", "source", "kind", "expected", "check", "asked for at", "because")
@@ -145,15 +150,15 @@ class _Frame:
             ]
             for guard in guards
         ]
-        return _table(header, rows)
+        return table(header, rows)
 
     def _bytecode(self) -> str:
         modified = self.recording.modified_code(self.frame)
-        original = _table(("line", "offset", "original", ""), self._rows(self.code, "i"), self._ids("i"))
+        original = table(("line", "offset", "original", ""), self._rows(self.code, "i"), self._ids("i"))
         if modified is None:
             return original
         header = ("line", "offset", "modified", "", "role", "from")
-        return f'<div class="side">{original}{_table(header, self._rows(modified, "m"), self._ids("m"))}</div>'
+        return f'<div class="side">{original}{table(header, self._rows(modified, "m"), self._ids("m"))}</div>'
 
     def _rows(self, code: ev.CodeView, kind: str) -> Iterable[Sequence[str]]:
         for row in code.rows:
@@ -170,12 +175,12 @@ class _Frame:
     def _resume_function(self, made: ev.ResumeFunctionMade) -> str:
         title = f"{made.name}({', '.join(made.parameters)}), which goes on at offset {made.offset}"
         header = ("line", "offset", "instruction", "", "role", "from")
-        return _section(title, _table(header, self._rows(made.code, "m")), is_open=False)
+        return section(title, table(header, self._rows(made.code, "m")), is_open=False)
 
     def _steps(self) -> str:
         states = self.timeline.of_frame(self.frame)
         header = ("", "offset", "instruction", "stack", "changes")
-        return _table(header, [[escape(cell) for cell in text.step_row(state)] for state in states])
+        return table(header, [[escape(cell) for cell in text.step_row(state)] for state in states])
 
     def _link(self, event: ev.PlacedEvent) -> str:
         """The offset of an event, as a link to its instruction where that is in the frame's own code."""
@@ -187,16 +192,17 @@ class _Frame:
         return f'<a href="#{self.anchor}-i{event.offset}">{event.offset}</a>'
 
 
-def _section(title: str, body: str, *, is_open: bool = True) -> str:
+def section(title: str, body: str, *, is_open: bool = True) -> str:
+    """Return a part that opens and closes by itself, under a title."""
     return f"<details{' open' if is_open else ''}><summary>{escape(title)}</summary>{body}</details>"
 
 
 def _calls(recording: Recording) -> str:
-    return _table(text.CALLS_HEADER, [[escape(cell) for cell in row] for row in text.call_rows(recording)])
+    return table(text.CALLS_HEADER, [[escape(cell) for cell in row] for row in text.call_rows(recording)])
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = ()) -> str:
-    """A table whose cells are HTML already; `ids` are the anchors of its rows."""
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = ()) -> str:
+    """Return a table whose cells are HTML already; `ids` are the anchors of its rows."""
     all_rows = list(rows)
     anchors = list(ids)
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
@@ -204,6 +210,6 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[s
     for number, row in enumerate(all_rows[:MOST_ROWS]):
         anchor = f' id="{escape(anchors[number])}"' if number < len(anchors) else ""
         lines.append(f"<tr{anchor}>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>")
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     left_out = len(all_rows) - MOST_ROWS
-    return f"{table}<p>... and {left_out} more rows</p>" if left_out > 0 else table
+    return f"{whole}<p>... and {left_out} more rows</p>" if left_out > 0 else whole

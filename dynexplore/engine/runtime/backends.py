@@ -104,6 +104,11 @@ def list_backends() -> list[str]:
     return sorted({*_OWN, *_MOST_WANTED, *_registry().list_backends(None)})
 
 
+def own_backends() -> dict[str, CompilerFn]:
+    """The backends that this process registered, by name, and `eager`."""
+    return dict(_OWN)
+
+
 def _registry() -> Any:
     return importlib.import_module("torch._dynamo.backends.registry")
 

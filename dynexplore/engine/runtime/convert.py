@@ -52,6 +52,8 @@ from dynexplore.engine.runtime.cache import (
     slot_values,
     state_of,
 )
+from dynexplore.engine.runtime.debugging.frame_record import save_failed_frame
+from dynexplore.engine.runtime.debugging.repro_on_failure import compile_watched
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.request import SkipFrame, Translation, TranslationRequest
@@ -200,8 +202,10 @@ class Conversion:
         except SkipFrame as skipped:
             return self._skip_frame(skipped)
         except GraphBreak as graph_break:
+            self._save_frame(graph_break)
             raise reports.unsupported(graph_break, self.code) from (graph_break if config.verbose else None)
-        except DynexploreError:
+        except DynexploreError as error:
+            self._save_frame(error)
             raise
         except (RecursionError, MemoryError):
             return None, "skipped"  # the program is about to meet the same end by itself
@@ -238,7 +242,7 @@ class Conversion:
         started = time.perf_counter()
         try:
             with interrupts.passed_on():
-                compiled = compile_graph(graph, name, self.store.backend, fake_mode, self.recorder, self.frame)
+                compiled = self._compiled(graph, name, fake_mode)
         finally:
             self.backend_seconds += time.perf_counter() - started
         counters["stats"]["graphs"] += 1
@@ -246,6 +250,11 @@ class Conversion:
         if self.store.recorder is not None:
             compiled = reports.recorded_graph(compiled, name, self.store.recorder, self.frame)
         return compiled
+
+    def _compiled(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
+        backend = self.store.backend
+        compile_it = functools.partial(compile_graph, graph, name, backend, fake_mode, self.recorder, self.frame)
+        return compile_watched(graph, name, backend, compile_it) if config.repro_after else compile_it()
 
     def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
         """What to do with a translation: an entry, or, where there is nothing to compile, none."""
@@ -301,6 +310,7 @@ class Conversion:
         if self.recorder is not None:
             self.recorder.record(ev.EngineFailed(frame=self.frame, error=text, where=where))
         counters["engine_error"][f"{where}: {text}"] += 1
+        self._save_frame(error, where)
         if config.raise_engine_errors or not config.suppress_errors:
             raise EngineError(f"while translating {function}, in {where}: {text}") from error
         self.state.cache.skip = True
@@ -312,6 +322,13 @@ class Conversion:
                 EngineWarning,
                 stacklevel=2,
             )
+
+    def _save_frame(self, error: Exception, where: str = "") -> None:
+        """Where that is wanted, a frame whose translation failed is kept for a replay; the error says where it is."""
+        if config.replay_record_enabled:
+            path = save_failed_frame(self.store, self.state, error, where)
+            if path is not None:
+                error.add_note(f"the frame is saved: dynexplore.replay({str(path)!r})")
 
 
 def entry_limit(store: Store) -> int:

@@ -17,7 +17,7 @@ import contextlib
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -43,16 +43,20 @@ def _set_modes(wanted: list[Any]) -> None:
 
 _MODE_FLAGS = [name for name in vars(python_dispatch) if name.startswith("_is_in_") and name.endswith(("_mode", "_internals"))]
 
+_GRAD: Keeper = (torch.is_grad_enabled, torch._C._set_grad_enabled)
+_DTYPE: Keeper = (torch.get_default_dtype, torch.set_default_dtype)
+_DETERMINISTIC: Keeper = (
+    lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
+    lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
+)
+
 _ALWAYS: tuple[Keeper, ...] = (
     (torch.get_rng_state, torch.set_rng_state),
     (random.getstate, random.setstate),
-    (torch.is_grad_enabled, torch._C._set_grad_enabled),
-    (torch.get_default_dtype, torch.set_default_dtype),
+    _GRAD,
+    _DTYPE,
     (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
-    (
-        lambda: (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
-        lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
-    ),
+    _DETERMINISTIC,
     (python_dispatch._get_current_dispatch_mode_stack, _set_modes),
     (lambda: [(name, getattr(python_dispatch, name)) for name in _MODE_FLAGS], _flags),
     (torch._C._only_lift_cpu_tensors, torch._C._set_only_lift_cpu_tensors),
@@ -73,6 +77,26 @@ def _autocast(device: str) -> Keeper:
 
 
 _AUTOCAST = (_autocast("cpu"), _autocast("cuda"))
+
+
+_PLAIN: dict[str, Keeper] = {
+    "grad": _GRAD,
+    "default dtype": _DTYPE,
+    "deterministic": _DETERMINISTIC,
+    "autocast cpu": _AUTOCAST[0],
+    "autocast cuda": _AUTOCAST[1],
+}
+
+
+def plain_modes() -> dict[str, Any]:
+    """The modes that another process can be put into, by name."""
+    return {name: read() for name, (read, _) in _PLAIN.items()}
+
+
+def set_plain_modes(modes: Mapping[str, Any]) -> None:
+    """Put this process into modes that `plain_modes` gave."""
+    for name, state in modes.items():
+        _PLAIN[name][1](state)
 
 
 def _keepers() -> Iterator[Keeper]:

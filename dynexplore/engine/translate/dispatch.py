@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Handler = Callable[["SymbolicFrame", Any, Any], None]
 
 HANDLERS: dict[str, Handler] = {}
+_overridden: dict[str, int] = {}
 
 
 def handles(*ops: str) -> Callable[[Handler], Handler]:
@@ -57,7 +58,18 @@ def override(op: str, handler: Handler) -> Iterator[Handler]:
         raise ValueError(f"{op} is no handled opcode; one of {', '.join(sorted(HANDLERS))}")
     replaced = HANDLERS[op]
     HANDLERS[op] = handler
+    _overridden[op] = _overridden.get(op, 0) + 1
     try:
         yield replaced
     finally:
         HANDLERS[op] = replaced
+        _overridden[op] -= 1
+
+
+def overridden() -> dict[str, Handler]:
+    """The handlers that stand in the place of others now.
+
+    >>> overridden()
+    {}
+    """
+    return {op: HANDLERS[op] for op, depth in _overridden.items() if depth}

@@ -67,9 +67,7 @@ def _differences(expected: Any, actual: Any, tolerance: float | None, path: str)
             yield from _differences(expected[key], actual[key], tolerance, path + place)
     elif dataclasses.is_dataclass(expected):
         for field in dataclasses.fields(expected):
-            yield from _differences(
-                getattr(expected, field.name), getattr(actual, field.name), tolerance, f"{path}.{field.name}"
-            )
+            yield from _differences(getattr(expected, field.name), getattr(actual, field.name), tolerance, f"{path}.{field.name}")
     elif not _same_plain(expected, actual):
         yield Difference(path, f"{expected!r} expected, {actual!r} found")
 

@@ -11,10 +11,9 @@ torch/_dynamo/debug_utils.py (NNModuleToString, InputWriter) does the same job.
 from __future__ import annotations
 
 import base64
-import importlib
-import inspect
 import io
 import re
+import sys
 import textwrap
 import types
 import zlib
@@ -23,6 +22,9 @@ from typing import Any
 
 import torch
 import torch.fx
+
+from dynexplore.engine.runtime.backends import own_backends, resolve
+from dynexplore.engine.runtime.debugging.standalone_source import NoSource, source_of
 
 _HEAD = '''"""{title}
 
@@ -36,7 +38,7 @@ import zlib
 
 import torch
 from torch import device, inf, nan
-{imports}
+{imports}{options}
 
 def unpacked(text):
     """The tensor packed into the text."""
@@ -60,7 +62,7 @@ class Repro(torch.nn.Module):
 
 {forward}
 
-def inputs():
+def repro_inputs():
     torch.manual_seed(0)
     return [
 {inputs}
@@ -69,9 +71,9 @@ def inputs():
 
 {backend}
 
-def run(function):
+def repro_run(function):
     """Outputs, inputs afterwards, and gradients."""
-    given = inputs()
+    given = repro_inputs()
     torch.manual_seed(0)
     outputs = function(*given)
     outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
@@ -82,8 +84,8 @@ def run(function):
 
 
 if __name__ == "__main__":
-    expected = run(Repro())
-    found = run(backend(torch.fx.symbolic_trace(Repro()), inputs()))
+    expected = repro_run(Repro())
+    found = repro_run(backend(torch.fx.symbolic_trace(Repro()), repro_inputs()))
     for number, (wanted, got) in enumerate(zip(expected, found)):
         if isinstance(wanted, torch.Tensor) and wanted.numel():
             try:
@@ -125,7 +127,8 @@ class ReproFile:
             attributes=textwrap.indent("\n".join(self._attributes()) or "pass", " " * 8),
             forward=textwrap.indent(self.graph.code.strip("\n"), "    "),
             inputs="\n".join(f"        {describe(one)}," for one in self.inputs),
-            backend=_backend_source(self.backend, self.after),
+            backend=_backend_text(self.backend, self.after),
+            options=_options(self.backend),
             tolerance=self.tolerance,
         )
 
@@ -191,31 +194,22 @@ def _exact(value: Any) -> str:
 
 def can_stand_alone(backend: Any) -> bool:
     """Whether another process can have this backend: by name, by import, or by its source."""
-    return isinstance(backend, str) or _is_importable(backend) or _source(backend) is not None
-
-
-def _is_importable(backend: Any) -> bool:
-    module, name = getattr(backend, "__module__", None), getattr(backend, "__qualname__", "")
-    if not module or module == "__main__" or "<" in name:
-        return False
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError):
+        _backend_source(backend, "dynamo")
+    except NoSource:
         return False
-    return found is backend
+    return True
 
 
-def _source(backend: Any) -> str | None:
+def _backend_text(backend: Any, after: str) -> str:
     try:
-        text = textwrap.dedent(inspect.getsource(backend))
-    except (OSError, TypeError):
-        return None
-    return text if text.startswith("def ") else None
+        return _backend_source(backend, after)
+    except NoSource as error:
+        return f'raise SystemExit("put the backend here, which has no source that can stand alone: " {str(error)!r})\n'
 
 
 def _backend_source(backend: Any, after: str) -> str:
+    backend = own_backends().get(backend, backend) if isinstance(backend, str) and backend != "eager" else backend
     if backend == "inductor" and after == "aot":
         return (
             "def backend(graph, inputs):\n"
@@ -230,9 +224,31 @@ def _backend_source(backend: Any, after: str) -> str:
             "    from torch._dynamo.backends.registry import lookup_backend\n\n"
             f"    return lookup_backend({backend!r})(graph, inputs)\n"
         )
-    if _is_importable(backend):
-        return f"from {backend.__module__} import {backend.__qualname__} as backend\n"
-    source = _source(backend)
-    if source is not None:
-        return f"{source}\n\nbackend = {backend.__name__}\n"
-    return f'raise SystemExit("put the backend {type(backend).__qualname__!r} here: it has no source of its own")\n'
+    text = source_of(backend, "backend")
+    return text if resolve(backend).takes_inputs else f"{text}\n\ncompiled_by = backend\n\n\n{_ONE_ARGUMENT}"
+
+
+_ONE_ARGUMENT = "def backend(graph, inputs):\n    return compiled_by(graph)\n"
+
+
+def _options(backend: Any) -> str:
+    """What torch's compilers are told besides their defaults, and that they draw random numbers as eager does."""
+    lines = []
+    for name in ("torch._inductor.config", "torch._functorch.config"):
+        options: Any = sys.modules.get(name)
+        if options is not None:
+            changed = {key: value for key, value in _changed(options).items() if _is_literal(value)}
+            changed |= {"fallback_random": True} if name == "torch._inductor.config" and "torch._inductor.compile_fx" in sys.modules else {}
+            lines += [f"import {name}"] * bool(changed)
+            lines += [f"{name}.{key} = {value!r}" for key, value in sorted(changed.items())]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _changed(options: Any) -> dict[str, Any]:
+    """The options that are not at their default."""
+    now = options.get_config_copy()
+    return {key: value for key, value in now.items() if not options._is_default(key)}
+
+
+def _is_literal(value: Any) -> bool:
+    return value is None or type(value) in (bool, int, float, str)

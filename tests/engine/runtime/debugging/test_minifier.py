@@ -83,7 +83,7 @@ def run(repro: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(repro)], capture_output=True, text=True, check=False, cwd=repro.parent)
 
 
-BACKEND_FILE = '''
+BACKEND_FILE = """
 import torch
 
 def no_cosine(graph, inputs):
@@ -93,7 +93,7 @@ def no_cosine(graph, inputs):
 
 def zero_where_large(graph, inputs):
     return lambda *given: [torch.where(one > 50, 0, one) for one in graph(*given)]
-'''
+"""
 
 
 def test_the_program_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_the_program_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     wrong = dynexplore.minify(lambda x: x * 2, torch.tensor([1.0, 100.0]), backend=my_backend.zero_where_large)
     done = run(wrong.write(tmp_path / "wrong.py"))
     assert done.returncode == 1 and "result 0 differs" in done.stderr
-    assert "unpacked(" in wrong.repro.partition("def inputs")[2]  # it depends on the content of the inputs
+    assert "unpacked(" in wrong.repro.partition("def repro_inputs")[2]  # it depends on the content of the inputs
 
 
 def test_a_program_with_a_backend_of_ones_own(tmp_path: Path) -> None:
