@@ -33,7 +33,7 @@ from dynexplore.engine.runtime.cache import state_of
 from dynexplore.engine.runtime.debugging.frame_file import read_frame, unpacked_tensors
 from dynexplore.engine.runtime.debugging.frame_rebuild import Rebuilt, unpacked_code
 from dynexplore.engine.runtime.debugging.frame_record import described
-from dynexplore.engine.runtime.explain import watched_store
+from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.translate.resume import argument_slots, make_resume_code

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import DynexploreError

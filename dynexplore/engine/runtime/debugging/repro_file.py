@@ -128,7 +128,7 @@ class ReproFile:
             forward=textwrap.indent(self.graph.code.strip("\n"), "    "),
             inputs="\n".join(f"        {describe(one)}," for one in self.inputs),
             backend=_backend_text(self.backend, self.after),
-            options=_options(self.backend),
+            options=_options(),
             tolerance=self.tolerance,
         )
 
@@ -231,16 +231,16 @@ def _backend_source(backend: Any, after: str) -> str:
 _ONE_ARGUMENT = "def backend(graph, inputs):\n    return compiled_by(graph)\n"
 
 
-def _options(backend: Any) -> str:
-    """What torch's compilers are told besides their defaults, and that they draw random numbers as eager does."""
+def _options() -> str:
+    """What torch's compilers are told besides their defaults, and that Inductor draws random numbers as eager does."""
     lines = []
     for name in ("torch._inductor.config", "torch._functorch.config"):
         options: Any = sys.modules.get(name)
-        if options is not None:
-            changed = {key: value for key, value in _changed(options).items() if _is_literal(value)}
-            changed |= {"fallback_random": True} if name == "torch._inductor.config" and "torch._inductor.compile_fx" in sys.modules else {}
-            lines += [f"import {name}"] * bool(changed)
-            lines += [f"{name}.{key} = {value!r}" for key, value in sorted(changed.items())]
+        changed = {key: value for key, value in _changed(options).items() if _is_literal(value)} if options is not None else {}
+        if name == "torch._inductor.config" and "torch._inductor.compile_fx" in sys.modules:
+            changed["fallback_random"] = True
+        lines += [f"import {name}"] * bool(changed)
+        lines += [f"{name}.{key} = {value!r}" for key, value in sorted(changed.items())]
     return "".join(f"{line}\n" for line in lines)
 
 

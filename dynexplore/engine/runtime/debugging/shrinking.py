@@ -24,7 +24,9 @@ from torch._functorch import fx_minifier
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.debugging.behind_aot import inner_compiler
 from dynexplore.engine.runtime.debugging.graph_failure import Compiler, Failure, Predicate, copies, copy_of_graph, failure_of, quiet
+from dynexplore.engine.runtime.debugging.graph_views import graph_html
 from dynexplore.engine.runtime.debugging.repro_file import ReproFile, can_stand_alone
+from dynexplore.views import html_report
 
 After = Literal["dynamo", "aot"]
 
@@ -63,9 +65,10 @@ class Minified:
 
     def _repr_html_(self) -> str:
         title, _, _ = str(self).partition("\n")
-        texts = [html.escape(_code(one)) for one in (self.before, self.graph)]
-        cells = "".join(f"<td style='vertical-align:top'><pre>{text}</pre></td>" for text in texts)
-        return f"<p>{html.escape(title)}</p><table><tr><th>before</th><th>after</th></tr><tr>{cells}</tr></table>"
+        graphs = [(name, graph_html(graph, name)) for name, graph in (("before", self.before), ("after", self.graph))]
+        return html_report.report(
+            html_report.line(title), html_report.side_by_side(*graphs), html_report.to_copy("repro.py", self.repro)
+        )
 
 
 def operators(graph: torch.fx.GraphModule) -> int:
@@ -89,15 +92,28 @@ def shrink(
     tolerance: float | None = None,
 ) -> Minified:
     """Cut a failing graph down while it fails in the same way."""
+    inputs_before = {node.name for node in graph.graph.find_nodes(op="placeholder")}
 
     def still_fails(smaller: torch.fx.GraphModule, smaller_inputs: Sequence[Any]) -> bool:
+        _rename_inputs(smaller, inputs_before)
         return failure.is_like(failure_of(smaller, smaller_inputs, compiler, fails, tolerance))
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), quiet():
         small, left = fx_minifier.minifier(copy_of_graph(graph), copies(inputs), still_fails, dump_state=lambda *_: None)
+    _rename_inputs(small, inputs_before)
     text = _program(small, left, failure, backend, after, fails, tolerance)
     return Minified(graph, small, tuple(left), failure, text)
 
+
+def _rename_inputs(graph: torch.fx.GraphModule, known: set[str]) -> None:
+    """An operator that became an input has left its name behind, which looks like the operator to people and backends."""
+    renamed = [node for node in graph.graph.find_nodes(op="placeholder") if node.name not in known]
+    for node in renamed:
+        if not str(node.target).startswith("given_"):
+            node._rename("given_1")
+            node.target = node.name
+    if renamed:
+        graph.recompile()
 
 
 def _program(

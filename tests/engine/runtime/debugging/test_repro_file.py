@@ -34,7 +34,7 @@ def test_exact_inputs_and_attributes_come_back() -> None:
     text = ReproFile(graph, [x], backend="eager", after="dynamo", failure="fails").text(exact_inputs=True)
     namespace: dict[str, Any] = {"__name__": "repro"}
     exec(compile(text, "repro.py", "exec"), namespace)
-    assert torch.equal(namespace["inputs"]()[0], x)
+    assert torch.equal(namespace["repro_inputs"]()[0], x)
 
 
 def test_who_can_stand_alone() -> None:

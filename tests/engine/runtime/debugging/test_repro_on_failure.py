@@ -14,7 +14,7 @@ import torch
 import dynexplore
 from source_tree import ROOT
 
-SCRIPT = '''
+SCRIPT = """
 import sys
 
 import torch
@@ -74,7 +74,7 @@ torch.manual_seed(1)
 net = dynexplore.optimize(globals()[sys.argv[1]])(Net())
 net(torch.randn(3, 4)).backward()
 print("the end")
-'''
+"""
 
 
 def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:

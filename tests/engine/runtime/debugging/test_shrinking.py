@@ -29,5 +29,20 @@ def test_the_one_that_is_to_blame() -> None:
     assert failure is not None
     small = shrink(graph, inputs, no_tangent, failure, backend=no_tangent)
     assert operators(small.graph) == 1 and "torch.tan" in small.graph.code and len(small.inputs) == 1
-    assert str(small).startswith("6 operators became 1; it raises NotImplementedError: tan")
-    assert operators(graph) == 6 and operators(small.before) == 6
+    assert str(small).startswith("7 operators became 1; it raises NotImplementedError: tan")
+    assert operators(graph) == 7 and operators(small.before) == 7
+    page = small._repr_html_()
+    assert page.count("<img alt=") == 2 and "torch.tan" in page and "def repro_run" in page
+
+
+def test_inputs_do_not_look_like_operators() -> None:
+    """A backend that looks at names does not take an input for the operator that it was before."""
+
+    def by_name(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        if any("tan" in str(node.target) for node in graph.graph.nodes):
+            raise NotImplementedError("tan")
+        return graph.forward
+
+    graph, inputs = torch.fx.symbolic_trace(lambda x: torch.tan(x.sin()).cos()), [torch.ones(2)]
+    small = shrink(graph, inputs, by_name, failure_of(graph, inputs, by_name), backend=by_name)  # type: ignore[arg-type]
+    assert operators(small.graph) == 1 and "torch.tan" in small.graph.code
