@@ -50,7 +50,6 @@ def explorer_data(recording: Recording) -> Plain:
         "codes": {str(number): _code(code) for number, code in sorted(recording.codes.items())},
         "help": _help(recording),
         "frames": frames,
-        "calls": {"header": list(text.CALLS_HEADER), "rows": [list(row) for row in text.call_rows(recording)]},
         "timeline": cache_timeline.timeline_data(recording),
         "anatomy": anatomy.anatomy_data(recording),
         "inspection": break_inspection.inspection_data(recording),

@@ -38,7 +38,7 @@ def mimebundle(shown: Any) -> Bundle:
         return {}
     if not HAS_WIDGETS:
         return html_text.mimebundle(recording)
-    explorer = Explorer(recording)
+    explorer = Explorer(shown)
     outputs_of(shell).add(shown, explorer)
     data, metadata = explorer._repr_mimebundle_()
     return (data, metadata) if metadata else data

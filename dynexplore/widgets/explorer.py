@@ -7,7 +7,7 @@ no widget can run (a saved notebook on a page, a terminal) the static HTML or on
 What needs a live program (what would another input do?) the browser asks as a custom message: `{ask: number, about: name,
 ...}`. Whoever makes the explorer says who answers which name; static/explorer/live.js is the other end.
 
-In:  a Recording; functions that answer questions.
+In:  a Recording or an Explanation; functions that answer questions (live.py has those of a session).
 Out: `Explorer(recording)`, to be displayed or composed with other ipywidgets.
 
 PyTorch has no counterpart.
@@ -16,7 +16,7 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import anywidget
@@ -27,17 +27,13 @@ from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
-
-Answerer = Callable[[dict[str, Any]], "tuple[dict[str, Any], list[bytes]]"]
-"""Given the body of a question: the body of the answer, and its buffers."""
-
-
-class CannotAnswer(Exception):
-    """Raised by an answerer: its one sentence is shown instead of an answer."""
+from dynexplore.widgets.live import Answerer, CannotAnswer, Seat
 
 
 class Explorer(anywidget.AnyWidget):
-    """The explorer of one recording. `answerers` maps what can be asked about to who answers it.
+    """The explorer of a recording, or of an explanation: then its session answers what needs the live program.
+
+    `answerers` maps what else can be asked about to who answers it.
 
     >>> Explorer(Recording(title="f"))
     Explorer(f: 0 steps, 0 graphs, 0 guards)
@@ -47,14 +43,19 @@ class Explorer(anywidget.AnyWidget):
     _css = assets.STYLE
     data = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, recording: Recording, answerers: Mapping[str, Answerer] | None = None) -> None:
+    def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None) -> None:
+        recording: Recording = getattr(shown, "recording", shown)
+        session = getattr(shown, "session", None)
         self._static = html_text.mimebundle(recording)
-        self.answerers = dict(answerers or {})
+        self._seat = Seat(session) if session is not None else None
+        self.answerers = {**(self._seat.answerers if self._seat is not None else {}), **(answerers or {})}
         super().__init__(data=json.dumps(coloured(explorer_data(recording)), ensure_ascii=False, separators=(",", ":")))
         self.on_msg(self._on_question)
 
     def end(self) -> None:
         """Let go of it, in the kernel and on the page: nobody looks at it any more."""
+        if self._seat is not None:
+            self._seat.leave()
         self.layout.close()
         self.close()
 

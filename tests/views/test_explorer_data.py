@@ -85,7 +85,8 @@ def test_a_frame_has_source_listings_and_roles() -> None:
     assert (jump["role"], jump["op"]) == ("original", "POP_JUMP_IF_FALSE")
     assert [row["name"] for row in frame["resume"]] == ["__resume_at_32_1", "__resume_at_40_2"]
     assert (data["frames"][1]["parent"], data["frames"][1]["resumes"]) == (1, 32)
-    assert ["hit", "0"] in [row[2:4] for row in data["calls"]["rows"]]
+    called = [frame for call in data["timeline"]["calls"] for frame in call["frames"]]
+    assert ("hit", 0) in [(frame["outcome"], frame["entry"]) for frame in called]
 
 
 def test_a_real_recording_adds_up_too() -> None:

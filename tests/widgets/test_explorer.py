@@ -15,7 +15,8 @@ from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import html
 from dynexplore.widgets.colours import coloured
-from dynexplore.widgets.explorer import CannotAnswer, Explorer
+from dynexplore.widgets.explorer import Explorer
+from dynexplore.widgets.live import CannotAnswer
 from sample_recordings import SAMPLES, toy
 from source_tree import ROOT
 

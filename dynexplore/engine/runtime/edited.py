@@ -200,26 +200,35 @@ def _module(module: torch.nn.Module, forward: types.FunctionType) -> torch.nn.Mo
 
 
 def rerun(
-    target: Any, text: str, args: tuple[Any, ...], kwargs: dict[str, Any], explainer: Callable[[Any], Any], recording: Recording
+    target: Any, text: str, args: tuple[Any, ...], kwargs: dict[str, Any], explainer: Callable[[Any], Any], known: Recording | None
 ) -> Rerun:
-    """Explain `target` with `text` as its source, on copies of the arguments; `recording` is what it is compared with."""
-    before = counts(recording)
+    """Explain `target` with `text` as its source, on copies of the arguments.
+
+    `known` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
+    """
+    state = StartingState(target, args, kwargs)
+    original = known if known is not None else _explained(target, state, explainer)[0]
+    before = counts(original)
     try:
         changed = edited(target, text)
     except EditError as error:
         return Rerun(before, None, None, None, str(error))
-    state = StartingState(target, args, kwargs)
-    fresh, keywords = state.fresh()
+    after, said = _explained(changed, state, explainer)
+    return Rerun(before, counts(after), _difference(original, after), after, said)
+
+
+def _explained(target: Any, state: StartingState, explainer: Callable[[Any], Any]) -> tuple[Recording, str]:
+    """The recording of one call on copies, and what it raised, in a sentence; what it changed is put back."""
+    args, kwargs = state.fresh()
     said = ""
-    with explainer(changed) as watched:
+    with explainer(target) as watched:
         try:
-            watched(*fresh, **keywords)
-        except Exception as raised:  # whatever the edited program raises is told
+            watched(*args, **kwargs)
+        except Exception as raised:  # whatever the program raises is told
             said = _of_run(raised)
         finally:
             state.fresh()
-    after: Recording = watched.explanation.recording
-    return Rerun(before, counts(after), _difference(recording, after), after, said)
+    return watched.explanation.recording, said
 
 
 def _of_run(error: Exception) -> str:

@@ -37,6 +37,7 @@ STOPS: dict[str, tuple[type[ev.Event], ...]] = {
     "break": (ev.GraphBroke,),
     "graph": (ev.SubgraphCompiled, ev.GraphRan),
     "run": (ev.GraphRan,),
+    "end": (),
 }
 """What `LiveRun.until` takes: name -> the events at which the run parks."""
 
@@ -164,7 +165,7 @@ class LiveRun:
         return self._until(STOPS["step"], count - 1, timeout)
 
     def until(self, what: str, timeout: float | None = None) -> timeline.State | None:
-        """Go on to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), else to the end."""
+        """Go on to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
         if what not in STOPS:
             raise ValueError(f"a live run goes on until one of {', '.join(STOPS)}, not {what!r}")
         return self._until(STOPS[what], 0, timeout)

@@ -176,7 +176,8 @@ class Session:
         The function is really called; what it changes of its inputs and of modules is put back. A text that is no such
         function, and an exception of the run, are told in `error`.
         """
-        return edited.rerun(self.function, text, self.args, self.kwargs, self._explainer, self.recording)
+        known = self.recording if self.call_count == 1 else None
+        return edited.rerun(self.function, text, self.args, self.kwargs, self._explainer, known)
 
     # -- step by step
 

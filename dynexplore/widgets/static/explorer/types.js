@@ -20,7 +20,7 @@
  * @typedef {[number, string, string, string, string]} Value  id, kind, text, source, node
  * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
- *   calls: {header: string[], rows: string[][]}, values: Value[],
+ *   timeline: Record<string, any>, anatomy: Record<string, any>, inspection: Record<string, any>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>}} & Record<string, any>} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values

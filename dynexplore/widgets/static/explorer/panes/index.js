@@ -5,17 +5,21 @@
 
 import { breaksPane } from "./breaks.js";
 import { modifiedPane, originalPane } from "./bytecode.js";
-import { callsPane } from "./calls.js";
+import { breakInspectorPane } from "./break_inspector.js";
 import { framesPane } from "./frames.js";
 import { graphPane } from "./graph.js";
+import { guardAnatomyPane } from "./guard_anatomy.js";
 import { guardsPane } from "./guards.js";
+import { liveRunPane } from "./live_run.js";
 import { sourcePane } from "./source.js";
 import { statePane } from "./state.js";
+import { timelinePane } from "./timeline.js";
+import { whatIfPane } from "./what_if.js";
 
 /** @type {import("../types.js").Pane[]} */
 export const PANES = [
   framesPane,
-  callsPane,
+  timelinePane,
   sourcePane,
   originalPane,
   modifiedPane,
@@ -23,4 +27,8 @@ export const PANES = [
   graphPane,
   guardsPane,
   breaksPane,
+  breakInspectorPane,
+  whatIfPane,
+  guardAnatomyPane,
+  liveRunPane,
 ];

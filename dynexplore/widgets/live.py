@@ -1,0 +1,269 @@
+"""Questions of the browser that need the live program: what if, the guards of another input, an edited source, live steps.
+
+Which idea lives here: the recording is dead data, the `Session` beside it is not, and may hold large inputs. So an explorer does
+not hold it: a small shelf does, from which the oldest is dropped. What the browser asks and is told is plain JSON; whatever
+cannot be done is one sentence.
+
+In:  the `Session` of an explanation.
+Out: `Seat(session).answerers`: name of a question -> who answers it, for `Explorer`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import functools
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.views import text
+from dynexplore.views.capture_difference import difference_data
+
+Body = dict[str, Any]
+Answerer = Callable[[Body], "tuple[Body, list[bytes]]"]
+"""Given the body of a question: the body of the answer, and its buffers."""
+
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64")
+"""What the browser offers; the kernel takes every dtype of torch."""
+
+PATIENCE = 0.1
+"""How long a live step may take before the browser is told that it still runs, in seconds: no message waits longer."""
+
+
+class CannotAnswer(Exception):
+    """Raised by an answerer: its one sentence is shown instead of an answer."""
+
+
+class Shelf:
+    """The sessions that can still be asked: the latest few. One that is taken off takes its live run along."""
+
+    def __init__(self, size: int = 4) -> None:
+        self.size = size
+        self._held: collections.OrderedDict[Seat, Live] = collections.OrderedDict()
+
+    def put(self, seat: Seat, live: Live) -> None:
+        """Hold the live side of an explorer; the oldest goes, where there are too many."""
+        self._held[seat] = live
+        while len(self._held) > self.size:
+            self.drop(next(iter(self._held)))
+
+    def drop(self, seat: Seat) -> None:
+        """Let a session go."""
+        live = self._held.pop(seat, None)
+        if live is not None:
+            live.close()
+
+    def get(self, seat: Seat) -> Live:
+        """The live side of an explorer. Raises CannotAnswer when it was let go."""
+        live = self._held.get(seat)
+        if live is None:
+            raise CannotAnswer(
+                f"The inputs of this call were let go, for only the {self.size} latest explorers hold theirs: run the cell again."
+            )
+        self._held.move_to_end(seat)
+        return live
+
+
+SHELF = Shelf()
+
+
+class Seat:
+    """An explorer's place on the shelf: who answers it, as long as it is there. It holds no session itself."""
+
+    def __init__(self, session: Any, shelf: Shelf = SHELF) -> None:
+        self._shelf = shelf
+        shelf.put(self, Live(session))
+
+    @property
+    def answerers(self) -> Mapping[str, Answerer]:
+        """Who answers what can be asked about."""
+        return {name: functools.partial(self._answer, name) for name in ABOUT}
+
+    def _answer(self, name: str, question: Body) -> tuple[Body, list[bytes]]:
+        return _told(getattr(self._shelf.get(self), name), question), []
+
+    def leave(self) -> None:
+        """The explorer has ended: its session is let go."""
+        self._shelf.drop(self)
+
+
+ABOUT = ("inputs", "what_if", "source", "rerun", "live")
+"""What can be asked: methods of `Live`."""
+
+
+def _told(act: Callable[[Body], Body], question: Body) -> Body:
+    """An answer; what the engine refuses in a sentence is that sentence."""
+    began = time.perf_counter()
+    try:
+        answer = act(question)
+    except (TypeError, ValueError, LookupError, RuntimeError) as error:
+        raise CannotAnswer(_sentence(error)) from None
+    return {**answer, "seconds": time.perf_counter() - began}
+
+
+def _sentence(error: Exception) -> str:
+    said = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    first = said.strip().splitlines()[0] if said.strip() else type(error).__name__
+    return ev.clip(first, 400)
+
+
+class Live:
+    """The answers about one session."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.run: Any = None
+
+    # -- what if
+
+    def inputs(self, question: Body) -> Body:
+        """What may be changed, and what a control may offer."""
+        found = [
+            {
+                "path": one.path,
+                "kind": one.kind,
+                "text": one.text,
+                "shape": list(one.shape),
+                "dtype": one.dtype,
+                "device": one.device,
+                "grad": one.requires_grad,
+            }
+            for one in self.session.inputs
+        ]
+        dtypes = [*DTYPES, *sorted({one["dtype"] for one in found} - {*DTYPES, ""})]
+        devices = ["cpu", "cuda", "meta"]
+        devices += sorted({one["device"] for one in found} - {*devices, ""})
+        return {"inputs": found, "dtypes": dtypes, "devices": devices}
+
+    def what_if(self, question: Body) -> Body:
+        """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}."""
+        changes = {path: _change(path, change) for path, change in question.get("changes", {}).items()}
+        found = self.session.what_if(changes)
+        return {
+            "outcome": found.outcome,
+            "entry": found.entry,
+            "said": str(found).splitlines()[0],
+            "entries": [_entry(entry) for entry in found.entries],
+            "difference": difference_data(found.difference) if found.difference is not None else None,
+            "breaks": [f"{broke.kind} {broke.title}" for broke in found.breaks],
+        }
+
+    # -- another source
+
+    def source(self, question: Body) -> Body:
+        """The source of the function, to be edited."""
+        return {"source": self.session.source}
+
+    def rerun(self, question: Body) -> Body:
+        """The function with another source, on copies of the inputs: before beside after."""
+        done = self.session.rerun(str(question.get("source", "")))
+        if done.after is None:
+            raise CannotAnswer(_capital(done.error))
+        numbers = [
+            [name, getattr(done.before, name), getattr(done.after, name)] for name in ("graphs", "operators", "breaks")
+        ]
+        return {
+            "numbers": numbers,
+            "error": "",
+            "raised": _capital(done.error),
+            "difference": difference_data(done.difference) if done.difference is not None else None,
+            "breaks": [text.break_report(done.recording, broke) for broke in done.recording.breaks],
+        }
+
+    # -- step by step
+
+    def live(self, question: Body) -> Body:
+        """Steer the live run: {act: start, step, until, finish, stop or look, count, what}."""
+        act = question.get("act")
+        if act == "start":
+            self.close()
+            self.run = self.session.live()
+        elif self.run is None:
+            raise CannotAnswer("No live run was started.")
+        elif act == "step":
+            self.run.step(int(question.get("count", 1)), timeout=PATIENCE)
+        elif act == "until":
+            self.run.until(str(question.get("what", "")), timeout=PATIENCE)
+        elif act == "stop":
+            self.run.stop()
+        elif act != "look":
+            raise CannotAnswer(f"A live run cannot {act!r}.")
+        return _stand(self.run)
+
+    def close(self) -> None:
+        """Stop what runs."""
+        if self.run is not None:
+            self.run.stop()
+
+
+def _change(path: str, change: Any) -> Any:
+    if not isinstance(change, dict) or "value" not in change:
+        return change
+    try:
+        return ast.literal_eval(str(change["value"]).strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        example = "3, 2.5, 'text', None or [1, 2]"
+        raise CannotAnswer(f"{path} takes a Python value such as {example}, not {str(change['value'])!r}.") from None
+
+
+def _entry(entry: Any) -> Body:
+    guards = [
+        {
+            "index": guard.index,
+            "verdict": guard.verdict,
+            "alone": guard.alone,
+            "expected": guard.expected,
+            "actual": guard.actual,
+            "guard": guard.guard,
+        }
+        for guard in entry.guards
+    ]
+    return {"entry": entry.entry, "frame": entry.frame, "function": entry.function, "hits": entry.hits, "guards": guards}
+
+
+def _capital(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
+
+
+def _stand(run: Any) -> Body:
+    """Where a live run stands: status, moment, code position, stack, locals, and what came into being there."""
+    state = run.state
+    error = run.error
+    body: Body = {"status": run.status, "moment": -1, "value": "", "raised": ""}
+    if run.status == "finished":
+        body["value"] = ev.safe_repr(run.value)
+    if error is not None:
+        body["raised"] = _capital(f"{type(error).__name__}: {_sentence(error)}" if isinstance(error, Exception) else repr(error))
+    if state is None:
+        return body
+    span = state.source_span
+    return {
+        **body,
+        "moment": state.number,
+        "text": text.step_row(state)[2].strip(),
+        "frame": state.frame,
+        "function": state.code.qualname if state.code is not None else "",
+        "offset": state.offset,
+        "line": span[0] if span is not None else 0,
+        "source": _line(state, span),
+        "stack": [_value(view) for view in reversed(state.stack)],
+        "locals": [[name, _value(view)] for name, view in state.locals],
+        "made": text.changes(state),
+    }
+
+
+def _line(state: Any, span: Any) -> str:
+    if span is None or state.code is None:
+        return ""
+    lines = state.code.source.splitlines()
+    number = span[0] - state.code.first_line
+    return lines[number] if 0 <= number < len(lines) else ""
+
+
+def _value(view: ev.ValueView) -> str:
+    origin = view.node or view.source
+    return f"{origin}: {view.text}" if origin and origin != view.text else view.text

@@ -1,0 +1,186 @@
+// @ts-check
+/**
+ * The graph-break inspector: one break at a time, with its reason, place and remedy, the stack and the live values there, what
+ * each resume function receives, and its code beside the code that it continues. Below stands the function's source, to be
+ * changed and run again; the kernel says what that does to graphs and breaks.
+ *
+ * In:  `data.inspection`, made by views/break_inspection.py; the rows of resume functions stand with their frame.
+ */
+
+import { differenceTables } from "../difference.js";
+import { make, makeButton, makeTable, note, plainRow } from "../dom.js";
+
+/**
+ * @typedef {import("../page.js").Explorer} Explorer
+ * @typedef {import("../types.js").Frame} Frame
+ * @typedef {{kind: string, title: string, reason: string, why: string, fix: string, fundamental: number, then: string,
+ *   facts: [string, string][], places: {place: string, code: string, from: number, to: number}[],
+ *   stack: string[][], locals: string[][],
+ *   resume: {name: string, offset: number, code: number, received: [string, string][]}[]}} Inspected
+ */
+
+const NO_PROGRAM = "To change the function and run it again, show its explanation in a notebook: a file has no program behind it.";
+
+/** @type {import("../types.js").Pane} */
+export const breakInspectorPane = {
+  key: "inspector",
+  title: "Break inspector",
+  span: 6,
+  wanted: (data) => Object.keys(data.inspection).length > 0,
+  build(explorer, { body, heading }) {
+    const shown = make("div");
+    body.append(shown, editor(explorer));
+    let key = "";
+    const show = (/** @type {string} */ wanted) => {
+      if (wanted === key && shown.firstChild) return;
+      key = wanted;
+      const keys = explorer.frame.breaks.map((broke) => broke.key);
+      const broke = explorer.data.inspection[key];
+      heading.textContent = broke ? `Break inspector: ${broke.kind}` : "Break inspector";
+      const others = keys.map((other, at) => makeButton(`break ${at + 1}`, () => explorer.choose(other), { name: "dynx-frame" }));
+      others.forEach((button, at) => keys[at] === key && button.setAttribute("aria-current", "true"));
+      const parts = broke ? inspected(explorer, broke) : [note("this frame has no graph break; choose another frame")];
+      shown.replaceChildren(...(others.length > 1 ? [make("p", "", "", ...others)] : []), ...parts);
+    };
+    return {
+      showFrame({ breaks }) {
+        shown.replaceChildren();
+        show(breaks.at(-1)?.key ?? "");
+      },
+      showState() {
+        if (explorer.chosen in explorer.data.inspection) show(explorer.chosen);
+      },
+    };
+  },
+};
+
+/** @param {Explorer} explorer @param {Inspected} broke @returns {HTMLElement[]} */
+function inspected(explorer, broke) {
+  const facts = make("dl", "dynx-terms");
+  /** @type {(name: string, text: string) => void} */
+  const tell = (name, text) => {
+    if (text) facts.append(make("dt", "", name), make("dd", "", text));
+  };
+  tell("reason", broke.reason);
+  tell("why", broke.why);
+  tell("how to fix", broke.fix);
+  tell("then", broke.then);
+  tell("kind", broke.fundamental ? "fundamental: it cannot be captured" : "not done yet: it could be captured");
+  for (const [name, text] of broke.facts) tell(name, text);
+  return [
+    make("h4", "", `${broke.kind}: ${broke.title}`),
+    ...broke.places.map(placeBlock),
+    facts,
+    valueTable("Symbolic stack at the break, top first", "slot", [...broke.stack].reverse()),
+    valueTable("Live values at the break", "local", broke.locals),
+    ...broke.resume.flatMap((made) => resumed(explorer, made)),
+  ];
+}
+
+/** A line of the user's stack, with ^ under what it is about. @param {{place: string, code: string, from: number, to: number}} at */
+function placeBlock({ place, code, from, to }) {
+  const letters = [...code];
+  const indent = letters.findIndex((letter) => letter.trim());
+  const marks = to > from ? `\n    ${" ".repeat(Math.max(from - indent, 0))}${"^".repeat(Math.min(to, letters.length) - from)}` : "";
+  return make("pre", "dynx-place", `${place}${code.trim() ? `\n    ${code.trim()}${marks}` : ""}`);
+}
+
+/** @param {string} label @param {string} name @param {string[][]} rows */
+function valueTable(label, name, rows) {
+  const { table, body } = makeTable(label, [name, "kind", "value"]);
+  for (const cells of rows) body.append(plainRow(...cells));
+  return make("div", "", "", make("h4", "", label), rows.length ? table : note("nothing"));
+}
+
+/** @param {Explorer} explorer @param {Inspected["resume"][number]} made @returns {HTMLElement[]} */
+function resumed(explorer, made) {
+  const received = makeTable(`What ${made.name} receives`, ["parameter", "value when it ran"]);
+  for (const [name, value] of made.received) received.body.append(plainRow(name, value || "it has not run"));
+  const beside = makeTable(`${made.name} beside what it continues`, ["line", "offset", "original", "offset", "resume function", "role"]);
+  for (const cells of besideRows(explorer, made)) beside.body.append(plainRow(...cells));
+  return [
+    make("h4", "", `${made.name} goes on at offset ${made.offset}`),
+    make("div", "dynx-scroll", "", received.table),
+    make("div", "dynx-scroll", "", beside.table),
+  ];
+}
+
+/** What stands before the place where it goes on is left out: only a jump back leads there. @param {Explorer} explorer @param {Inspected["resume"][number]} made */
+function besideRows(explorer, made) {
+  const rows = explorer.frame.resume.find((each) => each.name === made.name)?.rows ?? [];
+  const originals = new Map((explorer.data.codes[made.code]?.rows ?? []).map((row) => [row.offset, row]));
+  return rows
+    .filter((row) => row.role !== "original" || (row.origin ?? -1) >= made.offset)
+    .map((row) => {
+      const original = row.role === "original" ? originals.get(row.origin ?? -1) : undefined;
+      const left = original ? [String(original.line ?? ""), String(original.offset), words(original)] : ["", "", ""];
+      return [...left, String(row.offset), words(row), original ? "the same" : (row.role ?? "")];
+    });
+}
+
+/** @param {import("../types.js").Row} row */
+function words(row) {
+  return `${row.op} ${row.arg ?? ""}`.trim();
+}
+
+// -- another source ------------------------------------------------------------------------------------------------------
+
+/** The function's source to be edited, and what the kernel says to it. @param {Explorer} explorer */
+function editor(explorer) {
+  const { live } = explorer;
+  const box = make("div", "dynx-editor", "", make("h4", "", "Change it and run it again"));
+  if (!live) {
+    box.append(note(NO_PROGRAM));
+    return box;
+  }
+  const open = makeButton("Edit the function", async () => {
+    try {
+      const { body } = await live.ask("source");
+      open.replaceWith(...editorFields(live, body.source));
+      box.querySelector("textarea")?.focus();
+    } catch (error) {
+      said.textContent = /** @type {Error} */ (error).message;
+    }
+  });
+  const said = note("");
+  box.append(open, said);
+  return box;
+}
+
+/** @param {import("../live.js").Live} live @param {string} source @returns {HTMLElement[]} */
+function editorFields(live, source) {
+  const field = /** @type {HTMLTextAreaElement} */ (make("textarea", "dynx-source-field"));
+  field.value = source;
+  field.rows = Math.min(Math.max(source.split("\n").length + 1, 4), 24);
+  field.spellcheck = false;
+  field.setAttribute("aria-label", "source of the function");
+  const said = make("p", "dynx-verdict");
+  said.setAttribute("role", "status");
+  const answer = make("div", "dynx-detail");
+  const run = makeButton("Run again", async () => {
+    run.setAttribute("disabled", "");
+    said.textContent = "running …";
+    answer.replaceChildren();
+    try {
+      const { body } = await live.ask("rerun", { source: field.value }, 120_000);
+      said.textContent = body.raised || "It ran, on copies of the inputs.";
+      answer.replaceChildren(...rerunParts(body));
+    } catch (error) {
+      said.textContent = /** @type {Error} */ (error).message;
+    } finally {
+      run.removeAttribute("disabled");
+    }
+  });
+  const back = makeButton("As it was", () => {
+    field.value = source;
+  });
+  return [field, make("p", "", "", run, back), said, answer];
+}
+
+/** @param {Record<string, any>} body @returns {HTMLElement[]} */
+function rerunParts(body) {
+  const { table, body: rows } = makeTable("Before and after", ["", "before", "after"]);
+  for (const [name, before, after] of body.numbers) rows.append(plainRow(name, String(before), String(after)));
+  const breaks = body.breaks.map((/** @type {string} */ report) => make("pre", "", report));
+  return [table, ...breaks, differenceTables(body.difference, "before", "after")];
+}

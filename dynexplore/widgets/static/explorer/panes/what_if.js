@@ -1,0 +1,197 @@
+// @ts-check
+/**
+ * What if an input were another one? A control for each input; the kernel says which guards would fail, which entry would be
+ * hit, and what a new capture would have that the old one has not. The function is not run for that.
+ *
+ * Without a kernel it says why it cannot. Out: the event `dynx-verdicts` on the explorer's root, with what each guard said.
+ */
+
+import { differenceTables } from "../difference.js";
+import { make, makeButton, note } from "../dom.js";
+
+/**
+ * @typedef {{path: string, kind: string, text: string, shape: number[], dtype: string, device: string, grad: boolean}} Input
+ * @typedef {{entry: number, frame: number, function: string, hits: boolean,
+ *   guards: {index: number, verdict: string, alone: string, expected: string, actual: string, guard: string}[]}} EntryVerdict
+ */
+
+export const VERDICTS = "dynx-verdicts";
+
+const NO_KERNEL = "This is a file: no program stands behind it that could be asked. In a notebook, explain(f)(x) shows an explorer that can.";
+const SOON = 120; // milliseconds after the last change until the kernel is asked
+const QUICK = 15_000; // how long it may take, in milliseconds
+
+/** @type {import("../types.js").Pane} */
+export const whatIfPane = {
+  key: "what-if",
+  title: "What if",
+  span: 6,
+  build(explorer, { body }) {
+    const { live } = explorer;
+    if (live) new WhatIf(explorer, live, body);
+    else body.append(note(NO_KERNEL));
+    return {};
+  },
+};
+
+/** The form and its answers. */
+class WhatIf {
+  /** @param {import("../page.js").Explorer} explorer @param {import("../live.js").Live} live @param {HTMLElement} body */
+  constructor(explorer, live, body) {
+    this.explorer = explorer;
+    this.live = live;
+    this.form = make("form", "dynx-form");
+    this.said = make("p", "dynx-verdict");
+    this.said.setAttribute("role", "status");
+    this.answer = make("div", "dynx-detail");
+    /** @type {(() => [string, Record<string, any>] | null)[]} what each control has changed */
+    this.readers = [];
+    this.asked = 0;
+    this.timer = 0;
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.ask();
+    });
+    this.form.addEventListener("input", () => this.soon());
+    body.append(this.form, this.said, this.answer);
+    this.begin();
+  }
+
+  async begin() {
+    this.form.replaceChildren(note("asking the kernel what the inputs are …"));
+    try {
+      const { body } = await this.live.ask("inputs", {}, 4 * QUICK);
+      this.fill(body.inputs, body.dtypes, body.devices);
+    } catch (error) {
+      const again = makeButton("Ask again", () => this.begin());
+      this.form.replaceChildren(note(/** @type {Error} */ (error).message), again);
+    }
+  }
+
+  /** @param {Input[]} inputs @param {string[]} dtypes @param {string[]} devices */
+  fill(inputs, dtypes, devices) {
+    this.readers = [];
+    this.form.replaceChildren();
+    for (const input of inputs) this.form.append(this.control(input, dtypes, devices));
+    if (!inputs.length) this.form.append(note("The call has no inputs that could be changed."));
+    else this.form.append(makeButton("As it was", () => this.reset(inputs, dtypes, devices)));
+    this.said.textContent = inputs.length ? "Change an input to see what the engine would do." : "";
+  }
+
+  /** @param {Input[]} inputs @param {string[]} dtypes @param {string[]} devices */
+  reset(inputs, dtypes, devices) {
+    this.fill(inputs, dtypes, devices);
+    this.answer.replaceChildren();
+    this.asked += 1;
+    this.tell([]);
+  }
+
+  /** @param {Input} input @param {string[]} dtypes @param {string[]} devices */
+  control(input, dtypes, devices) {
+    const box = make("fieldset", "", "", make("legend", "", input.path));
+    if (input.kind === "tensor") this.tensorControl(box, input, dtypes, devices);
+    else if (input.kind === "value") this.valueControl(box, input);
+    else box.append(note(`${input.text}: only tensors and plain values can be changed here`));
+    return box;
+  }
+
+  /** @param {HTMLElement} box @param {Input} input @param {string[]} dtypes @param {string[]} devices */
+  tensorControl(box, input, dtypes, devices) {
+    const shape = textField(box, "shape", input.shape.join(", "), `shape of ${input.path}`);
+    const dtype = choice(box, "dtype", dtypes, input.dtype, `dtype of ${input.path}`);
+    const device = choice(box, "device", devices, input.device, `device of ${input.path}`);
+    const grad = /** @type {HTMLInputElement} */ (make("input"));
+    grad.type = "checkbox";
+    grad.checked = input.grad;
+    box.append(make("label", "", "requires_grad ", grad));
+    this.readers.push(() => {
+      /** @type {Record<string, any>} */
+      const change = {};
+      const sizes = sizesOf(shape.value);
+      if (sizes.join() !== input.shape.join()) change.shape = sizes;
+      if (dtype.value !== input.dtype) change.dtype = dtype.value;
+      if (device.value !== input.device) change.device = device.value;
+      if (grad.checked !== input.grad) change.requires_grad = grad.checked;
+      return Object.keys(change).length ? [input.path, change] : null;
+    });
+  }
+
+  /** @param {HTMLElement} box @param {Input} input */
+  valueControl(box, input) {
+    const field = textField(box, "value", input.text, `value of ${input.path}`);
+    this.readers.push(() => (field.value === input.text ? null : [input.path, { value: field.value }]));
+  }
+
+  soon() {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.ask(), SOON);
+  }
+
+  async ask() {
+    clearTimeout(this.timer);
+    const asked = (this.asked += 1);
+    const changed = this.readers.map((read) => read()).filter((change) => change !== null);
+    try {
+      const { body } = await this.live.ask("what_if", { changes: Object.fromEntries(/** @type {any} */ (changed)) }, QUICK);
+      if (asked === this.asked) this.show(body);
+    } catch (error) {
+      if (asked !== this.asked) return;
+      this.said.textContent = /** @type {Error} */ (error).message;
+      this.answer.replaceChildren();
+      this.tell([]);
+    }
+  }
+
+  /** @param {Record<string, any>} body */
+  show(body) {
+    const said = String(body.said);
+    this.said.textContent = `${said[0].toUpperCase()}${said.slice(1)}.`;
+    this.said.dataset.outcome = body.outcome;
+    const failing = body.entries.flatMap((/** @type {EntryVerdict} */ entry) => failuresOf(entry));
+    const list = make("ul", "dynx-fails");
+    for (const text of failing) list.append(make("li", "", text));
+    this.answer.replaceChildren(list);
+    for (const broke of body.breaks) this.answer.append(note(`the new capture would break: ${broke}`));
+    if (body.difference) this.answer.append(differenceTables(body.difference, `entry ${body.entries[0].entry}`, "the new capture"));
+    this.answer.append(note(`answered in ${(1000 * body.seconds).toFixed(0)} ms; nothing was run, and the cache is as it was`));
+    this.tell(body.entries);
+  }
+
+  /** @param {EntryVerdict[]} entries */
+  tell(entries) {
+    this.explorer.root.dispatchEvent(new CustomEvent(VERDICTS, { detail: entries }));
+  }
+}
+
+/** @param {EntryVerdict} entry @returns {string[]} */
+function failuresOf(entry) {
+  return entry.guards
+    .filter((guard) => guard.alone === "fail")
+    .map(({ guard, actual, verdict }) => `entry ${entry.entry}: ${guard}, found ${actual}${verdict === "fail" ? "" : " (not reached)"}`);
+}
+
+/** "2, 3" or "[2, 3]" as sizes; a word that is no number is left for the kernel to refuse. @param {string} text */
+function sizesOf(text) {
+  const words = text.replace(/[[\]()]/g, " ").split(/[,\s×x]+/).filter(Boolean);
+  return words.map((word) => (/^\d+$/.test(word) ? Number(word) : word));
+}
+
+/** @param {HTMLElement} box @param {string} name @param {string} value @param {string} label */
+function textField(box, name, value, label) {
+  const field = /** @type {HTMLInputElement} */ (make("input"));
+  field.type = "text";
+  field.value = value;
+  field.spellcheck = false;
+  field.setAttribute("aria-label", label);
+  box.append(make("label", "", `${name} `, field));
+  return field;
+}
+
+/** @param {HTMLElement} box @param {string} name @param {string[]} options @param {string} value @param {string} label */
+function choice(box, name, options, value, label) {
+  const field = /** @type {HTMLSelectElement} */ (make("select"));
+  for (const option of options) field.append(new Option(option, option, false, option === value));
+  field.setAttribute("aria-label", label);
+  box.append(make("label", "", `${name} `, field));
+  return field;
+}
