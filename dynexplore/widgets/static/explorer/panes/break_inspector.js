@@ -123,8 +123,6 @@ function words(row) {
   return `${row.op} ${row.arg ?? ""}`.trim();
 }
 
-// -- another source ------------------------------------------------------------------------------------------------------
-
 /** The function's source to be edited, and what the kernel says to it. @param {Explorer} explorer */
 function editor(explorer) {
   const { live } = explorer;
