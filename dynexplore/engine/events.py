@@ -499,11 +499,14 @@ class GraphRan(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueObserved(PlacedEvent):
-    """A value as it truly was in a real run, of an FX node or of a local of the modified code.
+    """A value as it truly was in a real run.
 
-    `what` is "node" or "local", `name` the node's or local's name. Numbers that are not finite are text ("nan",
-    "inf"). `replayed` says that the value comes from an interpreter run on snapshots of the inputs and not from
-    the call itself.
+    `what` says of what: "input" and "output" of the compiled graph, and "local", "stack" and "return" of the modified
+    code are values of the call itself; "node" is a value inside the graph, `replayed` on snapshots of the inputs and of
+    the random number generator. `name` is the node's or local's name, for "stack" the number of the slot. `moment` says
+    when a local was seen: "entry", "graph call", "break" or "return". `after` names the node that wrote to the tensor in
+    place, "" for the value as it was made. Numbers that are not finite are text ("nan", "inf"). `why` says why there is
+    no value.
     """
 
     what: str
@@ -519,17 +522,58 @@ class ValueObserved(PlacedEvent):
     maximum: float | str | None = None
     first: tuple[float | str | int | bool, ...] = ()
     replayed: bool = False
+    requires_grad: bool = False
+    moment: str = ""
+    after: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergenceFound(PlacedEvent):
-    """What was seen in a real run is not what the symbolic run foretold, or not what eager gives."""
+    """What was seen in a real run is not what the symbolic run foretold, or not what the instruction means.
+
+    `where` is "step" (the instruction does something else than CPython's), "node" (a node's real dtype, shape or device is
+    not the symbolic one), "output" or "input" (what the backend's callable returned, or left in an input, is not what the
+    graph gives). `step` is the number of the InstructionStepped within the attempt, from 0; `name` the node, or the
+    instruction.
+    """
 
     name: str
     graph: str
     aspect: str
     expected: str
     actual: str
+    where: str = ""
+    step: int = -1
+    run: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What differs, in one sentence."""
+        return f"{self.name}: {self.aspect} expected {self.expected}, found {self.actual}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCompared(Event):
+    """A run of a graph was replayed and compared: how many steps, nodes and outputs, and how long that took."""
+
+    graph: str
+    run: int
+    steps: int = 0
+    nodes: int = 0
+    outputs: int = 0
+    divergences: int = 0
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLeftOut(Event):
+    """A run of a graph was not replayed, and why: the values inside the graph are not known for it and later ones."""
+
+    graph: str
+    run: int
+    reason: str
 
 
 # -- comparison ---------------------------------------------------------------------------------------------

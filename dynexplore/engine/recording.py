@@ -36,8 +36,8 @@ from dynexplore.engine.errors import RecordingError
 
 E = TypeVar("E", bound=ev.Event)
 
-SCHEMA = 1
-"""Version of the JSON form. A reader takes this version and older ones."""
+SCHEMA = 2
+"""Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one."""
 
 DEFAULT_STEPS = 200_000
 DEFAULT_BYTES = 200_000_000
