@@ -505,8 +505,8 @@ class ValueObserved(PlacedEvent):
     code are values of the call itself; "node" is a value inside the graph, `replayed` on snapshots of the inputs and of
     the random number generator. `name` is the node's or local's name, for "stack" the number of the slot. `moment` says
     when a local was seen: "entry", "graph call", "break" or "return". `after` names the node that wrote to the tensor in
-    place, "" for the value as it was made. Numbers that are not finite are text ("nan", "inf"). `why` says why there is
-    no value.
+    place, "" for the value as it was made; a replay records no gradients, so it does not know `requires_grad`. Numbers
+    that are not finite are text ("nan", "inf"). `why` says why there is no value.
     """
 
     what: str
@@ -522,7 +522,7 @@ class ValueObserved(PlacedEvent):
     maximum: float | str | None = None
     first: tuple[float | str | int | bool, ...] = ()
     replayed: bool = False
-    requires_grad: bool = False
+    requires_grad: bool | None = None
     moment: str = ""
     after: str = ""
     why: str = ""

@@ -33,6 +33,7 @@ from typing import Any, Protocol, TypeVar
 from dynexplore.engine import events as ev
 from dynexplore.engine import outlets
 from dynexplore.engine.errors import RecordingError
+from dynexplore.engine.real_values import Indexed, RealStep
 
 E = TypeVar("E", bound=ev.Event)
 
@@ -46,7 +47,11 @@ LONGEST_TEXT = 20_000
 """A longer text of an event (a guard on a huge string, say) is cut in the middle; code is kept whole."""
 
 
+_PIECES = frozenset(ev.PIECES.values())
 _CODE_BEARERS = (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled)
+
+_STEP_FIRST = {"step": 0}
+"""A step that is wrong comes before what follows from it at the same place."""
 
 
 class Recorder(Protocol):
@@ -131,6 +136,7 @@ class Recording:
         self._index: dict[type[ev.Event], list[ev.Event]] = {}
         self._frame_index: dict[tuple[int, type[ev.Event]], list[ev.Event]] = {}
         self._codes: dict[int, ev.CodeView] = {}
+        self._real: dict[int, tuple[int, Indexed]] = {}
 
     # -- recording ------------------------------------------------------------------------------------------
 
@@ -179,16 +185,19 @@ class Recording:
             return 160 + len(event.arg) + 8 * len(event.stack) + (len(event.stack[-1].text) if event.stack else 0)
         return 64 + sum([self._size_of(getattr(event, name)) for name in _names(event)])
 
-    def _size_of(self, value: object) -> int:
-        if isinstance(value, str):
+    def _size_of(self, value: Any) -> int:
+        kind = type(value)
+        if kind is str:
             return len(value)
-        if isinstance(value, tuple):
-            return 8 + sum(self._size_of(item) for item in value)
-        if dataclasses.is_dataclass(value):
+        if kind is tuple:
+            return 8 + sum([self._size_of(item) for item in value])
+        if kind in _PIECES:
             # the events keep the pieces alive, so an id is never used again while it is in the set
             if id(value) in self._sized:
                 return 8
             self._sized.add(id(value))
+            if kind is ev.CodeView:
+                return 100 + len(value.source) + 100 * len(value.rows)
             return 48 + sum([self._size_of(getattr(value, name)) for name in _names(value)])
         return 8
 
@@ -299,6 +308,50 @@ class Recording:
     def breaks(self) -> tuple[ev.GraphBroke, ...]:
         """Every graph break, in order."""
         return self.of(ev.GraphBroke)
+
+    @property
+    def divergences(self) -> tuple[ev.DivergenceFound, ...]:
+        """Where real and symbolic run part, of every frame's final attempt, the first one first."""
+        found = self._final(ev.DivergenceFound)
+        return tuple(sorted(found, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
+
+    def real(self, number: int, run: int = 1) -> RealStep:
+        """Step `number` (as in `step`) with the real values beside the symbolic ones, in the `run`-th run of its graph.
+
+        >>> from dynexplore import explain
+        >>> import torch
+        >>> print(explain(lambda x: x * 2)(torch.ones(3)).recording.real(-2).stack[-1])
+        float32[3] cpu min 2 mean 2 max 2, first 2, 2, 2 [real]
+        """
+        step = self.step(number)
+        table = self._real_values(run)
+        place = (step.frame, step.attempt)
+        before = itertools.takewhile(lambda one: one is not step, self.of_frame(step.frame, ev.InstructionStepped))
+        count = sum(one.attempt == step.attempt for one in before)
+        stack = tuple(table.value(*place, count, view) for view in step.stack)
+        names = {name: table.value(*place, count, view) for name, view in self._locals_at(step).items()}
+        return RealStep(step, stack, names)
+
+    def _real_values(self, run: int) -> Indexed:
+        """The tables of `real_values.py`, made when the events are asked for the first time."""
+        known = self._real.get(run)
+        if known is None or known[0] != len(self._events):
+            known = self._real[run] = len(self._events), Indexed(self._events, run)
+        return known[1]
+
+    def _locals_at(self, step: ev.InstructionStepped) -> dict[str, ev.ValueView]:
+        """The locals of the function at hand after a step."""
+        place = (step.attempt, step.inline)
+        entries = self.of_frame(step.frame, ev.InlineEntered)
+        arguments = self.frame(step.frame).arguments if not step.inline else ()
+        found = dict(next((one.arguments for one in entries if (one.attempt, one.callee) == place), arguments))
+        for one in self.of_frame(step.frame, ev.InstructionStepped):
+            if (one.attempt, one.inline) == place:
+                for name, view in one.changed:
+                    found.pop(name, None) if view is None else found.update({name: view})
+            if one is step:
+                break
+        return found
 
     @property
     def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:

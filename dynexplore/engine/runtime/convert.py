@@ -175,6 +175,9 @@ class Conversion:
         counters["frames"]["total"] += 1
         self.store.note_use()
         reports.entered(self.recorder, self.frame, self.store, self.state)
+        witness = self.store.witness
+        if witness is not None:
+            witness.entered(self.frame, slot_values(self.state), witness.modified_frame() if resume_point(self.code) else None)
         started = time.perf_counter()
         entry: Entry | None = None
         outcome = "failed"
@@ -186,6 +189,8 @@ class Conversion:
             seconds = time.perf_counter() - started
             reports.finished(self.recorder, self.frame, outcome, seconds, self.backend_seconds)
             printout.show(self.recorder, self.frame, self.state)
+            if self.store.witness is not None:
+                self.store.witness.forget(self.frame)
         return entry
 
     def _translate(self, missed: list[Miss]) -> tuple[Entry | None, str]:
@@ -231,6 +236,7 @@ class Conversion:
             nopython=self.store.options.nopython,
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
+            witness=self.store.witness,
             frame_id=self.frame,
             backend_name=self.store.backend.name,
             symbolic_floats=takes_floats(self.store.backend),
@@ -239,6 +245,8 @@ class Conversion:
     def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
         if self.store.graphs is not None:
             self.store.graphs.append(graph.module)
+        witness = self.store.witness
+        watched = witness.plan(graph, name, self.frame) if witness is not None else None
         started = time.perf_counter()
         try:
             with interrupts.passed_on():
@@ -249,6 +257,8 @@ class Conversion:
         counters["stats"]["calls_captured"] += len(graph.call_nodes())
         if self.store.recorder is not None:
             compiled = reports.recorded_graph(compiled, name, self.store.recorder, self.frame)
+        if watched is not None:
+            compiled = native.RegionCall(watched.watch(compiled, self.store.backend.name), None)
         return compiled
 
     def _compiled(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:

@@ -149,8 +149,8 @@ class Explainer:
     2
     """
 
-    def __init__(self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options) -> None:
-        self._made = functools.partial(_explanation_of, fn, backend, options)
+    def __init__(self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True) -> None:
+        self._made = functools.partial(_explanation_of, fn, backend, options, real)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         """Call the function; the `Explanation` of this one call."""
@@ -201,13 +201,17 @@ def explain(
     backend: str | CompilerFn = "eager",
     nopython: bool = False,
     dynamic: bool | None = None,
+    real: bool = True,
     **kwargs: Any,
 ) -> Any:
     """Call `fn(*args, **kwargs)` under the engine; an `Explanation` of what was captured.
 
     `explain(fn)` alone gives an `Explainer`, which does it when it is called: `explain(f)()` for functions without
-    arguments, and for those with a parameter named `backend`, `nopython` or `dynamic`. It explains several calls, too:
-    `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
+    arguments, and for those with a parameter named `backend`, `nopython`, `dynamic` or `real`. It explains several
+    calls, too: `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
+
+    The real values of the call are recorded beside the symbolic ones (`recording.real(step)`, `recording.divergences`):
+    the graphs are replayed on copies for that. `real=False` leaves it out.
 
     What the call prints and changes happens, once. An exception out of it is raised.
 
@@ -216,17 +220,17 @@ def explain(
     """
     options = Options(nopython, dynamic)
     if not args and not kwargs:
-        return Explainer(fn, backend, options)
-    return Explainer(fn, backend, options)(*args, **kwargs)
+        return Explainer(fn, backend, options, real)
+    return Explainer(fn, backend, options, real)(*args, **kwargs)
 
 
-def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options) -> Explanation:
+def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool) -> Explanation:
     """An explanation of no call yet."""
     target = optimized.original_of(fn)
     recording = Recording(title=_name_of(target))
-    store = watched_store(backend, options, recording)
+    store = watched_store(backend, options, recording, real=real)
     assert store.graphs is not None
-    explainer = functools.partial(Explainer, backend=backend, options=options)
+    explainer = functools.partial(Explainer, backend=backend, options=options, real=real)
     return Explanation(recording, store.graphs, Session(target, store, explainer, recording))
 
 

@@ -35,14 +35,16 @@ from dynexplore.engine.runtime.edited import Rerun
 from dynexplore.engine.runtime.first_frame import SupposedFrame
 from dynexplore.engine.runtime.live_run import LiveRun
 from dynexplore.engine.runtime.prediction import Prediction
+from dynexplore.engine.runtime.real.witness import Witness
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.runtime.verdicts import EntryVerdict, judge
 
 
-def watched_store(backend: str | CompilerFn, options: Options, recording: Recording) -> Store:
-    """A new store that nobody else has, whose every step is recorded."""
+def watched_store(backend: str | CompilerFn, options: Options, recording: Recording, *, real: bool = False) -> Store:
+    """A new store that nobody else has, whose every step is recorded; `real`: its real run, too."""
     store = make_store(resolve(backend), options)
     store.recorder = recording
+    store.witness = Witness(recording, store.modified_codes) if real else None
     store.graphs = []
     store.region.on_hit = functools.partial(reports.hit, store)
     return store
@@ -104,14 +106,27 @@ class Session:
         recorder.record(reports.call_began(self.call_count, args, kwargs))
         outer = native.enter(None)  # of nested regions the outer wins: be in none
         error = ""
+        frames = len(self.recording.frames)
         try:
-            return runs(*args, **kwargs)
+            value = runs(*args, **kwargs)
+            self._note_returned(value, frames)
+            return value
         except BaseException as raised:
             error = type(raised).__name__
             raise
         finally:
             native.leave(outer)
             recorder.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
+
+    def _note_returned(self, value: Any, frames_before: int) -> None:
+        """What the call returned: the first frame of this call, and the resume functions that went on with it."""
+        frames = self.recording.frames[frames_before:]
+        if self._store.witness is None or not frames:
+            return
+        frame: int | None = frames[0].frame
+        while frame is not None:
+            self._store.witness.returned(frame, value)
+            frame = max((one.frame for one in frames if one.parent == frame and one.code.resumes >= 0), default=None)
 
     def _runs(self) -> Callable[..., Any]:
         """The function, running in the region of this session."""

@@ -23,6 +23,7 @@ from typing import Any
 from dynexplore.engine.native import CacheStore, Region
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.backends import Backend
+from dynexplore.engine.runtime.real.witness import Witness
 
 _births = itertools.count()
 
@@ -39,8 +40,8 @@ class Store:
     """What was compiled with one backend and one set of options, and the region in which it is used.
 
     `recorder` is told of what happens (a backend may bring one along, and a limit of its own for the entries of a code
-    object, as attributes); `graphs`, where it is a list, collects the captured GraphModules (explain);
-    `modified_codes` leads from the id of modified code to that code and its frame in the recording.
+    object, as attributes); `witness` looks at the real run as well; `graphs`, where it is a list, collects the captured
+    GraphModules (explain); `modified_codes` leads from the id of modified code to that code and its frame in the recording.
     """
 
     def __init__(self, backend: Backend, options: Options) -> None:
@@ -50,6 +51,7 @@ class Store:
         self.region = Region(self.native, None)
         self.recorder: Recorder | None = getattr(backend.function, "recorder", None)
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
+        self.witness: Witness | None = None
         self.graphs: list[Any] | None = None
         self.modified_codes: dict[int, tuple[CodeType, int]] = {}
         self.used = next(_births)

@@ -12,8 +12,10 @@ InstructionTranslatorBase named like opcodes (torch/_dynamo/symbolic_convert.py)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import OPCODES
@@ -40,6 +42,22 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
         return handler
 
     return declare
+
+
+def rule_text(handler: Handler | None) -> str:
+    """The handler as views name it: its file and line, and its name; "" for none.
+
+    >>> def my_handler(frame, step, ctx): ...
+    >>> rule_text(my_handler).partition(" ")[2]
+    'my_handler'
+    """
+    code = getattr(handler, "__code__", None)
+    return "" if code is None else _place(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _place(file: str, line: int, name: str) -> str:
+    return f"{PurePath(file).name}:{line} {name}"
 
 
 @contextmanager

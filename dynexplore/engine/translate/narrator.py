@@ -31,9 +31,16 @@ from dynexplore.engine.provenance.sources import (
 )
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.translate.code_views import code_view, step_text
+from dynexplore.engine.translate.dispatch import Handler, rule_text
+from dynexplore.engine.translate.request import StepWitness
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, NullVariable
 from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.function import BoundMethodVariable, BuiltinVariable, FunctionVariable
+from dynexplore.engine.variables.nn_module import NNModuleVariable
+from dynexplore.engine.variables.python_module import PythonModuleVariable
+from dynexplore.engine.variables.tensor import TensorMethodVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
@@ -41,16 +48,24 @@ if TYPE_CHECKING:
 
 _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
 
+_STEADY = frozenset({
+    ConstantVariable, BuiltinVariable, FunctionVariable, BoundMethodVariable, TensorMethodVariable, PythonModuleVariable,
+    NNModuleVariable,
+})  # fmt: skip
+"""Kinds whose text does not change while a frame is interpreted: each is shown by one record."""
+
 
 class Narrator:
     """One per attempt that is watched."""
 
-    def __init__(self, recorder: Recorder, frame_id: int, attempt: int) -> None:
+    def __init__(self, recorder: Recorder, frame_id: int, attempt: int, witness: StepWitness | None = None) -> None:
         self.recorder = recorder
+        self.witness = witness
         self.frame = frame_id
         self.attempt = attempt
         self.ctx: Interpreter | None = None
         self._ids: dict[int, tuple[VariableTracker, int]] = {}
+        self._views_made: dict[int, ev.ValueView] = {}  # of trackers that stay what they are
         self._seen: dict[tuple[int, str], VariableTracker | None] = {}
         self._callees: dict[int, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
         self._guards = 0
@@ -63,13 +78,21 @@ class Narrator:
     def view(self, value: VariableTracker) -> ev.ValueView:
         """A value as records show it."""
         if value is NULL:
-            return ev.ValueView(0, "NULL", "NULL")
+            return ev.NULL_VIEW
         known = self._ids.get(id(value))
         if known is None:
             known = self._ids[id(value)] = (value, len(self._ids) + 1)
+        if type(value) not in _STEADY:
+            return self._view(value, known[1])
+        view = self._views_made.get(known[1])
+        if view is None:
+            view = self._views_made[known[1]] = self._view(value, known[1])
+        return view
+
+    def _view(self, value: VariableTracker, number: int) -> ev.ValueView:
         node = getattr(value, "node", None)
         return ev.ValueView(
-            known[1],
+            number,
             type(value).__name__,
             ev.clip(ev.without_addresses(value.text())),
             value.source.text() if value.source is not None else "",
@@ -91,22 +114,32 @@ class Narrator:
     def attempt_started(self, stop_at: int = -1) -> None:
         """An attempt begins."""
         self.recorder.record(ev.AttemptStarted(frame=self.frame, attempt=self.attempt, stop_at=stop_at))
+        if self.witness is not None:
+            assert self.ctx is not None
+            self.witness.attempt_started(self.frame, self.attempt, self.ctx)
 
     def restarted(self, graph_break: GraphBreak, at: Instruction) -> None:
         """The attempt is given up; the next one stops before this instruction."""
         self.recorder.record(ev.AttemptRestarted(
             frame=self.frame, attempt=self.attempt, offset=at.offset, reason=graph_break.reason))
 
-    def stepped(self, frame: SymbolicFrame, step: Step) -> None:
-        """One canonical step was interpreted."""
+    def stepping(self, frame: SymbolicFrame, step: Step) -> None:
+        """One canonical step is about to be interpreted."""
+        if self.witness is not None:
+            self.witness.stepping(frame, step, len(self._callees))
+
+    def stepped(self, frame: SymbolicFrame, step: Step, handler: Handler | None) -> None:
+        """One canonical step was interpreted, by this handler."""
         inline = self._callees[id(frame)][0] if id(frame) in self._callees else 0
+        if self.witness is not None:
+            self.witness.stepped(frame, step, inline, len(self._callees))
         stack = self._views(frame.stack)
         if frame.parent is None:
             self._root_stack = stack
         self.recorder.record(ev.InstructionStepped(
             frame=self.frame, attempt=self.attempt, offset=step.origin.offset, inline=inline, step=step.index, op=step.op,
             arg=step_text(step), stack=stack, changed=self._changed_names(frame, step),
-            depth=frame.depth,
+            depth=frame.depth, rule=rule_text(handler),
         ))
 
     def _changed_names(self, frame: SymbolicFrame, step: Step) -> tuple[tuple[str, ev.ValueView | None], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
@@ -17,11 +17,29 @@ from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.translate.history import FrameHistory
 
+if TYPE_CHECKING:
+    from dynexplore.engine.bytecode import Step
+    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+
 CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
 
 
 class SkipFrame(Exception):
     """This frame is better run plain; says why."""
+
+
+class StepWitness(Protocol):
+    """Who looks at each step of a translation, so as to compare what it did with what the instruction means."""
+
+    def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
+        """An attempt begins."""
+
+    def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
+        """A step is about to be interpreted; so many callees were interpreted so far."""
+
+    def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
+        """It was; `inline` is the number of the callee that it belongs to."""
 
 
 @dataclass(slots=True)
@@ -42,6 +60,7 @@ class TranslationRequest:
     recorder: Recorder | None = None
     frame_id: int = 0
     backend_name: str = ""
+    witness: StepWitness | None = None
     symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 

@@ -98,7 +98,7 @@ class Translator:
         self.request = request
         self.plan = plan
         self.recorder = request.recorder
-        self.narrator = Narrator(request.recorder, request.frame_id, attempt) if request.recorder is not None else None
+        self.narrator = self._narrator(request, attempt)
         if self.narrator is not None:
             self.narrator.ctx = self
         self.graph = GraphBuilder(make_shape_env)
@@ -128,6 +128,11 @@ class Translator:
         self.kept: list[object] = []
         self.numbers: dict[Source, SymbolicNumberVariable] = {}
         self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
+
+    def _narrator(self, request: TranslationRequest, attempt: int) -> Narrator | None:
+        if request.recorder is None:
+            return None
+        return Narrator(request.recorder, request.frame_id, attempt, request.witness)
 
     def close(self) -> None:
         """Undo what the attempt did to the process: entered modes; and let go of the program's objects at once.
@@ -284,9 +289,11 @@ class Translator:
                 return True
             frame.current = step.origin
             frame.pc += 1
+            handler = HANDLERS.get(step.op)
+            if narrator is not None:
+                narrator.stepping(frame, step)
             try:
                 self._count_step()
-                handler = HANDLERS.get(step.op)
                 if handler is None:
                     self.break_graph("DX301", opcode=step.op, because=handlers.NOT_TRACED[step.op])
                 handler(frame, step, self)
@@ -294,7 +301,7 @@ class Translator:
                 self._catch(frame, step, raised)
                 self.innermost = frame
             if narrator is not None:
-                narrator.stepped(frame, step)
+                narrator.stepped(frame, step, handler)
         self.innermost = outer
         return False
 

@@ -13,6 +13,7 @@ torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), 
 
 from __future__ import annotations
 
+import reprlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from types import MappingProxyType
@@ -142,6 +143,7 @@ class DictVariable(BuiltinValueVariable):
 
         build.later(replace)
 
+    @reprlib.recursive_repr("...")
     def text(self) -> str:
         shown = ", ".join(f"{key.text()}: {value.text()}" for key, value in list(self.entries.values())[:4])
         return f"{self.type_name()} of {len(self.entries)}: {shown}{', ...' if len(self.entries) > 4 else ''}"

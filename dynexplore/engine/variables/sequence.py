@@ -14,6 +14,7 @@ torch/_dynamo/variables/lists.py does the same job.
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -103,6 +104,7 @@ class SequenceVariable(BuiltinValueVariable):
     def as_proxy(self) -> Any:
         return [item.as_proxy() for item in self.items]
 
+    @reprlib.recursive_repr("...")
     def text(self) -> str:
         shown = ", ".join(item.text() for item in self.items[:4])
         return f"{self.type_name()} of {len(self.items)}: {shown}{', ...' if len(self.items) > 4 else ''}"

@@ -12,6 +12,7 @@ In: live sets, BUILD_SET and its kin. Out: members, new sets. torch/_dynamo/vari
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -131,6 +132,7 @@ class SetVariable(BuiltinValueVariable):
 
         build.later(replace)
 
+    @reprlib.recursive_repr("...")
     def text(self) -> str:
         shown = ", ".join(item.text() for item in self.in_order()[:4])
         return f"{self.type_name()} of {len(self.members)}: {shown}{', ...' if len(self.members) > 4 else ''}"

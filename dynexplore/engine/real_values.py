@@ -1,0 +1,206 @@
+"""The real value beside each symbolic one: a pure question to the records of a recording.
+
+The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. What it really was is found by the node that holds
+it (an input or output of the compiled graph: a value of the call itself; a node inside: replayed), by the argument that it is, or
+because it is a constant. A tensor that is written to in place has one value before and another one after. Where nothing is known,
+`why` says so: nothing is ever guessed.
+
+In:  events (`Indexed` makes the tables, once). Out: a `RealValue` for a ValueView at a step.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from dynexplore.engine import events as ev
+
+Provenance = Literal["real", "replayed", "not observed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RealValue:
+    """What a value really was: `provenance` is "real" (of the call itself), "replayed" or "not observed" (`why` says why).
+
+    `observed` is the record that says so, None for a constant.
+    """
+
+    provenance: Provenance
+    text: str = ""
+    why: str = ""
+    observed: ev.ValueObserved | None = None
+
+    def __str__(self) -> str:
+        if self.provenance == "not observed":
+            return f"not observed, {self.why}"
+        return f"{self.text}{elements(self.observed)} [{self.provenance}]"
+
+
+@dataclass(frozen=True, slots=True)
+class RealStep:
+    """A step with the real values beside its symbolic ones: the stack after it, bottom first, and the locals by name."""
+
+    step: ev.InstructionStepped
+    stack: tuple[RealValue, ...]
+    locals: dict[str, RealValue]
+
+
+def elements(observed: ev.ValueObserved | None) -> str:
+    """The numbers of a summary as text: " min -1 mean 0.5 max 2, first 0.1, 0.2"; "" where there are none."""
+    if observed is None:
+        return ""
+    numbers = [("min", observed.minimum), ("mean", observed.mean), ("max", observed.maximum)]
+    words = " ".join(f"{name} {short(value)}" for name, value in numbers if value is not None)
+    first = ", ".join(short(value) for value in observed.first)
+    if len(observed.first) == 1 and observed.minimum == observed.maximum:
+        return f" = {first}"  # one element says it all
+    return (f" {words}" if words else "") + (f", first {first}" if first else "")
+
+
+def short(value: float | str | int | bool) -> str:
+    """A number in at most five significant digits."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(slots=True)
+class _Node:
+    """What is known of a node of a frame's graph."""
+
+    made_at: int  # the step that made it
+    real: ev.ValueObserved | None = None
+    seen: list[tuple[int, ev.ValueObserved]] | None = None  # (from this step on, the replayed value)
+
+
+class Indexed:
+    """The tables behind `value`, for one run of each graph."""
+
+    def __init__(self, events: Iterable[ev.Event], run: int = 1) -> None:
+        self.run = run
+        self.is_recorded = False  # whether the real run was recorded at all
+        self._steps: dict[tuple[int, int], int] = {}
+        self._nodes: dict[tuple[int, str], _Node] = {}
+        self._signatures: dict[tuple[int, int, str], tuple[str, ...]] = {}
+        self._made_at: dict[tuple[int, int, str], int] = {}
+        self._final: dict[int, int] = {}
+        self._ran: dict[int, int] = {}  # frame -> the attempt whose graph ran
+        self._left_out: dict[int, str] = {}
+        self._locals: dict[tuple[int, str], ev.ValueObserved] = {}
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: ev.Event) -> None:
+        key = event.frame, event.attempt
+        if isinstance(event, ev.InstructionStepped):
+            self._steps[key] = self._steps.get(key, 0) + 1
+        elif isinstance(event, ev.AttemptStarted):
+            self._final[event.frame] = event.attempt
+        elif isinstance(event, ev.NodeAdded):
+            self._signatures[(*key, event.name)] = (event.op, event.target, event.args, event.kwargs)
+            self._made_at[(*key, event.name)] = self._steps.get(key, 0)
+        elif isinstance(event, ev.RunLeftOut):
+            self.is_recorded = True
+            if event.run == self.run:
+                self._left_out.setdefault(event.frame, event.reason)
+        elif isinstance(event, ev.RunCompared):
+            self.is_recorded = True
+        elif isinstance(event, ev.ValueObserved):
+            self.is_recorded = True
+            if event.run in (0, self.run):
+                self._observe(event)
+
+    def _observe(self, event: ev.ValueObserved) -> None:
+        if event.what in ("local", "stack"):
+            if event.moment == "entry":
+                name = event.name if event.what == "local" else f"___stack{event.name}"
+                self._locals.setdefault((event.frame, name), event)
+            return
+        if event.what not in ("node", "input", "output") or (event.why and event.what != "node"):
+            return
+        self._ran[event.frame] = event.attempt
+        made_at = self._made_at.get((event.frame, event.attempt, event.name), -1)
+        node = self._nodes.setdefault((event.frame, event.name), _Node(made_at))
+        if event.what != "node":
+            node.real = event
+        else:
+            since = self._made_at.get((event.frame, event.attempt, event.after), made_at) if event.after else made_at
+            node.seen = [*(node.seen or ()), (since, event)]
+
+    # -- questions
+
+    def value(self, frame: int, attempt: int, step: int, view: ev.ValueView) -> RealValue:
+        """What `view` really was at step number `step` of an attempt."""
+        if view.node:
+            return self._of_node(frame, attempt, step, view)
+        if view.kind == "NULL":
+            return RealValue("not observed", why="it is an empty slot")
+        if not self.is_recorded:
+            return RealValue("not observed", why=_NOT_RECORDED)
+        if view.kind == "ConstantVariable":
+            return RealValue("real", view.text)
+        argument = self._locals.get((frame, view.source))
+        if argument is not None:
+            later = ", as it came in" if argument.text.startswith(_MUTABLE) else ""
+            return RealValue("real", argument.text + later, observed=argument)
+        return RealValue("not observed", why="only tensors, numbers and arguments are followed")
+
+    def history(self, frame: int, node: str) -> list[tuple[int, RealValue]]:
+        """The values of a node of the graph that ran: (from this step on, the value), in order."""
+        known = self._nodes.get((frame, node))
+        if known is None:
+            return []
+        found = [(since, _of(observed)) for since, observed in known.seen or ()]
+        if known.real is None:
+            return found
+        real = RealValue("real", known.real.text, observed=known.real)
+        if known.real.what == "input":  # what went in is what it was until something wrote to it
+            return [(-1, real), *((since, value) for since, value in found if value.observed and value.observed.after)]
+        if len(found) < 2:
+            return [(known.made_at, real)]
+        return [*found[:-1], (found[-1][0], real)]  # what came out is the last that it was
+
+    def nodes_of(self, frame: int) -> list[str]:
+        """The nodes of a frame of which something is known."""
+        return [name for number, name in self._nodes if number == frame]
+
+    def is_same_node(self, frame: int, attempt: int, node: str) -> bool:
+        """Whether a node of any attempt is the node of that name in the graph that ran."""
+        ran = self._ran.get(frame, 0)
+        if attempt in (0, ran):
+            return True
+        mine = self._signatures.get((frame, attempt, node))
+        return mine is not None and mine == self._signatures.get((frame, ran, node))
+
+    def why_not(self, frame: int, node: str) -> str:
+        """Why nothing is known of a node."""
+        if not self.is_recorded:
+            return _NOT_RECORDED
+        if frame in self._left_out and (frame, node) not in self._nodes:
+            return f"this run was not replayed: {self._left_out[frame]}"
+        return "the graph does not need it" if frame in self._ran else "the graph of this frame did not run"
+
+    def _of_node(self, frame: int, attempt: int, step: int, view: ev.ValueView) -> RealValue:
+        if not self.is_same_node(frame, attempt, view.node):
+            return RealValue("not observed", why="this attempt was given up, and its graph never ran")
+        found: RealValue | None = None
+        for since, value in self.history(frame, view.node):
+            if found is None or since <= step:
+                found = value
+        argument = self._locals.get((frame, view.source))
+        if found is None and argument is not None:  # an input that the graph does not need
+            return RealValue("real", argument.text, observed=argument)
+        return found or RealValue("not observed", why=self.why_not(frame, view.node))
+
+
+_MUTABLE = ("list of", "dict of", "a ")
+"""How the texts of values begin that the program may have changed since it was called."""
+
+_NOT_RECORDED = "the real run was not recorded"
+
+
+def _of(observed: ev.ValueObserved) -> RealValue:
+    if observed.why:
+        return RealValue("not observed", why=observed.why, observed=observed)
+    return RealValue("replayed", observed.text, observed=observed)

@@ -1,0 +1,241 @@
+"""One run of a graph, looked at: what goes in, what comes out, and the replay beside it.
+
+The idea: what the backend made of a graph is wrapped. Around each call of it a `Look` summarizes inputs and outputs, replays the
+graph on snapshots and compares. Outputs are compared in the order of the graph, so that the first one that is off is told first;
+so are inputs that the graph writes to. What random numbers or unwritten memory decide is compared only where both runs have the
+same. A failure in looking is noted in the recording, and the program goes on.
+
+In: a plan and its claims, calls. Out: records, given to the witness's recorder.
+torch/_dynamo/repro/after_dynamo.py compares outputs of whole graphs (accuracy minifier).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch.fx
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.runtime.real import snapshots
+from dynexplore.engine.runtime.real.claims import Mark
+from dynexplore.engine.runtime.real.differences import Difference, difference
+from dynexplore.engine.runtime.real.plan import Plan, with_refs
+from dynexplore.engine.runtime.real.replay import PlannedClaim, Replay
+from dynexplore.engine.runtime.real.snapshots import RandomState, Snapshot, quiet
+
+if TYPE_CHECKING:
+    from dynexplore.engine.runtime.real.witness import Attempt, Witness
+
+MOST_RUNS = 3
+"""So many runs of each graph are replayed; what the later ones give is recorded as inputs and outputs only."""
+
+
+class WatchedGraph:
+    """A graph whose runs are looked at."""
+
+    def __init__(self, witness: Witness, plan: Plan, attempt: Attempt) -> None:
+        self.witness = witness
+        self.plan = plan
+        self.frame, self.attempt = attempt.frame, attempt.number
+        positions = {row.name: place for place, row in enumerate(plan.rows)}
+        self._makers = [(_position(mark.node_after, positions), mark) for mark in attempt.makers]
+        self.claims = [
+            PlannedClaim(
+                claim.function,
+                with_refs(claim.operands),
+                with_refs(claim.named),
+                with_refs(claim.result),
+                _position(mark.node_before, positions),
+                _position(mark.node_after, positions),
+                mark,
+            )
+            for mark, claim in attempt.claims
+        ]
+        self._positions = positions
+        self._runs = 0
+
+    def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
+        """What the backend made of the graph, with each run looked at."""
+
+        def run(*inputs: Any) -> Any:
+            self._runs += 1
+            look = Look(self, self._runs, backend)
+            look.before(inputs)
+            result = compiled(*inputs)
+            look.after(inputs, result)
+            return result
+
+        return run
+
+    def mark_of(self, name: str) -> Mark | None:
+        """The step that made a node; None for an input."""
+        position = self._positions.get(name, -1)
+        return next((mark for place, mark in self._makers if place >= position), None) if self._is_made(position) else None
+
+    def _is_made(self, position: int) -> bool:
+        return position >= 0 and self.plan.rows[position].op not in ("placeholder", "get_attr")
+
+    def place(self, name: str) -> dict[str, Any]:
+        """Frame, attempt, offset and callee of the step that made a node."""
+        mark = self.mark_of(name)
+        where = {"frame": self.frame, "attempt": self.attempt}
+        return where if mark is None else {**where, "offset": mark.offset, "inline": mark.inline}
+
+
+class Look:
+    """One run of a graph, looked at; a `replay.Listener`."""
+
+    def __init__(self, graph: WatchedGraph, run: int, backend: str) -> None:
+        self.graph, self.run, self.backend = graph, run, backend
+        self.witness = graph.witness
+        self.snapshot: Snapshot | None = None
+        self.divergences = 0
+        self.why_not = ""
+
+    # -- around the real call
+
+    def before(self, inputs: Sequence[Any]) -> None:
+        """Summarize what goes in, and copy what will be written to."""
+        self.why_not = snapshots.why_not_quiet() or self._too_much(inputs)
+        if snapshots.why_not_quiet():
+            return
+        caller = self.witness.modified_frame() if self.run > 1 and not self.why_not else None
+        if caller is not None:
+            self.witness.look_at_locals(caller[1], frame=caller[0], moment="graph call", graph=self.graph.plan.name, run=self.run)
+        try:
+            with quiet():
+                for name, value in zip(self.graph.plan.inputs, inputs, strict=True):
+                    self.witness.observed("input", name, value, **self._where(name))
+                if not self.why_not:
+                    self.snapshot = Snapshot(inputs, self.graph.plan.written)
+        except Exception as error:  # whatever goes wrong in looking, the program goes on
+            self.why_not = f"{type(error).__name__}: {error}"
+
+    def after(self, inputs: Sequence[Any], result: Any) -> None:
+        """Summarize what came out, replay, compare."""
+        if self.snapshot is None:
+            self._leave_out(self.why_not)
+            return
+        began = time.perf_counter()
+        reached = self.snapshot.random.now()
+        try:
+            with quiet():
+                self._look_at(inputs, result, reached, began)
+        except Exception as error:  # see above
+            self._leave_out(f"looking at it failed: {type(error).__name__}: {error}")
+        finally:
+            reached.put_back()
+            self.snapshot = None
+
+    def _too_much(self, inputs: Sequence[Any]) -> str:
+        if self.run > MOST_RUNS:
+            return f"{MOST_RUNS} runs of each graph are replayed"
+        if self.witness.values_left <= 0:
+            return f"{snapshots.MOST_VALUES} values are recorded"
+        size = snapshots.bytes_to_copy(inputs, self.graph.plan.written)
+        return f"its inputs that are written to hold {size >> 20} MiB" if size > snapshots.MOST_BYTES else ""
+
+    def _leave_out(self, reason: str) -> None:
+        if self.run <= MOST_RUNS + 1:
+            where = {"frame": self.graph.frame, "attempt": self.graph.attempt}
+            self.witness.recorder.record(ev.RunLeftOut(**where, graph=self.graph.plan.name, run=self.run, reason=reason))
+
+    def _look_at(self, inputs: Sequence[Any], result: Any, reached: RandomState, began: float) -> None:
+        plan = self.graph.plan
+        for name, value in zip(plan.outputs, result, strict=True):
+            self.witness.observed("output", name, value, **self._where(name))
+        assert self.snapshot is not None
+        self.snapshot.random.put_back()
+        replay = Replay(plan, self.graph.claims, self.snapshot.inputs(), self)
+        replay.run()
+        compared, notes = self._compare(replay, inputs, result, replay_draws_alike=reached == self.snapshot.random.now())
+        self.witness.recorder.record(
+            ev.RunCompared(
+                frame=self.graph.frame,
+                attempt=self.graph.attempt,
+                graph=plan.name,
+                run=self.run,
+                steps=replay.checked_steps,
+                nodes=replay.checked_nodes,
+                outputs=compared,
+                divergences=self.divergences,
+                seconds=time.perf_counter() - began,
+                notes=tuple(notes),
+            )
+        )
+
+    # -- the backend's results against the replayed ones
+
+    def _compare(self, replay: Replay, inputs: Sequence[Any], result: Any, *, replay_draws_alike: bool) -> tuple[int, list[str]]:
+        """Outputs in the order of the graph, then inputs that were written to; how many, and what was not compared."""
+        plan, notes, compared = self.graph.plan, [], 0
+        written = [(plan.inputs[place], inputs[place]) for place in plan.written]
+        pairs = [("output", name, value) for name, value in zip(plan.outputs, result, strict=True)]
+        for where, name, actual in [*pairs, *(("input", name, value) for name, value in written)]:
+            if name not in replay.values:
+                notes.append(f"{where} {name} was not compared: it has no replayed value")
+            elif name in replay.unset:
+                notes.append(f"{where} {name} was not compared: it comes from memory that nothing was written to")
+            elif name in replay.drawn and not replay_draws_alike:
+                notes.append(f"{where} {name} was not compared: the backend draws random numbers of its own")
+            else:
+                compared += 1
+                found = difference(replay.values[name], actual, exact=self.backend == "eager")
+                if found is not None:
+                    self._diverges(name, found, where)
+        return compared, notes
+
+    # -- replay.Listener
+
+    def observed(self, name: str, found: Mapping[str, Any], after: str = "") -> None:
+        """The value of a node in the replay."""
+        if self.witness.values_left > 0:
+            self.witness.values_left -= 1
+            found = {**found, "requires_grad": None}
+            self.witness.recorder.record(
+                ev.ValueObserved(what="node", name=name, replayed=True, after=after, **self._where(after or name), **found)
+            )
+
+    def not_observed(self, name: str, why: str) -> None:
+        """A node has no value."""
+        self.witness.recorder.record(ev.ValueObserved(what="node", name=name, replayed=True, why=ev.clip(why), **self._where(name)))
+
+    def node_diverges(self, name: str, found: Difference) -> None:
+        """A node's value is not what was foretold."""
+        self._diverges(name, found, "node")
+
+    def step_diverges(self, claim: PlannedClaim, found: Difference) -> None:
+        """A step did something else than its instruction."""
+        self.divergences += 1
+        graph = self.graph
+        self.witness.step_diverges(graph.frame, graph.attempt, claim.mark, found, graph.plan.name, self.run)
+
+    def _diverges(self, name: str, found: Difference, where: str) -> None:
+        self.divergences += 1
+        mark = self.graph.mark_of(name)
+        self.witness.recorder.record(
+            ev.DivergenceFound(
+                **self.graph.place(name),
+                name=name,
+                graph=self.graph.plan.name,
+                run=self.run,
+                aspect=found.aspect,
+                expected=found.expected,
+                actual=found.actual,
+                where=where,
+                step=-1 if mark is None else mark.number,
+            )
+        )
+
+    def _where(self, name: str) -> dict[str, Any]:
+        return {**self.graph.place(name), "graph": self.graph.plan.name, "run": self.run}
+
+
+def _position(node: torch.fx.Node | None, positions: Mapping[str, int]) -> int:
+    """Where a node stands in the plan; for one that was dropped, where the one before it stands."""
+    current: Any = node
+    while current is not None and current.op != "root" and current.name not in positions:
+        current = current._prev
+    return -1 if current is None or current.op == "root" else positions[current.name]

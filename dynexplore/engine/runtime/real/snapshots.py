@@ -1,0 +1,131 @@
+"""Looking at a run without being noticed: copies of what the graph writes to, random numbers put back, modes left alone.
+
+The idea: the graph is run a second time beside the program's own call. For that nothing of the program may change: not its
+tensors (those that the graph writes to are copied, all tensors on the same memory together, so that views stay views), not the
+random number generators, not the gradient graph (no gradients are recorded), not what is printed (a warning is shown by the
+real call alone).
+
+In: the inputs of a graph before the real call. Out: `Snapshot`, whose `inputs()` the replay may write to; `quiet()`, under which
+it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import overrides
+
+from dynexplore.engine import native
+
+MOST_BYTES = 512 * 2**20
+"""More than this is not copied."""
+
+MOST_VALUES = 100_000
+"""So many values are recorded in all."""
+
+_CASTING_DEVICES = ("cpu", "cuda")
+
+
+class Snapshot:
+    """The inputs of a graph and the random number generators, as they were before it ran."""
+
+    def __init__(self, inputs: Sequence[Any], written: Sequence[int]) -> None:
+        self._inputs = list(inputs)
+        self.random = RandomState(inputs)
+        self.bytes = 0
+        copied = {_memory(inputs[place]) for place in written if isinstance(inputs[place], torch.Tensor)}
+        storages: dict[int, torch.UntypedStorage] = {}
+        with torch.no_grad():
+            for place, value in enumerate(inputs):
+                if isinstance(value, torch.Tensor):
+                    self._inputs[place] = self._copy(value, storages) if _memory(value) in copied else value.detach()
+        self.written = [place for place, value in enumerate(inputs) if isinstance(value, torch.Tensor) and _memory(value) in copied]
+
+    def _copy(self, value: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
+        memory = _memory(value)
+        if memory not in storages:
+            self.bytes += value.untyped_storage().nbytes()
+            storage: Any = value.untyped_storage()
+            storages[memory] = storage.clone()
+        copied = torch.empty(0, dtype=value.dtype, device=value.device)
+        return copied.set_(storages[memory], value.storage_offset(), value.size(), value.stride())
+
+    def inputs(self) -> list[Any]:
+        """The inputs: those that the graph writes to are copies."""
+        return self._inputs
+
+
+def _memory(value: torch.Tensor) -> int:
+    return int(value.untyped_storage()._cdata)
+
+
+def bytes_to_copy(inputs: Sequence[Any], written: Sequence[int]) -> int:
+    """How much memory a snapshot takes."""
+    tensors = {_memory(value): value for place in written if isinstance(value := inputs[place], torch.Tensor)}
+    return sum(value.untyped_storage().nbytes() for value in tensors.values())
+
+
+class RandomState:
+    """The state of the generators that a graph with these inputs draws from."""
+
+    def __init__(self, inputs: Sequence[Any] = ()) -> None:
+        devices = {value.device for value in inputs if isinstance(value, torch.Tensor) and value.is_cuda}
+        self._cpu = torch.get_rng_state()
+        self._cuda = {device: torch.cuda.get_rng_state(device) for device in devices}
+
+    def put_back(self) -> None:
+        """Make the generators what they were."""
+        torch.set_rng_state(self._cpu)
+        for device, state in self._cuda.items():
+            torch.cuda.set_rng_state(state, device)
+
+    def now(self) -> RandomState:
+        """The state of the same generators at this moment."""
+        found = RandomState()
+        found._cuda = {device: torch.cuda.get_rng_state(device) for device in self._cuda}
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RandomState):
+            return NotImplemented
+        return torch.equal(self._cpu, other._cpu) and all(torch.equal(self._cuda[one], other._cuda[one]) for one in self._cuda)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def why_not_quiet() -> str:
+    """Why nothing can be run now without being noticed; "" when it can."""
+    if torch._C._len_torch_dispatch_stack():
+        return "a TorchDispatchMode of the program would see it"
+    stack: Any = overrides._get_current_function_mode_stack
+    modes = [type(mode).__name__ for mode in stack() if type(mode).__name__ != "DeviceContext"]
+    return f"a TorchFunctionMode of the program ({modes[0]}) would see it" if modes else ""
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """No hook, no gradients, no warning shown, no cache of autocast filled; grad mode and autocast are put back."""
+    outer = native.enter(None)
+    grad, cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
+    casts = [(device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _CASTING_DEVICES]
+    shown, warnings.showwarning = warnings.showwarning, _show_nothing
+    torch.set_autocast_cache_enabled(False)
+    torch._C._set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_grad_enabled(grad)
+        for device, enabled, dtype in casts:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+        torch.set_autocast_cache_enabled(cache)
+        warnings.showwarning = shown
+        native.leave(outer)
+
+
+def _show_nothing(*args: Any, **kwargs: Any) -> None:
+    """In place of `warnings.showwarning`: the real call shows the warning."""
