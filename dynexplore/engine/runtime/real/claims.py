@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -77,6 +77,19 @@ class Mark:
     text: str
     node_before: torch.fx.Node | None
     node_after: torch.fx.Node | None
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What was seen of the attempt that runs."""
+
+    frame: int
+    number: int
+    graph: torch.fx.Graph
+    steps: int = 0
+    makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
+    claims: list[tuple[Mark, Claim]] = field(default_factory=list)
+    before: dict[int, tuple[list[VariableTracker], VariableTracker | None, torch.fx.Node | None, int]] = field(default_factory=dict)
 
 
 class Unknown(Exception):

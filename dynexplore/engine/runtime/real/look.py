@@ -13,29 +13,48 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch.fx
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.real import snapshots
-from dynexplore.engine.runtime.real.claims import Mark
+from dynexplore.engine.runtime.real.claims import Attempt, Mark, Mismatch
 from dynexplore.engine.runtime.real.differences import Difference, difference
 from dynexplore.engine.runtime.real.plan import Plan, with_refs
 from dynexplore.engine.runtime.real.replay import PlannedClaim, Replay
 from dynexplore.engine.runtime.real.snapshots import RandomState, Snapshot, quiet
 
-if TYPE_CHECKING:
-    from dynexplore.engine.runtime.real.witness import Attempt, Witness
-
 MOST_RUNS = 3
 """So many runs of each graph are replayed; what the later ones give is recorded as inputs and outputs only."""
+
+
+class Notes(Protocol):
+    """What a look needs of the witness."""
+
+    recorder: Recorder
+    values_left: int
+
+    def observed(self, what: str, name: str, value: object, **where: Any) -> None:
+        """Record the summary of a value of the call itself."""
+
+    def step_diverges(
+        self, frame: int, attempt: int, mark: Mark, found: Mismatch | Difference, graph: str = "", run: int = 0
+    ) -> None:
+        """Record that a step is wrong."""
+
+    def modified_frame(self) -> tuple[int, dict[str, object]] | None:
+        """The innermost running frame of modified code: its number and its locals."""
+
+    def look_at_locals(self, values: Mapping[str, object], **where: Any) -> None:
+        """Record locals and stack values."""
 
 
 class WatchedGraph:
     """A graph whose runs are looked at."""
 
-    def __init__(self, witness: Witness, plan: Plan, attempt: Attempt) -> None:
+    def __init__(self, witness: Notes, plan: Plan, attempt: Attempt) -> None:
         self.witness = witness
         self.plan = plan
         self.frame, self.attempt = attempt.frame, attempt.number

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.real import snapshots
-from dynexplore.engine.runtime.real.claims import Claim, Mark, Mismatch, Stepped
+from dynexplore.engine.runtime.real.claims import Attempt, Claim, Mark, Mismatch, Stepped
 from dynexplore.engine.runtime.real.differences import Difference
 from dynexplore.engine.runtime.real.look import WatchedGraph
 from dynexplore.engine.runtime.real.meanings import verdict
@@ -36,20 +35,6 @@ if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
     from dynexplore.engine.translate.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-    from dynexplore.engine.variables.base import VariableTracker
-
-
-@dataclass(slots=True)
-class Attempt:
-    """What was seen of the attempt that runs."""
-
-    frame: int
-    number: int
-    graph: torch.fx.Graph
-    steps: int = 0
-    makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
-    claims: list[tuple[Mark, Claim]] = field(default_factory=list)
-    before: dict[int, tuple[list[VariableTracker], VariableTracker | None, torch.fx.Node | None, int]] = field(default_factory=dict)
 
 
 class Witness:
@@ -188,10 +173,10 @@ _OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__param
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:
-    """The locals of a running frame; before 3.13 CPython keeps the dict, which must not keep the values alive."""
+    """The locals of a running frame, which must not be kept alive by having been looked at."""
     found = running.f_locals
     values = dict(found)
-    if sys.version_info < (3, 13):
+    if isinstance(found, dict):  # a copy that CPython keeps with the frame, before 3.13
         found.clear()
     return values
 
