@@ -114,6 +114,7 @@ class Recording:
 
     `title` names it, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes
     are kept: past the first cap only steps are left out, past the second everything; `cut` then says where.
+    `versions` says what made it ("Python 3.12.1, torch 2.13.0"), "" if that is not known.
 
     >>> r = Recording()
     >>> r.record(ev.PhaseTimed(frame=r.next_frame_id(), phase="translate", seconds=0.5))
@@ -126,6 +127,7 @@ class Recording:
         self.max_steps = max_steps
         self.max_bytes = max_bytes
         self.redacted = False
+        self.versions = ""
         self._events: list[ev.Event] = []
         self._frame_ids = itertools.count(1)
         self._step_count = 0
@@ -425,6 +427,7 @@ class Recording:
             "schema": SCHEMA,
             "holds": source.holds,
             "title": source.title,
+            "versions": source.versions,
             "redacted": source.redacted,
             "cut": dataclasses.asdict(source._cut) if source._cut else None,
             "values": pool.tables[ev.ValueView],
@@ -502,6 +505,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
             ev.CodeView: [_record(ev.CodeView, row, {}) for row in data["codes"]],
         }
         recording = cls(title=_text(data["title"]))
+        recording.versions = _text(data.get("versions", ""))
         recording.redacted = bool(data["redacted"])
         for position, row in enumerate(data["events"]):
             try:
@@ -686,7 +690,7 @@ def _table_parser(cls: type, name: str) -> _Parse:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("the title is no text")
+        raise TypeError("the title or the versions are no text")
     return value
 
 
@@ -703,6 +707,7 @@ def redacted(recording: Recording) -> Recording:
     done: dict[int, Any] = {}
     for event in recording.events:
         copy._append(_redact(event, done))
+    copy.versions = recording.versions
     copy._cut = recording.cut
     copy.redacted = True
     return copy

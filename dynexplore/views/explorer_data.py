@@ -44,6 +44,7 @@ def explorer_data(recording: Recording) -> Plain:
     return {
         "schema": SCHEMA,
         "title": recording.title or "recording",
+        "versions": recording.versions,
         "summary": text.summary(recording),
         "explanation": text.explanation(recording),
         "cut": str(recording.cut or ""),

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import platform
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -228,6 +229,7 @@ def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: 
     """An explanation of no call yet."""
     target = optimized.original_of(fn)
     recording = Recording(title=_name_of(target))
+    recording.versions = f"Python {platform.python_version()}, torch {torch.__version__}"
     store = watched_store(backend, options, recording, real=real)
     assert store.graphs is not None
     explainer = functools.partial(Explainer, backend=backend, options=options, real=real)

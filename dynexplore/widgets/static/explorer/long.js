@@ -156,6 +156,22 @@ export class LongList {
     return /** @type {HTMLElement | undefined} */ (this.body.querySelectorAll(":scope > :not(.dynx-gap)")[index - this.from]);
   }
 
+  /**
+   * Move the focus from one row to the next that can be chosen. Rows that do not stand in the page yet are put there.
+   * @param {HTMLElement} focused
+   * @param {number} by
+   * @returns {boolean}
+   */
+  move(focused, by) {
+    if (this.whole || focused.parentElement !== this.body) return false;
+    const rows = [...this.body.querySelectorAll(":scope > :not(.dynx-gap)")];
+    let index = this.from + rows.indexOf(focused) + by;
+    while (this.what.count > index && index >= 0 && ![...this.what.keys(index)].length) index += by;
+    if (index < 0 || index >= this.what.count) return true;
+    this.reveal(index)?.focus({ preventScroll: true });
+    return true;
+  }
+
   indexed() {
     if (!this.indices) {
       this.indices = new Map();
@@ -201,7 +217,8 @@ export class LongList {
  * @param {HTMLElement} scroller the pane's body
  * @param {string} label
  * @param {string[]} header
- * @param {{key: string, cells: string[], title?: string}[]} rows
+ * @param {{key: string, cells: string[], title?: string, dress?: (row: HTMLElement) => void}[]} rows  a row without a key is
+ *   a gap; `dress` adds to a row what is more than text
  * @returns {LongList}
  */
 export function longTable(scroller, label, header, rows) {
@@ -209,16 +226,25 @@ export function longTable(scroller, label, header, rows) {
   const list = new LongList(scroller, table, body, {
     count: rows.length,
     row: (index, register) => {
-      const { key, cells, title } = rows[index];
+      const { key, cells, title, dress } = rows[index];
+      if (!key) return blankRow(cells);
       const row = register.row(key, cells);
       if (title) row.title = title;
+      dress?.(row);
       return row;
     },
-    keys: (index) => [rows[index].key],
-    text: (index) => rows[index].cells.join(" "),
+    keys: (index) => (rows[index].key ? [rows[index].key] : []),
+    text: (index) => (rows[index].key ? rows[index].cells.join(" ") : ""),
   });
   if (!list.whole) fixWidths(table, header, rows);
   return list;
+}
+
+/** A row that stands for nothing: beside it, in another table, is a row without a counterpart. @param {string[]} cells */
+function blankRow(cells) {
+  const row = make("tr", "dynx-blank", "", ...cells.map((text) => make("td", "", text || "\u00a0")));
+  row.setAttribute("aria-hidden", "true");
+  return row;
 }
 
 /**

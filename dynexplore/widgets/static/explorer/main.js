@@ -18,14 +18,15 @@ const SCHEMA = 1;
  * @param {HTMLElement} host
  * @param {any} data
  * @param {Live | null} [live] the kernel, where there is one
+ * @param {boolean} [ownsAddress] whether the page is nothing but this: its address then names the step at hand
  * @returns {Explorer | null}
  */
-export function mount(host, data, live = null) {
+export function mount(host, data, live = null, ownsAddress = false) {
   if (data?.schema !== SCHEMA) {
     host.append(make("p", "dynexplore", "This recording was made by another version of dynexplore."));
     return null;
   }
-  return new Explorer(host, data, live);
+  return new Explorer(host, data, live, ownsAddress);
 }
 
 export default {

@@ -12,6 +12,8 @@ import { make } from "./dom.js";
 import { States } from "./fold.js";
 import { Links } from "./links.js";
 import { PANES } from "./panes/index.js";
+import { copyButton } from "./copying.js";
+import { follow } from "./controls/place.js";
 import { keyOf } from "./rows.js";
 import { Search } from "./search.js";
 import { Stepper } from "./stepper.js";
@@ -28,10 +30,12 @@ export class Explorer {
    * @param {HTMLElement} host
    * @param {import("./types.js").Data} data
    * @param {import("./live.js").Live | null} [live]
+   * @param {boolean} [ownsAddress] whether the page's address may name the step at hand: the page is nothing else
    */
-  constructor(host, data, live = null) {
+  constructor(host, data, live = null, ownsAddress = false) {
     this.data = data;
     this.live = live;
+    this.ownsAddress = ownsAddress;
     this.links = new Links(data);
     this.frame = data.frames[0];
     this.position = 0;
@@ -53,9 +57,11 @@ export class Explorer {
     this.search = new Search(this);
     this.stepper = new Stepper(this);
     this.panes = make("div", "dynx-panes");
+    this.said = make("div", "dynx-said");
+    this.said.setAttribute("role", "status");
     host.append(this.root); // first, so that what is built can be measured
     this.build();
-    if (this.frame) this.show(this.frame, this.states().first);
+    if (this.frame && !(ownsAddress && follow(this))) this.show(this.frame, this.states().first);
   }
 
   /** The state that is shown. */
@@ -68,7 +74,7 @@ export class Explorer {
   build() {
     const { data, root, live } = this;
     const head = make("div", "dynx-head", "", make("strong", "", data.summary));
-    root.append(head);
+    root.append(head, this.said);
     for (const control of CONTROLS) {
       if (control.wanted && !control.wanted(data, live)) continue;
       const place = make("div", `dynx-control dynx-control-${control.key}`);
@@ -86,6 +92,9 @@ export class Explorer {
       if (pane.wanted && !pane.wanted(data, live)) continue;
       const place = this.place(pane);
       const view = pane.build(this, place);
+      for (const [what, text] of Object.entries(view.copies ?? {})) {
+        place.tools.append(copyButton(this, what, text, Object.keys(view.copies ?? {}).length > 1 ? `Copy ${what}` : "Copy"));
+      }
       this.views.push(view);
       this.sections.set(view, place.section);
     }
@@ -99,10 +108,11 @@ export class Explorer {
     body.tabIndex = 0; // what scrolls can be scrolled by keyboard
     body.setAttribute("role", "group");
     body.setAttribute("aria-label", title);
-    const section = make("section", `dynx-pane dynx-${key}`, "", heading, body);
+    const tools = make("div", "dynx-tools");
+    const section = make("section", `dynx-pane dynx-${key}`, "", make("div", "dynx-title", "", heading, tools), body);
     section.style.setProperty("--dynx-span", String(span));
     this.panes.append(section);
-    return { section, heading, body };
+    return { section, heading, tools, body };
   }
 
   // -- what panes ask --------------------------------------------------------------------------------------------------
@@ -114,6 +124,11 @@ export class Explorer {
     const made = new States(frame.states);
     this.folds.set(frame, made);
     return made;
+  }
+
+  /** Say something that is seen and heard: what a button did. @param {string} text */
+  say(text) {
+    this.said.textContent = text;
   }
 
   /** What an opcode does, in one sentence. @param {string} op @returns {string} */
@@ -214,6 +229,7 @@ export class Explorer {
     if (event.altKey || event.key === "Tab") return;
     if (event.target === this.search.field) {
       if (event.key === "Enter") this.search.next();
+      else if (event.key === "Escape") this.root.focus({ preventScroll: true });
       return;
     }
     // fields and sliders have keys of their own
@@ -231,15 +247,17 @@ export class Explorer {
   /** @param {EventTarget | null} target @returns {Record<string, () => void>} */
   keyActs(target) {
     const arrows = { ArrowUp: () => this.move(target, -1), ArrowDown: () => this.move(target, 1) };
-    return Object.assign({}, arrows, ...this.views.map((view) => view.keys ?? {}));
+    return Object.assign({ "/": () => this.search.field.focus() }, arrows, ...this.views.map((view) => view.keys ?? {}));
   }
 
   /** Move the focus to the row above or below in the same pane. @param {EventTarget | null} target @param {number} by */
   move(target, by) {
     const pane = /** @type {Element | null} */ (target)?.closest(".dynx-body");
     if (!pane) return;
-    const rows = /** @type {HTMLElement[]} */ ([...pane.querySelectorAll(".dynx-row, .dynx-frame")]);
-    const at = rows.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    const focused = /** @type {HTMLElement} */ (document.activeElement);
+    for (const list of this.views.flatMap((view) => view.lists ?? [])) if (list.move?.(focused, by)) return;
+    const rows = /** @type {HTMLElement[]} */ ([...pane.querySelectorAll(".dynx-row, .dynx-frame")]).filter((row) => row.offsetParent);
+    const at = rows.indexOf(focused);
     rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + by))]?.focus();
   }
 }

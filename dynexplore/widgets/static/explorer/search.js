@@ -1,12 +1,14 @@
 // @ts-check
 /**
- * Search over all panes: rows that hold the text are marked and counted, and Enter leads from one to the next.
+ * Search over all panes and frames: rows on show that hold the text are marked and counted, those of other frames are
+ * counted, and Enter leads from one to the next, from frame to frame.
  *
- * Long lists search their texts themselves, since most of their rows do not stand in the page; of all else the page is
- * searched.
+ * Long lists search their texts themselves, since most of their rows do not stand in the page; of all else on show the page
+ * is searched, and of other frames their texts (findings.js).
  */
 
-import { make } from "./dom.js";
+import { make, makeButton } from "./dom.js";
+import { Findings } from "./findings.js";
 import { keyOf } from "./rows.js";
 
 /** What in a pane counts as one row. */
@@ -17,17 +19,30 @@ export class Search {
   /** @param {import("./page.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
+    this.findings = new Findings(explorer.data);
     this.field = /** @type {HTMLInputElement} */ (make("input", "dynx-search"));
     this.field.type = "search";
-    this.field.placeholder = "Search all panes";
+    this.field.placeholder = "Search all panes (/)";
     this.field.setAttribute("aria-label", "Search all panes");
     this.field.addEventListener("input", () => this.find());
+    this.scope = /** @type {HTMLSelectElement} */ (make("select", "dynx-scope"));
+    this.scope.setAttribute("aria-label", "Search in");
+    for (const [value, text] of [["all", "all frames"], ["one", "this frame"]]) {
+      const option = make("option", "", text);
+      option.setAttribute("value", value);
+      this.scope.append(option);
+    }
+    this.scope.addEventListener("change", () => this.find());
     this.count = make("span", "dynx-hits");
     this.count.setAttribute("role", "status");
-    /** @type {import("./types.js").Hit[]} */
+    /** @type {import("./types.js").Hit[]} rows on show */
     this.hits = [];
+    /** @type {import("./findings.js").Finding[]} rows of other frames, from the next frame on */
+    this.others = [];
     this.at = -1;
-    this.element = make("label", "dynx-find", "", this.field, this.count);
+    const next = makeButton("›", () => this.next(), { name: "dynx-tool", label: "Next place found (Enter)" });
+    this.element = make("div", "dynx-find", "", this.field, ...(explorer.data.frames.length > 1 ? [this.scope] : []), next, this.count);
+    this.element.setAttribute("role", "search");
   }
 
   find() {
@@ -39,17 +54,45 @@ export class Search {
     for (const [view, section] of wanted ? sections : []) {
       this.hits.push(...inPage(section, wanted), ...(view.lists ?? []).flatMap((list) => list.find?.(wanted) ?? []));
     }
+    this.others = wanted && this.scope.value === "all" ? this.elsewhere(wanted) : [];
     this.at = -1;
-    this.count.textContent = wanted ? `${this.hits.length} found` : "";
+    this.count.textContent = wanted ? this.found() : "";
+  }
+
+  /** What other frames hold, the frame after the one on show first. @param {string} wanted */
+  elsewhere(wanted) {
+    const { data, frame } = this.explorer;
+    const here = data.frames.indexOf(frame);
+    const frames = [...data.frames.slice(here + 1), ...data.frames.slice(0, here)];
+    return frames.flatMap((other) => this.findings.find(other, wanted));
+  }
+
+  found() {
+    const { hits, others } = this;
+    const frames = new Set(others.map(({ frame }) => frame)).size;
+    return `${hits.length} found${others.length ? ` here, ${others.length} in ${frames} other frame${frames > 1 ? "s" : ""}` : ""}`;
   }
 
   next() {
-    if (!this.hits.length) return;
-    this.at = (this.at + 1) % this.hits.length;
+    const { explorer, hits, others } = this;
+    if (!hits.length && !others.length) return;
+    if (this.at + 1 >= hits.length && others.length) this.leave(others[0]);
+    else this.at = (this.at + 1) % hits.length;
     const hit = this.hits[this.at];
-    if (hit.key) this.explorer.choose(hit.key);
-    hit.reveal()?.scrollIntoView({ block: "nearest" });
-    this.count.textContent = `${this.at + 1} of ${this.hits.length}`;
+    if (hit?.key) explorer.choose(hit.key);
+    hit?.reveal()?.scrollIntoView({ block: "nearest" });
+    const where = this.others.length ? ` in frame ${explorer.frame.id}, ${this.others.length} in others` : "";
+    this.count.textContent = `${this.at + 1} of ${this.hits.length}${where}`;
+  }
+
+  /** Show another frame, where the search goes on. @param {import("./findings.js").Finding} finding */
+  leave({ frame, key, code }) {
+    const { explorer } = this;
+    const states = explorer.states(frame);
+    const inCode = code < 0 ? -1 : frame.states.findIndex((state) => state.code === code);
+    const [made = inCode] = key ? states.of(key, explorer.links) : [];
+    explorer.show(frame, made < 0 ? states.first : made); // which finds anew, there
+    this.at = Math.max(0, key ? this.hits.findIndex((hit) => hit.key === key) : 0);
   }
 }
 

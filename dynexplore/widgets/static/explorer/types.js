@@ -21,7 +21,8 @@
  * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   timeline: Record<string, any>, anatomy: Record<string, any>, inspection: Record<string, any>, values: Value[],
- *   links: {places: string[][], items: Record<string, number[]>}} & Record<string, any>} Data
+ *   links: {places: string[][], items: Record<string, number[]>},
+ *   colours?: Record<string, (number | string)[][]>} & Record<string, any>} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values
  * @typedef {Map<string, string>} Marks  link key -> the classes of its rows: dynx-lit, dynx-chosen, dynx-now
@@ -30,6 +31,8 @@
  * @property {(marks: Marks) => void} aim  reads where the row stands that should be in view; changes nothing
  * @property {(marks: Marks) => void} light  marks the rows, and scrolls to the one that was aimed at
  * @property {(wanted: string) => Hit[]} [find]  the rows whose text holds `wanted`, which is in small letters
+ * @property {(focused: HTMLElement, by: number) => boolean} [move]  moves the focus from one of its rows to another, where
+ *   that one may not stand in the page yet; false where it is none of its rows
  * @property {() => void} [forget]  takes the marks of the last search away
  *
  * @typedef {{key: string, reveal: () => HTMLElement | undefined}} Hit  a row that a search has found
@@ -38,9 +41,11 @@
  * @property {Lit[]} [lists]  its rows that have link keys; a part may put others in here at any time
  * @property {(frame: Frame) => void} [showFrame]  another frame is on show
  * @property {(state: State, position: number) => void} [showState]  another state of it is on show
+ * @property {Record<string, () => string>} [copies]  what can be copied from a pane, by its name
  * @property {Record<string, () => void>} [keys]  what it does on a key (as KeyboardEvent.key says it)
  *
- * @typedef {{section: HTMLElement, heading: HTMLElement, body: HTMLElement}} Place  where a pane stands
+ * @typedef {{section: HTMLElement, heading: HTMLElement, tools: HTMLElement, body: HTMLElement}} Place  where a pane stands;
+ *   tools are buttons beside its heading
  *
  * @typedef {object} Pane  what panes/index.js lists
  * @property {string} key  one word; the pane's section has the class dynx-KEY

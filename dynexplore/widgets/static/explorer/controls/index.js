@@ -3,5 +3,9 @@
  * The controls in the head of the page, in their order: one file each beside this one, one line here.
  */
 
+import { keysControl } from "./keys.js";
+import { placeControl } from "./place.js";
+import { tourControl } from "./tour.js";
+
 /** @type {import("../types.js").Control[]} */
-export const CONTROLS = [];
+export const CONTROLS = [tourControl, keysControl, placeControl];

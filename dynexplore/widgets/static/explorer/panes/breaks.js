@@ -22,6 +22,7 @@ export const breaksPane = {
     const rows = new Rows();
     return {
       lists: [rows],
+      copies: { "graph break as an issue": () => issueText(explorer) },
       showFrame({ breaks, resume }) {
         rows.clear();
         body.replaceChildren(
@@ -33,6 +34,15 @@ export const breaksPane = {
     };
   },
 };
+
+/** The chosen break, or all of the frame, as the text of a bug report. @param {Explorer} explorer @returns {string} */
+function issueText({ data, frame, chosen }) {
+  const some = frame.breaks.filter(({ key }) => key === chosen);
+  const { name, lines } = data.codes[frame.code];
+  const reports = (some.length ? some : frame.breaks).map(({ title, report }) => `### Graph break ${title}\n\n\`\`\`\n${report}\n\`\`\`\n`);
+  if (!reports.length) return `No graph break in ${name}.`;
+  return [...reports, data.versions ? `${data.versions}\n` : "", `Source of ${name}:\n\n\`\`\`python\n${lines.join("\n")}\n\`\`\`\n`].filter(Boolean).join("\n");
+}
 
 /** @param {Explorer} explorer @param {Break} broke */
 function breakBlock(explorer, broke) {

@@ -1,23 +1,43 @@
 // @ts-check
 /**
  * Bytecode, before and after: the instructions of the function at hand with their canonical opcodes, and what the frame
- * was rewritten to, each instruction with its role and the original offset behind it.
+ * was rewritten to, each instruction with its role and the original offset behind it. While the frame's own code is at
+ * hand, the two are aligned and scroll together.
  */
 
-import { note } from "../dom.js";
+import { textTable } from "../copying.js";
+import { make, note } from "../dom.js";
 import { longTable } from "../long.js";
+import { anchorIn, fateIn, paired } from "./aligned.js";
 
 /**
  * @typedef {import("../types.js").Row} Row
+ * @typedef {import("../types.js").Frame} Frame
  * @typedef {import("../page.js").Explorer} Explorer
  */
 
+/** The header of the original code. */
+const LISTED = ["line", "offset", "opcode", "argument", "canonical"];
+
 /** The header of code that was emitted. */
-export const EMITTED = ["offset", "opcode", "argument", "role", "from"];
+export const EMITTED = ["offset", "role", "opcode", "argument", "from"];
 
 /** @param {Row} row @returns {string[]} its cells under EMITTED */
 export function emittedCells(row) {
-  return [String(row.offset), row.op, row.arg ?? "", row.role ?? "", (row.origin ?? -1) >= 0 ? String(row.origin) : ""];
+  return [String(row.offset), row.role ?? "", row.op, row.arg ?? "", (row.origin ?? -1) >= 0 ? String(row.origin) : ""];
+}
+
+/** What stands beside what in a frame, once per frame. @type {WeakMap<Frame, [Row | null, Row | null][]>} */
+const PAIRS = new WeakMap();
+
+/** @param {Explorer} explorer @param {Frame} frame @returns {[Row | null, Row | null][]} */
+function pairsOf({ data, links }, frame) {
+  let pairs = PAIRS.get(frame);
+  if (!pairs) {
+    pairs = paired(data.codes[frame.code].rows, frame.modified ?? [], anchorIn(frame, links));
+    PAIRS.set(frame, pairs);
+  }
+  return pairs;
 }
 
 /** @type {import("../types.js").Pane} */
@@ -25,17 +45,21 @@ export const originalPane = {
   key: "original",
   title: "Original bytecode",
   span: 4,
-  build(explorer, { body }) {
-    /** @type {Map<number, import("../long.js").LongList>} */
+  build(explorer, { body, section }) {
+    /** @type {Map<Frame | number, import("../long.js").LongList>} by frame where it is aligned, else by code */
     const made = new Map();
     /** @type {import("../types.js").View} */
     const view = {
+      copies: { "original bytecode": () => textTable(LISTED, listed(explorer, explorer.state.code ?? explorer.frame.code).map(({ cells }) => cells)) },
       showState(state) {
-        const id = state.code ?? explorer.frame.code;
-        const list = made.get(id) ?? listing(explorer, id, body);
-        made.set(id, list);
+        const { frame } = explorer;
+        const id = state.code ?? frame.code;
+        const isAligned = id === frame.code && frame.modified !== null;
+        const list = made.get(isAligned ? frame : id) ?? listing(explorer, id, body, isAligned ? pairsOf(explorer, frame) : null);
+        made.set(isAligned ? frame : id, list);
         if (view.lists?.[0] === list) return;
         view.lists = [list];
+        section.dataset.aligned = String(isAligned);
         body.replaceChildren(list.element);
         list.draw();
       },
@@ -44,10 +68,10 @@ export const originalPane = {
   },
 };
 
-/** @param {Explorer} explorer @param {number} id @param {HTMLElement} body */
-function listing(explorer, id, body) {
+/** The rows of a code object. @param {Explorer} explorer @param {number} id */
+function listed(explorer, id) {
   let line = 0;
-  const rows = explorer.data.codes[id].rows.map((row) => {
+  return explorer.data.codes[id].rows.map((row) => {
     const number = row.line && row.line !== line ? String(row.line) : "";
     line = row.line || line;
     const steps = row.steps ?? [[row.op, row.arg ?? ""]];
@@ -59,7 +83,14 @@ function listing(explorer, id, body) {
       title: steps.map(([op]) => explorer.help(op)).filter(Boolean).join("\n"),
     };
   });
-  return longTable(body, "Original bytecode", ["line", "offset", "opcode", "argument", "canonical"], rows);
+}
+
+/** @param {Explorer} explorer @param {number} id @param {HTMLElement} body @param {[Row | null, Row | null][] | null} pairs */
+function listing(explorer, id, body, pairs) {
+  const rows = listed(explorer, id);
+  let at = 0;
+  const shown = pairs ? pairs.map(([row]) => (row ? rows[at++] : { key: "", cells: LISTED.map(() => "") })) : rows;
+  return longTable(body, "Original bytecode", LISTED, shown);
 }
 
 /** @type {import("../types.js").Pane} */
@@ -67,17 +98,24 @@ export const modifiedPane = {
   key: "modified",
   title: "Modified bytecode",
   span: 4,
-  build(_explorer, { body }) {
+  build(explorer, { body, section }) {
+    const original = /** @type {HTMLElement} */ (explorer.panes.querySelector(".dynx-original .dynx-body"));
+    scrollTogether(original, body);
     /** @type {import("../types.js").View} */
     const view = {
-      showFrame({ id, modified }) {
+      copies: { "modified bytecode": () => textTable(EMITTED, (explorer.frame.modified ?? []).map(emittedCells)) },
+      showFrame(frame) {
         view.lists = [];
         body.replaceChildren();
-        if (!modified) {
+        section.dataset.aligned = String(frame.modified !== null);
+        if (!frame.modified) {
           body.append(note("the frame was not compiled"));
           return;
         }
-        const rows = modified.map((row) => ({ key: `modified:${id}:${row.offset}`, cells: emittedCells(row) }));
+        const fate = fateIn(frame, explorer.links);
+        const rows = pairsOf(explorer, frame).map(([before, row]) =>
+          row ? emitted(explorer, frame, row) : { key: "", cells: ["", before ? fate(before.offset) : "", "", "", ""] },
+        );
         const list = longTable(body, "Modified bytecode", EMITTED, rows);
         view.lists = [list];
         body.append(list.element);
@@ -86,3 +124,28 @@ export const modifiedPane = {
     return view;
   },
 };
+
+/** @param {Explorer} explorer @param {Frame} frame @param {Row} row */
+function emitted(explorer, frame, row) {
+  return {
+    key: `modified:${frame.id}:${row.offset}`,
+    cells: emittedCells(row),
+    title: explorer.help(row.op),
+    dress: (/** @type {HTMLElement} */ made) => label(/** @type {HTMLElement} */ (made.children[1]), row.role ?? ""),
+  };
+}
+
+/** A role as a label, in a colour and in words. @param {HTMLElement} cell @param {string} role */
+function label(cell, role) {
+  if (role) cell.replaceChildren(make("span", `dynx-role dynx-role-${role.replaceAll(" ", "-")}`, role));
+}
+
+/** What scrolls one of two aligned panes scrolls the other. @param {HTMLElement} one @param {HTMLElement} other */
+function scrollTogether(one, other) {
+  for (const [from, to] of [[one, other], [other, one]]) {
+    from.addEventListener("scroll", () => {
+      const isAligned = [one, other].every((body) => body.closest("section")?.dataset.aligned === "true");
+      if (isAligned && Math.abs(to.scrollTop - from.scrollTop) > 1) to.scrollTop = from.scrollTop;
+    }, { passive: true });
+  }
+}

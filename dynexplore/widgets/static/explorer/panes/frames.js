@@ -30,15 +30,43 @@ export const framesPane = {
       const item = make("li", "", "", button, make("span", "dynx-facts", ` ${factsOf(frame)}`), inner);
       (lists.get(frame.parent ?? -1) ?? top).append(item);
     }
+    if (buttons.size > MANY) body.append(filterOf(top));
     body.append(top);
+    for (const button of /** @type {NodeListOf<HTMLElement>} */ (top.querySelectorAll(".dynx-frame"))) button.tabIndex = -1;
     return {
       showFrame(shown) {
-        for (const button of buttons.values()) button.removeAttribute("aria-current");
-        buttons.get(shown)?.setAttribute("aria-current", "true");
+        for (const button of buttons.values()) {
+          button.removeAttribute("aria-current");
+          button.tabIndex = -1; // arrow keys move between them; Tab leads to the one on show
+        }
+        const button = buttons.get(shown);
+        button?.setAttribute("aria-current", "true");
+        if (button) button.tabIndex = 0;
+        button?.scrollIntoView?.({ block: "nearest" });
       },
     };
   },
 };
+
+/** From so many frames on the tree has a filter. */
+const MANY = 5;
+
+/** A field that leaves only those frames in the tree that hold its text, and the frames around them. @param {HTMLElement} top */
+function filterOf(top) {
+  const field = /** @type {HTMLInputElement} */ (make("input", "dynx-filter"));
+  field.type = "search";
+  field.placeholder = "Filter frames";
+  field.setAttribute("aria-label", "Filter frames");
+  field.addEventListener("input", () => {
+    const wanted = field.value.toLowerCase();
+    // inner ones come after those around them, and are asked first
+    for (const item of [.../** @type {NodeListOf<HTMLElement>} */ (top.querySelectorAll("li"))].reverse()) {
+      const own = [...item.children].filter((part) => part.tagName !== "UL").map((part) => part.textContent).join(" ");
+      item.hidden = !own.toLowerCase().includes(wanted) && !item.querySelector("li:not([hidden])");
+    }
+  });
+  return field;
+}
 
 /** @param {Frame} frame @returns {string} */
 function factsOf(frame) {

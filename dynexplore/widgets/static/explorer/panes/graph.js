@@ -4,6 +4,7 @@
  */
 
 import { make, note } from "../dom.js";
+import { textTable } from "../copying.js";
 import { longTable } from "../long.js";
 
 /** The header of a graph's table. */
@@ -14,9 +15,10 @@ export const graphPane = {
   key: "graph",
   title: "FX graph",
   span: 8,
-  build(_explorer, { body }) {
+  build(explorer, { body }) {
     /** @type {import("../types.js").View} */
     const view = {
+      copies: { "graph table": () => explorer.frame.graphs.map(graphText).join("\n\n") },
       showFrame({ graphs }) {
         const tables = graphs.map(({ name, nodes }) =>
           longTable(body, name, COLUMNS, nodes.map(({ key, cells, line }) => ({ key, cells: [...cells, line ? String(line) : ""] }))),
@@ -33,3 +35,8 @@ export const graphPane = {
     return view;
   },
 };
+
+/** @param {import("../types.js").Graph} graph @returns {string} */
+function graphText({ name, nodes }) {
+  return `${name}\n${textTable(COLUMNS, nodes.map(({ cells, line }) => [...cells, line ? String(line) : ""]))}`;
+}

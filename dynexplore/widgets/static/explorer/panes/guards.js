@@ -3,18 +3,29 @@
  * The guards of a frame: what is checked before its compiled code runs, and which instruction asked for it.
  */
 
+import { textTable } from "../copying.js";
 import { longTable } from "../long.js";
+
+/** The header of the guards. */
+const ANATOMY = ["#", "source", "kind", "expected", "check", "because"];
 
 /** @type {import("../types.js").Pane} */
 export const guardsPane = {
   key: "guards",
   title: "Guards",
   span: 7,
-  build(_explorer, { body, heading }) {
+  build(explorer, { body, heading }) {
     /** @type {import("../types.js").View} */
     const view = {
+      copies: {
+        "guard": () => {
+          const { guards } = explorer.frame;
+          const chosen = guards.filter(({ key }) => key === explorer.chosen);
+          return textTable(ANATOMY, (chosen.length ? chosen : guards).map(({ cells }) => cells));
+        },
+      },
       showFrame({ guards }) {
-        const list = longTable(body, "Guards", ["#", "source", "kind", "expected", "check", "because"], guards);
+        const list = longTable(body, "Guards", ANATOMY, guards);
         view.lists = [list];
         body.replaceChildren(list.element);
         heading.textContent = `Guards (${guards.length})`;

@@ -24,14 +24,15 @@ export const sourcePane = {
     const made = new Map();
     /** @type {import("../types.js").View} */
     const view = {
+      copies: { "source": () => codes[explorer.state.code ?? explorer.frame.code].lines.join("\n") },
       showState(state) {
         const id = state.code ?? explorer.frame.code;
         const code = codes[id];
-        const list = made.get(id) ?? sourceOf(String(id), code, body);
+        const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body);
         made.set(id, list);
         if (view.lists?.[0] === list) return;
         view.lists = [list];
-        body.replaceChildren(code.lines.length ? list.element : note("no source"));
+        body.replaceChildren(code.lines.length ? list.element : note(`The source of ${code.name} is not to be found: its file is gone, or it was made of text.`));
         list.draw();
         heading.textContent = `Source: ${code.name}, ${code.file} line ${code.first}`;
       },
@@ -40,15 +41,15 @@ export const sourcePane = {
   },
 };
 
-/** @param {string} id @param {Code} code @param {HTMLElement} scroller */
-function sourceOf(id, code, scroller) {
+/** @param {string} id @param {Code} code @param {(number | string)[][]} colours @param {HTMLElement} scroller */
+function sourceOf(id, code, colours, scroller) {
   const parts = partsOf(id, code);
   const box = make("div", "dynx-lines");
   return new LongList(scroller, box, box, {
     count: code.lines.length,
     row(index, rows) {
       const number = make("span", "dynx-number", String(code.first + index));
-      return make("div", "dynx-line", "", number, ...segments([...code.lines[index]], parts[index], rows));
+      return make("div", "dynx-line", "", number, ...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
     },
     keys: (index) => parts[index].map(([key]) => key),
     text: (index) => code.lines[index],
@@ -72,15 +73,30 @@ function partsOf(id, code) {
   return parts;
 }
 
-/** @param {string[]} letters @param {Part[]} parts @param {import("../rows.js").Rows} rows */
-function segments(letters, parts, rows) {
+/** What Pygments says of a line, as pieces from one letter to another. @param {(number | string)[]} [line] @returns {Part[]} */
+function kindsOf(line = []) {
+  /** @type {Part[]} */
+  const kinds = [];
+  let from = 0;
+  for (let at = 0; at < line.length; at += 2) {
+    const to = from + Number(line[at]);
+    if (line[at + 1]) kinds.push([String(line[at + 1]), from, to]);
+    from = to;
+  }
+  return kinds;
+}
+
+/** @param {string[]} letters @param {Part[]} parts @param {Part[]} kinds @param {import("../rows.js").Rows} rows */
+function segments(letters, parts, kinds, rows) {
   const cuts = new Set([0, letters.length]);
-  for (const [, from, to] of parts) cuts.add(Math.min(from, letters.length)).add(Math.min(to, letters.length));
+  for (const [, from, to] of [...parts, ...kinds]) cuts.add(Math.min(from, letters.length)).add(Math.min(to, letters.length));
   const ends = [...cuts].sort((a, b) => a - b);
   return ends.slice(1).map((end, at) => {
     const begin = ends[at];
     const over = parts.filter(([, from, to]) => from <= begin && end <= to).sort((a, b) => a[2] - a[1] - (b[2] - b[1]));
-    const piece = make("span", over.length ? "dynx-span" : "", letters.slice(begin, end).join(""));
+    const [kind = ""] = kinds.find(([, from, to]) => from <= begin && end <= to) ?? [];
+    const names = `${over.length ? "dynx-span" : ""} ${kind ? `dynx-py-${kind}` : ""}`.trim();
+    const piece = make("span", names, letters.slice(begin, end).join(""));
     rows.under(piece, over.map(([key]) => key));
     return piece;
   });

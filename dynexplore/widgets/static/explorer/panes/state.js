@@ -4,7 +4,8 @@
  * deleted, ~ changed.
  */
 
-import { makeTable, note } from "../dom.js";
+import { textTable } from "../copying.js";
+import { make, makeTable, note } from "../dom.js";
 import { Rows } from "../rows.js";
 
 /** The class of a row by its sign. @type {Record<string, string>} */
@@ -19,6 +20,7 @@ export const statePane = {
     const rows = new Rows();
     return {
       lists: [rows],
+      copies: { "stack and locals": () => textOf(explorer) },
       showState(state, position) {
         rows.clear();
         const { before, after } = explorer.states().around(position);
@@ -29,17 +31,36 @@ export const statePane = {
         const gone = (before?.stack ?? []).slice(keep).reverse();
         const slots = after.stack.map((value, slot) => row(value, slot >= keep ? "+" : "", String(slot))).reverse();
         stack.body.append(...gone.map((value) => row(value, "−", "popped")), ...slots);
-        const names = makeTable("Locals", ["±", "local", "value"]);
+        const names = makeTable("Locals", ["±", "local", "value", "was"]);
         for (const [name, value] of after.locals) {
           const old = before?.locals.get(name);
-          names.body.append(row(value, !before || old === value ? "" : old === undefined ? "+" : "~", name));
+          const local = row(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
+          local.append(make("td", "dynx-was", old === undefined || old === value ? "" : explorer.value(old)));
+          names.body.append(local);
         }
         for (const [name, value] of before?.locals ?? []) if (!after.locals.has(name)) names.body.append(row(value, "−", name));
+        const pushed = after.stack.length - Math.min(keep, after.stack.length);
+        const set = (state.set ?? []).length && before ? (state.set ?? []).length : 0;
+        const facts = [count(gone.length, "popped"), count(pushed, "pushed"), count(set, "local changed")].filter(Boolean);
+        place.heading.textContent = `Stack and locals${facts.length ? `: ${facts.join(", ")}` : ""}`;
         place.body.replaceChildren(stack.body.children.length ? stack.table : note("the stack is empty"), names.table);
       },
     };
   },
 };
+
+/** @param {number} number @param {string} what */
+function count(number, what) {
+  return number ? `${number} ${what}` : "";
+}
+
+/** @param {import("../page.js").Explorer} explorer @returns {string} */
+function textOf(explorer) {
+  const { after } = explorer.states().around(explorer.position);
+  const stack = after.stack.map((value, slot) => [`stack ${slot}`, explorer.value(value)]).reverse();
+  const locals = [...after.locals].map(([name, value]) => [name, explorer.value(value)]);
+  return textTable(["where", "value"], [...stack, ...locals]);
+}
 
 /**
  * @param {import("../page.js").Explorer} explorer

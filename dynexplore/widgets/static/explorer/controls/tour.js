@@ -1,0 +1,107 @@
+// @ts-check
+/**
+ * What am I looking at? A tour of a few bubbles, one pane each, for those who see the explorer for the first time.
+ */
+
+import { Dialog } from "../dialogs.js";
+import { make, makeButton } from "../dom.js";
+
+/** Where a bubble points, and what it says. @type {[string, string, string][]} */
+const BUBBLES = [
+  [
+    ".dynx-stepper",
+    "Time goes both ways",
+    "Your function was read one bytecode instruction after the other, with stand-ins on the stack instead of tensors. " +
+      "The arrow keys step through that reading, the slider jumps, and this line says what each step did.",
+  ],
+  [
+    ".dynx-source, .dynx-original",
+    "Source and bytecode",
+    "Your source, and the instructions that Python made of it. The piece at hand is marked in both. " +
+      "Click any piece: all that belongs to it lights up, in every pane.",
+  ],
+  [
+    ".dynx-state",
+    "The symbolic stack",
+    "What the engine held in its hands at this step: values on the stack and in local variables, each known by type, dtype " +
+      "and shape only. + came, − went, ~ changed.",
+  ],
+  [
+    ".dynx-graph",
+    "The FX graph",
+    "Tensor operations became nodes of a graph, which a backend compiles. Choose a node to go to the step that made it.",
+  ],
+  [
+    ".dynx-guards",
+    "Guards",
+    "What has to be as it was for the compiled code to be used again. If one fails on a later call, the function is read " +
+      "anew: a recompile.",
+  ],
+  [
+    ".dynx-modified, .dynx-breaks",
+    "Modified bytecode and graph breaks",
+    "What runs instead of your bytecode, each instruction with its role. Where the engine could not go on, a graph break " +
+      "says why and what to do; a resume function continues behind it.",
+  ],
+  [
+    ".dynx-head",
+    "Find your way",
+    "Search looks into all panes of all frames. ? lists the keys. Everything works without a mouse.",
+  ],
+];
+
+/** @type {import("../types.js").Control} */
+export const tourControl = {
+  key: "tour",
+  wanted: (data) => data.frames.length > 0,
+  build(explorer, place) {
+    const tour = new Tour(explorer);
+    place.append(makeButton("What am I looking at?", () => tour.show(0), { name: "dynx-tool" }));
+    return {};
+  },
+};
+
+/** The tour: one bubble at a time. */
+class Tour {
+  /** @param {import("../page.js").Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.at = 0;
+    this.dialog = new Dialog(explorer, "What am I looking at?");
+    this.dialog.onClose = () => this.point([]);
+    this.dialog.keys = { ArrowRight: () => this.show(this.at + 1), ArrowLeft: () => this.show(this.at - 1) };
+  }
+
+  /** @param {number} at */
+  show(at) {
+    if (at >= BUBBLES.length) return this.dialog.close();
+    this.at = Math.max(0, at);
+    const [where, title, text] = BUBBLES[this.at];
+    const isLast = this.at === BUBBLES.length - 1;
+    const next = makeButton(isLast ? "Done" : "Next", () => this.show(this.at + 1), { name: "dynx-first" });
+    const buttons = [this.at ? [makeButton("Back", () => this.show(this.at - 1))] : [], next, this.dialog.closeButton("Leave (Esc)")];
+    this.dialog.element.setAttribute("aria-label", `What am I looking at? ${this.at + 1} of ${BUBBLES.length}: ${title}. ${text}`);
+    this.dialog.open(
+      make("h3", "", `${this.at + 1}/${BUBBLES.length} ${title}`),
+      make("p", "", text),
+      make("div", "dynx-buttons", "", ...buttons.flat()),
+    );
+    this.point(/** @type {HTMLElement[]} */ ([...this.explorer.root.querySelectorAll(where)]));
+  }
+
+  /** Frame what the bubble speaks of, and put the bubble below it. @param {HTMLElement[]} targets */
+  point(targets) {
+    const { root } = this.explorer;
+    for (const before of root.querySelectorAll(".dynx-pointed")) before.classList.remove("dynx-pointed");
+    if (!targets.length) return;
+    for (const target of targets) target.classList.add("dynx-pointed");
+    targets[0].scrollIntoView({ block: "nearest" });
+    const home = root.getBoundingClientRect();
+    const box = targets[0].getBoundingClientRect();
+    const { element } = this.dialog;
+    const left = Math.min(box.left - home.left + 12, home.width - element.offsetWidth - 12);
+    element.style.left = `${Math.max(8, left)}px`;
+    element.style.top = `${Math.min(box.top - home.top + Math.min(box.height, 120) + 8, home.height - element.offsetHeight - 8)}px`;
+    element.scrollIntoView({ block: "nearest" });
+  }
+}
