@@ -505,7 +505,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
             ev.CodeView: [_record(ev.CodeView, row, {}) for row in data["codes"]],
         }
         recording = cls(title=_text(data["title"]))
-        recording.versions = _text(data.get("versions", ""))
+        recording.versions = str(data.get("versions", ""))
         recording.redacted = bool(data["redacted"])
         for position, row in enumerate(data["events"]):
             try:
@@ -690,7 +690,7 @@ def _table_parser(cls: type, name: str) -> _Parse:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("the title or the versions are no text")
+        raise TypeError("the title is no text")
     return value
 
 

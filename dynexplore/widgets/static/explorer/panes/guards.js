@@ -7,7 +7,7 @@ import { textTable } from "../copying.js";
 import { longTable } from "../long.js";
 
 /** The header of the guards. */
-const ANATOMY = ["#", "source", "kind", "expected", "check", "because"];
+const GUARD_COLUMNS = ["#", "source", "kind", "expected", "check", "because"];
 
 /** @type {import("../types.js").Pane} */
 export const guardsPane = {
@@ -21,11 +21,11 @@ export const guardsPane = {
         "guard": () => {
           const { guards } = explorer.frame;
           const chosen = guards.filter(({ key }) => key === explorer.chosen);
-          return textTable(ANATOMY, (chosen.length ? chosen : guards).map(({ cells }) => cells));
+          return textTable(GUARD_COLUMNS, (chosen.length ? chosen : guards).map(({ cells }) => cells));
         },
       },
       showFrame({ guards }) {
-        const list = longTable(body, "Guards", ANATOMY, guards);
+        const list = longTable(body, "Guards", GUARD_COLUMNS, guards);
         view.lists = [list];
         body.replaceChildren(list.element);
         heading.textContent = `Guards (${guards.length})`;
