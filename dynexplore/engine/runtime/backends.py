@@ -37,7 +37,7 @@ from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recording import Recorder
-from dynexplore.engine.runtime import distributed
+from dynexplore.engine.runtime import distributed, float_inputs
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.translation_lock import released
 
@@ -166,12 +166,14 @@ def _takes_inputs(backend: CompilerFn) -> bool:
 
 
 def takes_floats(backend: Backend) -> bool:
-    """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only.
+    """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only, as which
+    AOTAutograd can be given floats (float_inputs.py).
 
     Of a callable that somebody passed it is assumed; one that fails is asked again without.
     """
     module = getattr(backend.function, "__module__", None)
-    return backend.function is eager or not (isinstance(module, str) and module.partition(".")[0] == "torch")
+    of_torch = isinstance(module, str) and module.partition(".")[0] == "torch"
+    return backend.function is eager or not of_torch or float_inputs.are_served(backend.name)
 
 
 # -- one graph -----------------------------------------------------------------------------------------------
@@ -214,7 +216,12 @@ def _ask(
     counters["backend"][backend.name] += 1
     if backend.function is eager:
         return eager(module)
+    floats = float_inputs.places(examples) if float_inputs.are_served(backend.name) else []
+    if floats and not float_inputs.can_become_tensors(module):
+        raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=backend.name)
     try:
+        if floats:
+            module, examples = float_inputs.as_tensors(module, examples, fake_mode)
         with released(), tracing(TracingContext(fake_mode)), _modes_off():
             compiled = backend(module, examples)
         if not callable(compiled):
@@ -224,7 +231,7 @@ def _ask(
             recorder.record(BackendFailed(frame=frame, graph=name, backend=backend.name, error=f"{type(error).__name__}: {error}"))
         raise _said_of(error, backend, name, module) from error
     result: Callable[..., Any] = compiled
-    return result
+    return float_inputs.taking_floats(result, floats) if floats else result
 
 
 def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:

@@ -1,0 +1,73 @@
+"""Floats that change from call to call, under backends that take tensors and ints only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine.counters import counters
+
+VALUES = (0.5, 0.75, 2.0, -3.0, 1.0, 0.0)
+
+
+def rate(x: Any, a: float) -> Any:
+    return (x * a).sin() + a, x * (a * 2 + 1) - a
+
+
+def whole_numbers(x: Any, a: float) -> Any:
+    return torch.arange(3) * a + x
+
+
+def updated_in_place(x: Any, a: float) -> Any:
+    y = x.clone()
+    y.mul_(a).add_(1)
+    return y
+
+
+def stays_a_float(x: Any, a: float) -> Any:
+    return torch.full((2,), a), torch.add(x, x, alpha=a)
+
+
+def from_the_left(x: Any, a: float) -> Any:
+    return (a - x) / (2.5 + a * a) + a / (x * x + 1)
+
+
+def two_rates(x: Any, a: float) -> Any:
+    b = a * 0.5
+    return x * a + x * b, {"sum": a + b}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")  # torch's own, on import
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("program", [rate, whole_numbers, updated_in_place, two_rates])
+def test_one_graph_serves_every_value(program: Any, backend: str) -> None:
+    """The first value has a graph of its own, as a constant of the program would."""
+    dynexplore.reset()
+    counters.clear()
+    optimized = dynexplore.optimize(backend)(program)
+    for value in VALUES:
+        x, same = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+        found, expected = optimized(x, value), program(same, value)
+        torch.testing.assert_close(found, expected)
+        for one, other in ((found, x), (expected, same)):
+            first = one[0] if isinstance(one, tuple) else one
+            first.sum().backward()
+            assert other.grad is not None
+        torch.testing.assert_close(x.grad, same.grad)
+    assert counters["stats"]["graphs"] == 2
+
+
+@pytest.mark.parametrize("program", [stays_a_float, from_the_left])
+def test_a_float_that_has_to_stay_one_is_compiled_for_its_value(program: Any) -> None:
+    """Nothing is wrong, nothing is said to have failed, and the backend was not asked in vain."""
+    dynexplore.reset()
+    counters.clear()
+    optimized = dynexplore.optimize("aot_eager")(program)
+    for value in VALUES:
+        torch.testing.assert_close(optimized(torch.ones(2), value), program(torch.ones(2), value))
+    assert counters["stats"]["graphs"] == len(VALUES)
+    recording = dynexplore.explain(program, torch.ones(2), 7.5, backend="aot_eager").recording
+    assert not [event for event in recording.events if type(event).__name__ == "BackendFailed"]
