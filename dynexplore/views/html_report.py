@@ -18,6 +18,8 @@ from collections.abc import Iterable, Sequence
 
 from dynexplore.views.html_text import STYLE, escape, section, table
 
+__all__ = ["code", "drawing", "escape", "line", "report", "rows", "side_by_side", "table", "to_copy"]
+
 
 def report(*parts: str) -> str:
     """Return the parts, HTML already, as one block.

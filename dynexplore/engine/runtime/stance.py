@@ -20,6 +20,7 @@ from types import CodeType
 from typing import Literal
 
 from dynexplore.engine.errors import RecompileError
+from dynexplore.views import html_report
 
 Name = Literal["default", "eager_on_recompile", "fail_on_recompile"]
 NAMES: tuple[Name, ...] = ("default", "eager_on_recompile", "fail_on_recompile")
@@ -43,6 +44,11 @@ class Refused:
             return "Nothing would have been compiled."
         lines = [f"  {times} x {function}: {reason}" for (function, reason), times in self.counts.most_common()]
         return "\n".join(["Would have been compiled:", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [(str(times), function, reason) for (function, reason), times in self.counts.most_common()]
+        table = html_report.rows(("times", "function", "why"), rows, "Would have been compiled")
+        return html_report.report(table if rows else html_report.line(str(self)))
 
 
 class _Stances(threading.local):

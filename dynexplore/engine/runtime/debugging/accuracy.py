@@ -38,7 +38,8 @@ class Difference:
 def first_difference(expected: Any, actual: Any, tolerance: float | None = None, path: str = "") -> Difference | None:
     """The first place where `actual` is not what was expected, or None.
 
-    `tolerance` is the allowed difference relative to the largest expected element; None takes the one of the dtype.
+    `tolerance` is the allowed difference relative to the largest expected element; None takes the one of the dtype, and
+    infinity lets any values pass that have the type, dtype and shape.
 
     >>> first_difference([1, torch.ones(2)], [1, torch.ones(2) + 1e-6])
     >>> print(first_difference({"loss": torch.ones(2)}, {"loss": torch.tensor([1.0, 1.01])}))
@@ -68,7 +69,7 @@ def _differences(expected: Any, actual: Any, tolerance: float | None, path: str)
     elif dataclasses.is_dataclass(expected):
         for field in dataclasses.fields(expected):
             yield from _differences(getattr(expected, field.name), getattr(actual, field.name), tolerance, f"{path}.{field.name}")
-    elif not _same_plain(expected, actual):
+    elif tolerance != math.inf and not _same_plain(expected, actual):
         yield Difference(path, f"{expected!r} expected, {actual!r} found")
 
 
@@ -85,6 +86,8 @@ def _of_tensors(expected: torch.Tensor, actual: torch.Tensor, tolerance: float |
         wanted, found = getattr(expected, name), getattr(actual, name)
         if wanted != found:
             return f"{name} {_plain(wanted)} expected, {_plain(found)} found"
+    if tolerance == math.inf:
+        return ""
     wanted, found = expected.detach(), actual.detach()
     if torch.equal(wanted, found) or not wanted.numel():
         return ""

@@ -10,9 +10,9 @@ PyTorch's counterpart: torch._dynamo.explain counts breaks; costs and order are 
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ from dynexplore.engine.runtime.debugging.operator_profile import OperatorRun, pr
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
 from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.views import html_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class BreakCost:
     count: int
     operators: tuple[str, ...]
     seconds: float
+    source: str = ""
+    """The function in which it breaks."""
 
     @property
     def place(self) -> str:
@@ -50,11 +53,13 @@ class BreakCost:
         return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
 
     def as_issue(self) -> str:
-        """Text for a bug report: versions, the break, and the lines of the program around it."""
-        source = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
-        versions = f"Python {PYTHON}, torch {torch.__version__}"
+        """Text for a bug report: versions, the break, and the function that it is in."""
+        versions = f"Python {PYTHON}, torch {torch.__version__}, dynexplore {_own_version()}"
         title = f"### Graph break {self.broke.kind}: {self.broke.title}"
-        return "\n".join((title, "", versions, "", self.broke.report(), "", *source))
+        lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
+        source = ["```python", self.source.rstrip("\n"), "```"] if self.source else lines
+        cost = f"{self.count} x in one call; {len(self.operators)} operators run outside of graphs because of it"
+        return "\n".join((title, "", versions, "", "```", self.broke.report(), "```", "", cost, "", *source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +95,18 @@ class BreakReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{cost.broke.kind}</td><td>{html.escape(cost.broke.title)}</td><td>{html.escape(cost.place)}</td>"
-            f"<td>{cost.count}</td><td>{len(cost.operators)}</td><td>{html.escape(cost.broke.fix)}</td></tr>"
+        header = ("kind", "what", "where", "times", "operators outside", "time outside", "how to fix")
+        rows = [
+            (
+                f'<a href="{html_report.escape(cost.page)}">{cost.broke.kind}</a>',
+                *map(html_report.escape, (cost.broke.title, cost.place, str(cost.count), str(len(cost.operators)))),
+                *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.broke.fix)),
+            )
             for cost in self.costs
-        )
-        titles = "".join(f"<th>{title}</th>" for title in ("kind", "what", "where", "times", "operators outside", "how to fix"))
+        ]
+        issues = (html_report.to_copy(f"{cost.broke.kind}: copy as an issue report", cost.as_issue()) for cost in self.costs)
         first, _, _ = str(self).partition("\n")
-        return f"<p>{html.escape(first)}</p><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+        return html_report.report(html_report.line(first), html_report.table(header, rows) if rows else "", *issues)
 
 
 def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakReport:
@@ -133,6 +142,13 @@ def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakRep
     return BreakReport(recording.title, tuple(_costs(recording, ran)), len(ran), sum(bool(run.graph) for run in ran))
 
 
+def _own_version() -> str:
+    try:
+        return version("dynexplore")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "(a checkout)"
+
+
 def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
     """One row for each place and kind."""
     places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
@@ -143,5 +159,7 @@ def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
     for breaks in places.values():
         frames = {broke.frame for broke in breaks}
         outside = [run for run in ran if not run.graph and run.frame in frames]
-        costs.append(BreakCost(breaks[0], len(breaks), tuple(run.name for run in outside), sum(run.seconds for run in outside)))
+        code = recording.code_of(breaks[0])
+        names, seconds = tuple(run.name for run in outside), sum(run.seconds for run in outside)
+        costs.append(BreakCost(breaks[0], len(breaks), names, seconds, code.source if code is not None else ""))
     return sorted(costs, key=lambda cost: (-len(cost.operators), -cost.seconds))

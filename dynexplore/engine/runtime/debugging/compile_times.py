@@ -7,13 +7,13 @@ torch/_dynamo/utils.py (compile_times) does the same job.
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynexplore.engine.phases import PhaseRecord, times
+from dynexplore.views import html_report
 
 PHASES = ("read", "translate", "guards", "backend", "assemble", "other")
 
@@ -47,10 +47,8 @@ class CompileTimes:
 
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
-        titles = "".join(f"<th>{cell}</th>" for cell in head)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        caption = "<caption>Compile times in milliseconds</caption>"
-        return f"<table>{caption}<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+        how = html_report.line("write_trace(path) writes them as a trace for chrome://tracing or Perfetto")
+        return html_report.report(html_report.rows(head, rows, "Compile times in milliseconds"), how)
 
     def write_trace(self, path: str | Path) -> Path:
         """Write the phases as a trace in Chrome's format, for chrome://tracing or Perfetto. Returns its path."""

@@ -20,6 +20,7 @@ from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.debugging.operator_profile import OperatorRun, profiled
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.views import html_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class Coverage:
         lines = [f"{share} and {self.of_time:.1%} of their time run inside {self.graphs} graphs"]
         lines += [f"  outside: {count} x {name}" for name, count in self.outside]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        first, _, _ = str(self).partition("\n")
+        rows = html_report.rows(("outside of graphs", "times"), [(name, str(count)) for name, count in self.outside])
+        return html_report.report(html_report.line(first), rows if self.outside else "")
 
 
 def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "eager", **kwargs: Any) -> Coverage:

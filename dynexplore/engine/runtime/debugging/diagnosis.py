@@ -3,7 +3,9 @@
 The idea: between a program and the machine stand the capture (this engine), AOTAutograd and a backend. `diagnose` runs
 the call plainly; then captured, each graph run as it is; then through AOTAutograd; then through the backend. Values,
 gradients, changes of arguments and modules are compared with those of the plain run. The first stage that differs or
-raises is the layer to look at, and its row says what to do next. Bugs of the engine are raised, not survived.
+raises is the layer to look at, and its row says what to do next. Bugs of the engine are raised, not survived. A program that
+gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
+compared, and that is said.
 
 In: a function and its arguments. Out: `Diagnosis`: the stages with their time and memory, the failing one if any.
 
@@ -13,8 +15,6 @@ PyTorch's counterpart: the section "ablation" of its troubleshooting guide, done
 from __future__ import annotations
 
 import contextlib
-import html
-import importlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,14 +31,19 @@ from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.debugging.accuracy import Difference, first_difference
+from dynexplore.engine.runtime.debugging.graph_failure import same_random_numbers
 from dynexplore.engine.runtime.debugging.process_memory import MemoryPeak, as_text
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.views import html_report
+
+_ANY = float("inf")
+"""A tolerance: any values will do."""
 
 _NEXT = {
     "plain Python": "The program fails without any compiler: mend it first.",
     "capture": "This is the engine itself. dynexplore.explain(f, ...) shows where it goes another way than the program;"
-    " with config.replay_record_enabled the frame is saved for a report. Please report it.",
+    " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
     "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
     " dynexplore.minify(f, ..., backend='aot_eager') makes a small program that fails the same way.",
     "backend": "The graphs are right and what the backend makes of them is not:"
@@ -71,12 +76,14 @@ class Stage:
 class Diagnosis:
     """What `diagnose` found. `print` it; in a notebook it is a table.
 
-    `failing` is the first stage that raised or gave something else than plain Python; None when all agree.
+    `failing` is the first stage that raised or gave something else than plain Python; None when all agree. `advice` is what
+    to do next. `unsteady` tells where plain Python itself gives something else each time ("" for a program that does not).
     """
 
     function: str
     stages: tuple[Stage, ...]
     advice: str
+    unsteady: str = ""
 
     @property
     def failing(self) -> Stage | None:
@@ -94,17 +101,16 @@ class Diagnosis:
             yield stage.layer, stage.backend, stage.verdict, *times, as_text(stage.memory)
 
     def _conclusion(self) -> list[str]:
+        steady = [f"Values could not be compared: plain Python itself gives something else each time ({self.unsteady})."]
+        steady = ["", *steady] if self.unsteady else []
         if self.failing is None:
-            return ["", "Every layer gives what plain Python gives."]
-        return ["", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
+            return [*steady, "", "Every layer runs." if steady else "Every layer gives what plain Python gives."]
+        return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
     def _repr_html_(self) -> str:
         head = ("layer", "backend", "", "first call", "next call", "memory")
-        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
-        titles = "".join(f"<th>{title}</th>" for title in head)
-        conclusion = "".join(f"<p>{html.escape(line)}</p>" for line in self._conclusion() if line)
-        caption = f"<caption>Diagnosis of {html.escape(self.function)}</caption>"
-        return f"<table>{caption}<thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>{conclusion}"
+        table = html_report.rows(head, self._rows(), f"Diagnosis of {self.function}")
+        return html_report.report(table, *map(html_report.line, self._conclusion()))
 
 
 def _milliseconds(seconds: float) -> str:
@@ -129,21 +135,19 @@ def diagnose(
     """
     resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
     start = StartingState(fn, args, kwargs)
-    stages: list[Stage] = []
-    expected: _Outcome | None = None
+    plain, expected, unsteady = _run_plain(fn, start, tolerance)
+    stages = [plain]
     for layer, chosen in _layers(backend):
-        stage, outcome = _run_stage(fn, start, layer, chosen, expected, tolerance)
-        stages.append(stage)
-        expected = expected or outcome
-        if stage.failure:
+        if stages[-1].failure or expected is None:
             break
+        stages.append(_run_stage(fn, start, layer, chosen, expected, tolerance, bool(unsteady)))
     start.fresh()
     failing = stages[-1].layer if stages[-1].failure else ""
-    return Diagnosis(_name_of(fn), tuple(stages), _advice(failing, backend))
+    return Diagnosis(_name_of(fn), tuple(stages), _advice(failing, backend), unsteady)
 
 
-def _layers(backend: str | CompilerFn) -> list[tuple[str, str | CompilerFn | None]]:
-    layers: list[tuple[str, str | CompilerFn | None]] = [("plain Python", None), ("capture", "eager")]
+def _layers(backend: str | CompilerFn) -> list[tuple[str, str | CompilerFn]]:
+    layers: list[tuple[str, str | CompilerFn]] = [("capture", "eager")]
     if backend != "eager":
         layers.append(("AOTAutograd", "aot_eager"))
     if backend not in ("eager", "aot_eager"):
@@ -176,19 +180,39 @@ class _Outcome:
     reached: dict[str, dict[str, torch.Tensor]]
 
 
-def _run_stage(
-    fn: Any, start: StartingState, layer: str, backend: str | CompilerFn | None, expected: _Outcome | None, tolerance: float | None
-) -> tuple[Stage, _Outcome | None]:
-    name = "-" if backend is None else backend if isinstance(backend, str) else _name_of(backend)
+def _run_plain(fn: Any, start: StartingState, tolerance: float | None) -> tuple[Stage, _Outcome | None, str]:
+    """The first stage; what to expect of the others; how two plain runs differ, if they do."""
     try:
-        called = fn if backend is None else _compiled(fn, backend)
-        with _as_compilers_are_tested(backend), MemoryPeak() as memory:
-            outcome, first = _observe(called, start)
-            _, second = _observe(called, start)
-        difference = _compared(expected, outcome, tolerance) if expected is not None else _unsteady(fn, start, outcome, tolerance)
+        with MemoryPeak() as memory:
+            expected, first = _observe(fn, start)
+        again, second = _observe(fn, start)
     except Exception as error:  # whatever it is, it is the finding
-        return Stage(layer, name, _words(error)), None
-    return Stage(layer, name, str(difference or ""), first, second, memory.peak), outcome
+        return Stage("plain Python", "-", _words(error)), None, ""
+    unsteady = str(_compared(expected, again, tolerance) or "")
+    return Stage("plain Python", "-", "", first, second, memory.peak), expected, unsteady
+
+
+def _run_stage(
+    fn: Any,
+    start: StartingState,
+    layer: str,
+    backend: str | CompilerFn,
+    expected: _Outcome,
+    tolerance: float | None,
+    is_unsteady: bool,
+) -> Stage:
+    name = backend if isinstance(backend, str) else _name_of(backend)
+    try:
+        called = _compiled(fn, backend)
+        with _as_compilers_are_tested(backend):
+            with MemoryPeak() as memory:
+                outcome, first = _observe(called, start)
+            again, second = _observe(called, start)
+        differences = (_compared(expected, found, _ANY if is_unsteady else tolerance) for found in (outcome, again))
+        difference = next(filter(None, differences), None)
+    except Exception as error:  # whatever it is, it is the finding
+        return Stage(layer, name, _words(error))
+    return Stage(layer, name, str(difference or ""), first, second, memory.peak)
 
 
 def _compiled(fn: Any, backend: str | CompilerFn) -> Any:
@@ -201,9 +225,7 @@ def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
     """Bugs are raised, and random numbers are those of plain Python."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(config.patch(raise_engine_errors=True, log_level="ERROR"))
-        if backend == "inductor":
-            inductor: Any = importlib.import_module("torch._inductor.config")
-            stack.enter_context(inductor.patch(fallback_random=True))
+        stack.enter_context(same_random_numbers(backend))
         yield
 
 
@@ -239,12 +261,6 @@ def _compared(expected: _Outcome, found: _Outcome, tolerance: float | None) -> D
     )
     differences = (first_difference(wanted, got, tolerance, title) for title, wanted, got in parts)
     return next(filter(None, differences), None)
-
-
-def _unsteady(fn: Any, start: StartingState, outcome: _Outcome, tolerance: float | None) -> Difference | None:
-    """A program that gives something else each time can be compared with nothing."""
-    difference = _compared(outcome, _observe(fn, start)[0], tolerance)
-    return Difference("", f"plain Python gives something else each time: {difference}") if difference is not None else None
 
 
 def _words(error: Exception) -> str:

@@ -26,7 +26,7 @@ import torch.fx
 
 from dynexplore.engine import native
 from dynexplore.engine.runtime.debugging.accuracy import first_difference
-from dynexplore.engine.runtime.debugging.starting_state import copy_of_tensor
+from dynexplore.engine.runtime.debugging.rebinding import copy_of_tensor
 
 _INDUCTOR = "torch._inductor.config"
 Predicate = Callable[[torch.fx.GraphModule, Sequence[Any]], bool]

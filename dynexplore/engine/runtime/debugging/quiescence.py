@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine.counters import counters
+from dynexplore.views import html_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,10 @@ class Quiescence:
             f"{self.function} still compiles after {len(self.compiled)} rounds (frames compiled in each: {rounds}):"
             " dynexplore.CompilationProfiler tells which guards fail"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [(str(number), str(count)) for number, count in enumerate(self.compiled, 1)]
+        return html_report.report(html_report.line(str(self)), html_report.rows(("round", "frames compiled"), rows))
 
 
 def until_quiet(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, rounds: int = 10) -> Quiescence:

@@ -1,12 +1,13 @@
 """The same call again and again: everything that a call starts from, so that each run finds it as the first one did.
 
 The idea: a call changes things: its arguments, buffers and gradients of modules, the state of optimizers, the random
-number generators. To run it under several compilers and compare, each run gets copies of the arguments, and modules and
-optimizers that it can reach get their content back, in place, because code may hold them anywhere.
+number generators, globals. To run it under several compilers and compare, each run gets copies of the arguments, and what
+it can reach gets its content back, in place, because code may hold it anywhere.
 
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: what
-that run changed. Reached are the modules and optimizers among the arguments, in the function's closure, in the globals
-that its code names, and the module that it is or is bound to.
+that run changed. Reached are modules, optimizers and random number generators among the arguments, in the function's
+closure, in the globals that its code names, and the module that it is or is bound to; there also tensors, lists, dicts and
+sets, and the closure's and globals' own bindings (rebinding.py).
 
 PyTorch's counterpart: torch/_dynamo/debug_utils.py (clone_inputs, same_two_models).
 """
@@ -16,11 +17,12 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
+
+from dynexplore.engine.runtime.debugging.rebinding import Surroundings, copy_of_tensor, named_by, rebind, refill
 
 
 class StartingState:
@@ -33,7 +35,9 @@ class StartingState:
         self._optimizers = [
             (found, copy.deepcopy(found.state_dict())) for found in self._found if isinstance(found, torch.optim.Optimizer)
         ]
+        self._generators = [(found, found.get_state()) for found in self._found if isinstance(found, torch.Generator)]
         self._random = (torch.get_rng_state(), random.getstate())
+        self._around = Surroundings(fn)
         self._arguments = self._copies(self._call)
 
     def fresh(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -42,8 +46,11 @@ class StartingState:
             module.restore()
         for optimizer, state in self._optimizers:
             optimizer.load_state_dict(copy.deepcopy(state))
+        for generator, random_state in self._generators:
+            generator.set_state(random_state)
         torch.set_rng_state(self._random[0])
         random.setstate(self._random[1])
+        self._around.restore()
         args, kwargs = self._copies(self._arguments)
         return args, kwargs
 
@@ -56,6 +63,10 @@ class StartingState:
                 values[name] = tensor.detach().clone()
                 if tensor.grad is not None:
                     gradients[name] = tensor.grad.detach().clone()
+        for name, tensor in self._around.tensors():
+            values[name] = tensor.detach().clone()
+            if tensor.is_leaf and tensor.grad is not None:
+                gradients[name] = tensor.grad.detach().clone()
         return {"state": values, "gradients": gradients}
 
     def _copies(self, call: Any) -> Any:
@@ -75,25 +86,15 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         return value
 
 
-def copy_of_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """A leaf with the same content, strides, gradient and requires_grad."""
-    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
-        made = tensor.detach().clone()  # an expanded tensor: its elements share their place
-    else:
-        made.copy_(tensor.detach())
-    made.requires_grad_(tensor.requires_grad)
-    if tensor.is_leaf and tensor.grad is not None:
-        made.grad = tensor.grad.detach().clone()
-    return made
-
-
 class _KeptModule:
     """A module whose content can be put back."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module
-        self._training = [(child, child.training) for child in module.modules()]
+        own = [held for child in module.modules() for held in (vars(child), child._parameters, child._buffers, child._modules)]
+        self._bindings = [rebind(held) for held in own]
+        inner = (refill(value) for child in module.modules() for name, value in vars(child).items() if not name.startswith("_"))
+        self._contents = [put_back for put_back in inner if put_back is not None]
         self._kept = [
             (tensor, tensor.detach().clone(), tensor.grad.detach().clone() if tensor.grad is not None else None)
             for _, tensor in self.tensors()
@@ -105,9 +106,9 @@ class _KeptModule:
         yield from self.module.named_buffers()
 
     def restore(self) -> None:
-        """The content as it was."""
-        for child, training in self._training:
-            child.training = training
+        """The content as it was, and the attributes bound to it."""
+        for put_back in (*self._bindings, *self._contents):
+            put_back()
         with torch.no_grad():
             for tensor, content, gradient in self._kept:
                 tensor.copy_(content)
@@ -118,31 +119,10 @@ class _KeptModule:
 
 
 def _reachable(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
-    """Modules and optimizers, each once."""
+    """Modules, optimizers and generators of random numbers, each once."""
     seen: set[int] = set()
-    for value in tree_leaves([fn, getattr(fn, "__self__", None), list(args), dict(kwargs), list(_named_by(fn))]):
-        if isinstance(value, torch.nn.Module | torch.optim.Optimizer) and id(value) not in seen:
+    around = [value for _, value in named_by(fn)]
+    for value in tree_leaves([fn, getattr(fn, "__self__", None), list(args), dict(kwargs), around]):
+        if isinstance(value, torch.nn.Module | torch.optim.Optimizer | torch.Generator) and id(value) not in seen:
             seen.add(id(value))
             yield value
-
-
-def _named_by(fn: Any) -> Iterator[Any]:
-    """What stands in a function's closure, and in the globals that its code names."""
-    function = getattr(fn, "__func__", fn)
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType):
-        return
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    for name in _names(code):
-        yield function.__globals__.get(name)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.runtime.debugging.starting_state import StartingState, copy_of_tensor
+from dynexplore.engine.runtime.debugging.rebinding import copy_of_tensor
+from dynexplore.engine.runtime.debugging.starting_state import StartingState
 
 
 def test_modules_optimizers_and_random_numbers_are_put_back() -> None:

@@ -1,0 +1,153 @@
+"""What a function finds around it, put back: closure, globals, and what stands there.
+
+The idea: a function that counts its calls in a global, appends to a list of its module or writes into a tensor of its
+closure gives something else each time, and no two runs of it could be compared. What its code names is known; so it is
+noted before the first run, and bound and filled again before each next one.
+
+In: a function. Out: `Surroundings`.
+
+PyTorch has no counterpart: its tools compare modules only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+import torch
+
+from dynexplore.engine.runtime import optimized
+
+
+class Surroundings:
+    """The closure and the globals of a function as they are now.
+
+    >>> seen = []
+    >>> around = Surroundings(lambda: seen.append(1))
+    >>> seen.append(2)
+    >>> around.restore()
+    >>> seen
+    []
+    """
+
+    def __init__(self, fn: Any) -> None:
+        self._bindings: list[Callable[[], None]] = []
+        self._contents: list[Callable[[], None]] = []
+        self._tensors: list[tuple[str, torch.Tensor]] = []
+        function = _function_of(fn)
+        if function is not None:
+            self._note_bindings(function)
+        for name, value in named_by(fn):
+            self._note_content(name, value)
+
+    def restore(self) -> None:
+        """Bind and fill everything as it was."""
+        for put_back in (*self._bindings, *self._contents):
+            put_back()
+
+    def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors that stand there, by name."""
+        yield from self._tensors
+
+    def _note_bindings(self, function: Any) -> None:
+        namespace = function.__globals__
+        for name in _names(function.__code__):
+            if name in namespace:
+                self._bindings.append(lambda name=name, value=namespace[name]: namespace.__setitem__(name, value))
+        for cell in function.__closure__ or ():
+            try:
+                self._bindings.append(lambda cell=cell, value=cell.cell_contents: setattr(cell, "cell_contents", value))
+            except ValueError:  # not assigned yet
+                continue
+
+    def _note_content(self, name: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+            self._tensors.append((name, value))
+        put_back = refill(value)
+        if put_back is not None:
+            self._contents.append(put_back)
+
+
+def refill(value: Any) -> Callable[[], None] | None:
+    """What fills a list, dict, set or tensor as it is now; None for anything else."""
+    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+        return _refill_tensor(value)
+    if type(value) is list:
+        items = list(value)
+        return lambda: value.__setitem__(slice(None), items)
+    return rebind(value) if type(value) in (dict, set) else None
+
+
+def rebind(held: Any) -> Callable[[], None]:
+    """What gives a dict or set the same keys and objects again, and does nothing where they still are."""
+    kept = held.copy()
+
+    def put_back() -> None:
+        if isinstance(held, dict):
+            is_same = len(held) == len(kept) and all(name in held and held[name] is value for name, value in kept.items())
+        else:
+            is_same = held == kept
+        if not is_same:
+            held.clear()
+            held.update(kept)
+
+    return put_back
+
+
+def _refill_tensor(tensor: torch.Tensor) -> Callable[[], None]:
+    content = tensor.detach().clone()
+    gradient = tensor.grad.detach().clone() if tensor.is_leaf and tensor.grad is not None else None
+
+    def put_back() -> None:
+        if tensor.shape != content.shape or not torch.equal(tensor.detach(), content):
+            tensor.detach().copy_(content)
+        if tensor.is_leaf:
+            tensor.grad = gradient.clone() if gradient is not None else None
+
+    return put_back
+
+
+def copy_of_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """A leaf with the same content, strides, gradient and requires_grad."""
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        made = tensor.detach().clone()  # an expanded tensor: its elements share their place
+    else:
+        made.copy_(tensor.detach())
+    made.requires_grad_(tensor.requires_grad)
+    if tensor.is_leaf and tensor.grad is not None:
+        made.grad = tensor.grad.detach().clone()
+    return made
+
+
+# -- what code names -------------------------------------------------------------------------------------------------
+
+
+def _function_of(fn: Any) -> Any:
+    """The Python function behind a function, method or optimized function; None where there is none."""
+    target = optimized.original_of(fn)
+    function = getattr(target, "__func__", target)
+    return function if isinstance(getattr(function, "__code__", None), CodeType) else None
+
+
+def named_by(fn: Any) -> Iterator[tuple[str, Any]]:
+    """What stands in a function's closure, and in the globals that its code names."""
+    function = _function_of(fn)
+    if function is None:
+        return
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    for name in _names(function.__code__):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
