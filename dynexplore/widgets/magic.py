@@ -31,7 +31,7 @@ import dynexplore
 from dynexplore.engine.recording import Recording
 from dynexplore.views import html_text, text
 from dynexplore.widgets.display import outputs_of
-from dynexplore.widgets.source import CellError, function_code
+from dynexplore.widgets.source import CellError, call_parts, function_code
 
 SHOWN = "explorer"
 """The view that is shown when no other is asked for."""
@@ -66,12 +66,13 @@ class DynamoMagics(Magics):
     """The magics of dynexplore."""
 
     @magic_arguments("%dynamo")
-    @argument("-b", "--backend", default="eager", help="who compiles the graphs; dynexplore.list_backends() has the names")
+    @argument("-b", "--backend", default="", help="who compiles the graphs (eager); dynexplore.list_backends() has the names")
     @argument("--fullgraph", action="store_true", help="a graph break is an error")
     @argument("--dynamic", action="store_true", help="sizes are symbols from the first call on")
     @argument("-f", "--function", metavar="FUNCTION", default="", help="translate and show only functions of this name")
     @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
     @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
+    @argument("--diagnose", action="store_true", help="find the first layer that fails, up to the backend (inductor)")
     @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
     @argument("code", nargs="...", help="the expression to run; a cell magic has its code below")
     @line_cell_magic
@@ -93,6 +94,9 @@ class DynamoMagics(Magics):
 
     def _show_and_run(self, options: argparse.Namespace, cell: str) -> Any:
         __tracebackhide__ = True
+        if options.diagnose:
+            return self._diagnose(options, cell)
+        options.backend = options.backend or "eager"
         function = self._function(cell)
         if options.no_run:
             _show_text(dis.Bytecode(function.__code__).dis())
@@ -111,6 +115,18 @@ class DynamoMagics(Magics):
         if error is not None:
             raise error
         return value
+
+    def _diagnose(self, options: argparse.Namespace, cell: str) -> Any:
+        """The diagnosis is what the magic gives; a call is made with copies of its arguments, a cell runs a few times."""
+        call = call_parts(self.shell.transform_cell(cell), self.shell.user_ns)
+        function, args, kwargs = call if call is not None else (self._function(cell), (), {})
+        try:
+            found = dynexplore.diagnose(function, *args, backend=options.backend or "inductor", **kwargs)
+        except (dynexplore.exc.InvalidBackend, dynexplore.exc.MissingBackendPackage) as error:
+            raise UsageError(str(error)) from None
+        if options.output:
+            self.shell.user_ns[options.output] = found
+        return found
 
     def _function(self, cell: str) -> types.FunctionType:
         source = self.shell.transform_cell(cell)

@@ -6,7 +6,8 @@ does. The last expression becomes the returned value. Its source is in `linecach
 cell, so tracebacks, the recording and `inspect` find it.
 
 In:  the text of a cell, the file name that it is known by.
-Out: a code object (`function_code`), or `CellError` with the one sentence that says what is wrong.
+Out: a code object (`function_code`), the parts of a call (`call_parts`), or `CellError` with the one sentence that says what
+     is wrong.
 
 PyTorch has no counterpart: torch.compile captures functions only.
 """
@@ -18,6 +19,7 @@ import inspect
 import symtable
 import types
 from collections.abc import Iterator
+from typing import Any
 
 NAME = "<cell>"
 """What the function is called, in the recording and in tracebacks, as for any code at the top of a module."""
@@ -54,6 +56,26 @@ def function_code(source: str, file: str) -> types.CodeType:
     made = compile(module, file, "exec", dont_inherit=True)
     code = next(found for found in made.co_consts if isinstance(found, types.CodeType))
     return _named(code)
+
+
+def call_parts(source: str, namespace: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """What `fn(x, k=y)` calls, and with which arguments, evaluated in a namespace; None for a cell that is no single call.
+
+    Raises CellError, and what evaluating the arguments raises.
+
+    >>> call_parts("max(1, *[2], key=len)", {})
+    (<built-in function max>, (1, 2), {'key': <built-in function len>})
+    >>> call_parts("x = max(1, 2)", {})
+    """
+    body = _checked(source, "<call>").body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not isinstance(body[0].value, ast.Call):
+        return None
+    call = body[0].value
+    function = eval(compile(ast.Expression(call.func), "<call>", "eval"), namespace)
+    names = {**namespace, NAME: lambda *args, **kwargs: (args, kwargs)}
+    collect = ast.copy_location(ast.Call(ast.Name(NAME, ast.Load()), call.args, call.keywords), call)
+    args, kwargs = eval(compile(ast.fix_missing_locations(ast.Expression(collect)), "<call>", "eval"), names)
+    return function, args, kwargs
 
 
 def _checked(source: str, file: str) -> ast.Module:

@@ -183,3 +183,22 @@ def test_unload(notebook: Notebook) -> None:
     assert "not found" in notebook.stderr
     notebook.run("%load_ext dynexplore")
     assert torch.equal(notebook.run("%dynamo a + b"), torch.zeros(2))
+
+
+def test_diagnose(notebook: Notebook) -> None:
+    """`%dynamo --diagnose fn(x)` gives the diagnosis of that call, which changes no argument; a cell is diagnosed as a whole."""
+    notebook.run("def f(t, *, k=1):\n    t.add_(k)\n    return t.sin()")
+    found = notebook.run("%dynamo --diagnose -b aot_eager -o found f(a, k=2)")
+    assert found.failing is None and found is notebook["found"] and found.function == "f"
+    assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"]
+    assert notebook["a"].eq(1).all()
+    notebook.run("def crashes(graph, inputs):\n    raise NotImplementedError('no')\nimport dynexplore")
+    notebook.run("dynexplore.register_backend(crashes, name='crashes_in_a_notebook')")
+    found = notebook.run("%%dynamo --diagnose -b crashes_in_a_notebook\ny = a * 2\ny.sin()")
+    assert found.failing.layer == "backend" and "NotImplementedError: no" in str(found)
+
+
+def test_diagnose_with_an_unknown_backend(notebook: Notebook) -> None:
+    """One sentence that lists the names."""
+    notebook.run("%dynamo --diagnose -b nothing a.sin()")
+    assert "there is no backend 'nothing'; there are:" in notebook.stderr

@@ -11,6 +11,8 @@ PyTorch has no counterpart: its tools compare modules only.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -32,7 +34,7 @@ class Surroundings:
     """
 
     def __init__(self, fn: Any) -> None:
-        self._bindings: list[Callable[[], None]] = []
+        self._bindings: list[Callable[[], object]] = []
         self._contents: list[Callable[[], None]] = []
         self._tensors: list[tuple[str, torch.Tensor]] = []
         function = _function_of(fn)
@@ -54,10 +56,10 @@ class Surroundings:
         namespace = function.__globals__
         for name in _names(function.__code__):
             if name in namespace:
-                self._bindings.append(lambda name=name, value=namespace[name]: namespace.__setitem__(name, value))
+                self._bindings.append(functools.partial(operator.setitem, namespace, name, namespace[name]))
         for cell in function.__closure__ or ():
             try:
-                self._bindings.append(lambda cell=cell, value=cell.cell_contents: setattr(cell, "cell_contents", value))
+                self._bindings.append(functools.partial(setattr, cell, "cell_contents", cell.cell_contents))
             except ValueError:  # not assigned yet
                 continue
 

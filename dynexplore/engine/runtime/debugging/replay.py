@@ -129,14 +129,25 @@ class Replay:
         return [f"Run again in a process of its own: {verdict}{self.outcome}", *printed]
 
     def _repr_html_(self) -> str:
+        parts = self._html_parts()
+        if self.recording is not None:
+            parts.append(html_text.fragment(self.recording, html_text.next_prefix()))
+        return html_report.report(*parts)
+
+    def _ipython_display_(self) -> None:
+        """In a notebook: what the file holds and how it went, and below it the recording as it shows itself."""
+        from IPython.display import display
+
+        display({"text/plain": str(self), "text/html": html_report.report(*self._html_parts())}, raw=True)
+        if self.recording is not None:
+            display(self.recording)
+
+    def _html_parts(self) -> list[str]:
         parts = [html_report.line(self._title()), *map(html_report.line, self._failure_lines()), html_report.code(self.source)]
         parts.append(html_report.rows(("where", "name", "what"), [(held.where, held.name, held.text) for held in self.holds]))
         if self.missing:
             parts.append(html_report.rows(("not saved", "why"), self.missing))
-        parts.append(html_report.code("\n".join(self._conclusion())))
-        if self.recording is not None:
-            parts.append(html_text.fragment(self.recording, html_text.next_prefix()))
-        return html_report.report(*parts)
+        return [*parts, html_report.code("\n".join(self._conclusion()))]
 
 
 def _same_failure(saved: Outcome, now: Outcome) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -121,10 +122,52 @@ def test_a_program_that_fails_by_itself() -> None:
 
 
 def test_a_program_that_gives_something_else_each_time() -> None:
-    """It can be compared with nothing, and that is said."""
+    """It is not called wrong: its values are not compared, and that is said; what raises is found all the same."""
+    count = itertools.count()
+
+    def unsteady(x: Any) -> Any:
+        return x * next(count)
+
+    layer, text, found = diagnosed(unsteady, X)
+    assert layer is None and "gives something else each time (the value: differs by" in text and text.endswith("Every layer runs.")
+    layer, text, _ = diagnosed(lambda x: torch.sin(x) * next(count), X, backend=crashes)
+    assert layer == "backend" and "something else each time" in text
+    assert "something else each time" in found._repr_html_()
+
+
+COUNTED: list[int] = []
+TOTAL = 0
+KEPT = torch.zeros(6)
+
+
+def test_what_stands_around_the_function_is_put_back() -> None:
+    """A global that counts, a list that grows, a tensor that is written to, a generator, a module that rebinds."""
     generator = torch.Generator()
-    layer, text, _ = diagnosed(lambda x: torch.rand(3, generator=generator) + x.sum(), X)
-    assert layer == "plain Python" and "something else each time" in text
+
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls, self.log = 0, []
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x: Any) -> Any:
+            self.calls += 1
+            self.log.append(self.calls)
+            self.seen = self.seen + 1
+            return x * self.calls + self.seen * len(self.log)
+
+    counting = Counting()
+
+    def program(x: Any) -> Any:
+        global TOTAL
+        TOTAL += 1
+        COUNTED.append(1)
+        KEPT.add_(x.detach())
+        return counting(x) * TOTAL + len(COUNTED) + KEPT + torch.rand(6, generator=generator)
+
+    layer, text, found = diagnosed(program, X, backend="aot_eager")
+    assert layer is None and not found.unsteady, text
+    assert TOTAL == 0 and COUNTED == [] and not KEPT.any() and counting.calls == 0 and counting.seen == 0
 
 
 def test_the_module_is_as_before() -> None:
