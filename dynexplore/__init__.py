@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.runtime.debugging.coverage import coverage
     from dynexplore.engine.runtime.debugging.diagnosis import diagnose
     from dynexplore.engine.runtime.debugging.frame_record import record_frame
+    from dynexplore.engine.runtime.debugging.inductor_artifacts import inductor_artifacts
     from dynexplore.engine.runtime.debugging.minifier import minify
     from dynexplore.engine.runtime.debugging.quiescence import until_quiet
     from dynexplore.engine.runtime.debugging.replay import replay
@@ -102,6 +103,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "replay": (f"{_DEBUGGING}.replay", "replay"),
     "all_breaks": (f"{_DEBUGGING}.break_report", "all_breaks"),
     "coverage": (f"{_DEBUGGING}.coverage", "coverage"),
+    "inductor_artifacts": (f"{_DEBUGGING}.inductor_artifacts", "inductor_artifacts"),
     "CompilationProfiler": (f"{_DEBUGGING}.compilation_profiler", "CompilationProfiler"),
     "compile_times": (f"{_DEBUGGING}.compile_times", "compile_times"),
     # serve without surprises
@@ -141,6 +143,7 @@ __all__ = [
     "replay",
     "all_breaks",
     "coverage",
+    "inductor_artifacts",
     "CompilationProfiler",
     "compile_times",
     "stance",

@@ -35,6 +35,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LOG_LEVELS = ("ERROR", "WARNING", "INFO", "DEBUG")
 LOG_PARTS = ("bytecode", "graph", "guards", "breaks", "steps")
+ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times")
+"""joint: forward and backward in one; graph: the forward or the backward graph; ir, fused ir: Inductor's, before and after
+fusion; diagram: the kernels and what they read and write, as DOT; kernels: their C++ or Triton; code: the whole generated
+module; times: seconds of each phase.
+"""
 
 
 @dataclass
@@ -78,6 +83,9 @@ class Config:
     # What is measured.
     profiler_ranges: bool = False
     """Each run of a compiled graph and each check of guards is a range in the PyTorch profiler."""
+
+    artifacts: tuple[str, ...] = ()
+    """Recordings keep what "inductor" and "aot_eager" make of each graph: names of ARTIFACT_PARTS."""
 
     # What is kept of failures.
     replay_record_enabled: bool = False
@@ -177,12 +185,21 @@ def check(name: str, value: object) -> None:
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {type(value).__name__} ({value!r})")
     if name in _TUPLES and not all(isinstance(item, _TUPLES[name][0]) for item in typing.cast("tuple[object]", value)):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
+    if name == "artifacts":
+        check_parts(typing.cast("tuple[str, ...]", value))
     if name == "log_level" and value not in LOG_LEVELS:
         raise ConfigError(f"option 'log_level' takes one of {', '.join(LOG_LEVELS)}, not {value!r}")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise ConfigError(f"option {name!r} takes one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
     if name.endswith("_limit") and isinstance(value, int) and value < 1:
         raise ConfigError(f"option {name!r} takes a number of at least 1, not {value}")
+
+
+def check_parts(parts: tuple[str, ...]) -> None:
+    """Raise ConfigError for what is none of ARTIFACT_PARTS."""
+    for part in parts:
+        if part not in ARTIFACT_PARTS:
+            raise ConfigError(f"there is no artefact {part!r}; there are: {', '.join(ARTIFACT_PARTS)}")
 
 
 def type_text(name: str) -> str:
@@ -243,7 +260,11 @@ _TEXTS = {
     "DYNEXPLORE_REPRO_DIR": "repro_folder",
 }
 _CHOICES: dict[str, tuple[object, ...]] = {"repro_after": ("", "dynamo", "aot"), "repro_level": (2, 4)}
-_TUPLES: dict[str, tuple[type, str]] = {"traceable_tensor_subclasses": (type, "classes"), "logs": (str, "words")}
+_TUPLES: dict[str, tuple[type, str]] = {
+    "traceable_tensor_subclasses": (type, "classes"),
+    "logs": (str, "words"),
+    "artifacts": (str, "words"),
+}
 
 OPTIONS: dict[str, tuple[type, ...]] = _option_types()
 """Every option and the types it takes."""

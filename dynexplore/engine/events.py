@@ -384,6 +384,19 @@ class SubgraphCompiled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactMade(Event):
+    """A form that a compiler brought a graph into: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward",
+    "backward"), as text in a `language` ("python", "cpp", "dot", "text").
+    """
+
+    graph: str
+    stage: str
+    part: str
+    text: str
+    language: str = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeFunctionMade(PlacedEvent):
     """A function was made that continues at `offset` with the stack and locals it gets as `parameters`."""
 

@@ -48,7 +48,9 @@ LONGEST_TEXT = 20_000
 
 
 _PIECES = frozenset(ev.PIECES.values())
-_CODE_BEARERS = (ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled)
+_CODE_BEARERS = (
+    ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled, ev.ArtifactMade,
+)  # fmt: skip
 
 _STEP_FIRST = {"step": 0}
 """A step that is wrong comes before what follows from it at the same place."""

@@ -142,7 +142,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         "outcome": " ".join(event.outcome for event in recording.of_frame(frame, ev.FrameFinished)),
         "skipped": " ".join(event.reason for event in recording.of_frame(frame, ev.FrameSkipped)),
         "modified": _emitted(recording.modified_code(frame)),
-        "graphs": [_graph(graph) for graph in recording.graphs if graph.frame == frame],
+        "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
         "guards": [_guard(guard) for guard in recording.guards if guard.frame == frame],
         "breaks": [
             _break(recording, state.position, state.event, values)
@@ -154,11 +154,11 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
     }
 
 
-def _graph(graph: GraphView) -> Plain:
+def _graph(graph: GraphView, recording: Recording) -> Plain:
     """A compiled graph: the rows of its table, keyed as links.py keys nodes.
 
     Where DistributedDataParallel's buckets split it, `pieces` says so in words, one line each, and `piece` of a node is the
-    number of its line, counted from 1.
+    number of its line, counted from 1. Where `config.artifacts` asked for what the compiler makes, `artifacts` has each text.
     """
     piece_of = graph.piece_of
     rows = [
@@ -171,8 +171,23 @@ def _graph(graph: GraphView) -> Plain:
         for node in graph.nodes
     ]
     backend = graph.compiled.backend if graph.compiled else ""
-    pieces = {"pieces": text.piece_lines(graph)} if graph.pieces else {}
-    return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows, **pieces}
+    more: Plain = {"pieces": text.piece_lines(graph)} if graph.pieces else {}
+    made = [_artifact(one) for one in recording.of_frame(graph.frame, ev.ArtifactMade) if _is_of(one, graph)]
+    if made:
+        more["artifacts"] = made
+    return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows, **more}
+
+
+def _is_of(artifact: ev.ArtifactMade, graph: GraphView) -> bool:
+    """Whether a compiler made it of this graph, or of a piece of it (`__compiled_fn_0 (piece 1 of 2)`)."""
+    return artifact.graph.partition(" ")[0] == graph.name
+
+
+def _artifact(artifact: ev.ArtifactMade) -> Plain:
+    """One text of the pane of artefacts; `part` is what can be switched on and off."""
+    piece = artifact.graph.partition(" ")[2]
+    title = f"{text.artifact_title(artifact)} {piece}".strip()
+    return {"part": artifact.part, "title": title, "language": artifact.language, "text": artifact.text}
 
 
 def _guard(guard: ev.GuardInstalled) -> Plain:

@@ -117,6 +117,17 @@ def piece_lines(view: GraphView) -> list[str]:
     return lines
 
 
+def artifacts(recording: Recording) -> str:
+    """What compilers made of the graphs: each text under its heading `== forward ir of __compiled_fn_0`."""
+    made = recording.of(ev.ArtifactMade)
+    return "\n\n".join(f"== {artifact_title(one)} of {one.graph}\n{one.text}" for one in made) or "no artefacts"
+
+
+def artifact_title(artifact: ev.ArtifactMade) -> str:
+    """`joint graph`, `forward ir`, `backward code`: what an artefact is."""
+    return "joint graph" if artifact.part == "joint" else f"{artifact.stage} {artifact.part}"
+
+
 # -- guards ------------------------------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,8 @@ In: operations with nodes and constants as arguments. Out: a `torch.fx.GraphModu
 - A parameter or buffer is a placeholder like any other. As long as its identity is guarded, the modified code does not
   walk to it through Python attributes but holds it in a local variable of its own (codegen.py); so a graph looks the
   same whether it serves one module or many.
-- A node keeps its fake value in `meta["example_value"]`, its user line in `meta["stack_trace"]`, its module path in
-  `meta["nn_module_stack"]`, the offset of the original instruction in `meta["offset"]`.
+- A node keeps its fake value in `meta["example_value"]`, file and line in `meta["line"]`, the function in
+  `meta["function"]`, its module path in `meta["module_path"]`, the offset of the original instruction in `meta["offset"]`.
 
 torch/_dynamo/output_graph.py does the same job, and much else.
 """

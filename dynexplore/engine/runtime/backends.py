@@ -38,6 +38,7 @@ from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime import distributed, float_inputs
+from dynexplore.engine.runtime.debugging import compiler_stages
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.translation_lock import released
 
@@ -223,7 +224,8 @@ def _ask(
         if floats:
             module, examples = float_inputs.as_tensors(module, examples, fake_mode)
         with released(), tracing(TracingContext(fake_mode)), _modes_off():
-            compiled = backend(module, examples)
+            watched = compiler_stages.watched(backend.name, recorder, frame, name)
+            compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
         if not callable(compiled):
             raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
     except Exception as error:

@@ -68,6 +68,7 @@ def describe(ctx: Interpreter, node: torch.fx.Node) -> None:
     frame = ctx.innermost
     node.meta["offset"] = ctx.root.current.offset
     node.meta["line"] = (frame.parsed.code.co_filename, frame.current.lineno)
+    node.meta["function"] = frame.parsed.code.co_name
     if ctx.module_path:
         node.meta["module_path"] = tuple(ctx.module_path)
 
