@@ -83,7 +83,6 @@ class Config:
     # What is measured.
     profiler_ranges: bool = False
     """Each run of a compiled graph and each check of guards is a range in the PyTorch profiler."""
-
     artifacts: tuple[str, ...] = ()
     """Recordings keep what "inductor" and "aot_eager" make of each graph: names of ARTIFACT_PARTS."""
 
