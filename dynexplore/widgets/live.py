@@ -163,9 +163,7 @@ class Live:
         done = self.session.rerun(str(question.get("source", "")))
         if done.after is None:
             raise CannotAnswer(_capital(done.error))
-        numbers = [
-            [name, getattr(done.before, name), getattr(done.after, name)] for name in ("graphs", "operators", "breaks")
-        ]
+        numbers = [[name, getattr(done.before, name), getattr(done.after, name)] for name in ("graphs", "operators", "breaks")]
         return {
             "numbers": numbers,
             "error": "",

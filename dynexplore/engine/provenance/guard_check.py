@@ -213,6 +213,8 @@ class GuardCheck:
         actual = type(value) if guard.kind == "TYPE_MATCH" else value
         if guard.kind == "LIST_LENGTH":
             actual = len(value)
+        elif guard.kind in ("DICT_KEYS", "SET_CONTENT"):
+            actual = type(guard.expected)(value)
         return Failure(guard, kind.describe(guard.expected), GUARD_KINDS["EQUALS"].describe(actual)
                        if guard.kind not in ("TYPE_MATCH", "ID_MATCH") else _short_object(actual))
 

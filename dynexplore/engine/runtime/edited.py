@@ -84,6 +84,8 @@ def plain_function(target: Any) -> types.FunctionType:
     found = type(target).forward if isinstance(target, torch.nn.Module) else getattr(target, "__func__", target)
     if not isinstance(found, types.FunctionType):
         raise EditError(f"only a Python function can be edited here, not a {type(target).__qualname__}")
+    if not found.__name__.isidentifier():  # a lambda, a cell
+        raise EditError(f"only a function that is made with `def` can be edited here, and {found.__qualname__} is not")
     return found
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate import unique_names
 from dynexplore.engine.translate.history import FrameHistory
+
+_WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 Kind = Literal["hit", "compile", "recompile", "limit reached", "plain Python", "raises"]
 
@@ -67,6 +70,8 @@ def _left_alone(frame: SupposedFrame) -> Outcome | None:
     """What is asked before any entry is looked at."""
     if native.is_skipped(frame.code) or skip.skip_reason(frame.function) is not None:
         return Outcome("plain Python", reason=skip.skip_reason(frame.function) or "it is marked to be skipped")
+    if frame.code.co_flags & _WAITS:
+        return Outcome("plain Python", reason="generators and coroutines are captured only where a captured function runs them")
     if frame.cache.skip:
         return Outcome("plain Python", reason="an earlier call showed that there is nothing to compile in it")
     return None
