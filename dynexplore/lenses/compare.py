@@ -12,6 +12,7 @@ PyTorch's counterpart: none.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,15 +101,11 @@ def _chosen(methods: tuple[str, ...] | None) -> Iterator[Lens]:
 
 def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings, /, *args: Any, **kwargs: Any) -> Comparison:
     against = isolation.reason_against()
+    alone = isolation.here if against else isolation.in_a_child
+    _prepare(lenses)
     trials = list(_trials(fn, settings, args, kwargs))
     try:
-        if against:
-            kept, outcomes = _everything(fn, lenses, trials, settings, isolation.here)
-        else:
-            # one child brings in what all methods need, and each method is a child of that one
-            kept, outcomes = isolation.in_a_child(
-                lambda: _everything(fn, lenses, trials, settings, isolation.in_a_child), settings.seconds * (len(lenses) + 1)
-            )
+        kept, outcomes = _everything(fn, lenses, trials, settings, alone)
     except isolation.ChildFailed as error:
         raise ValueError(f"there is nothing to compare: {_name_of(fn)} in eager: {error}") from None
     finally:
@@ -121,6 +118,15 @@ def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings,
     return Comparison(_name_of(fn), probes, outcomes, note)
 
 
+def _prepare(lenses: Sequence[Lens]) -> None:
+    """Import what the methods need: once, here, because each child would do it again. To import is not to use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for lens in lenses:
+            if lens.key != "lazy":  # the backend's threads must begin in the process that uses them
+                lens.prepare()
+
+
 def _everything(
     fn: Callable[..., Any], lenses: Sequence[Lens], trials: Sequence[Trial], settings: Settings, alone: Callable[..., Any]
 ) -> tuple[list[tuple[str, EagerRun]], list[Outcome]]:
@@ -129,9 +135,6 @@ def _everything(
     pairs = [(trial, run) for trial, run in zip(trials, runs, strict=True) if not run.answer.raised or trial.name == SECOND]
     if runs[0].answer.raised:
         return [(trials[0].name, runs[0])], []
-    for lens in lenses:
-        if lens.key != "lazy":  # the backend's threads must begin in the process that uses them
-            lens.prepare()
     outcomes = [_outcome(lens, fn, pairs, settings, alone) for lens in lenses]
     return [(trial.name, run) for trial, run in pairs], outcomes
 

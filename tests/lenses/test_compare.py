@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import random
@@ -83,13 +82,6 @@ def in_place(x, out):
 
 def outcomes_of(comparison: Any, call: str) -> dict[str, str]:
     return {outcome.key: outcome.verdict(call).outcome for outcome in comparison.outcomes if not outcome.failed}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def imported_once() -> None:
-    """What each comparison would import in its children: seconds, for each test."""
-    importlib.import_module("torch._dynamo")
-    importlib.import_module("torch.export")
 
 
 @pytest.fixture(scope="module")
