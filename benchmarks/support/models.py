@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,13 +185,13 @@ MODELS = [
 QUICK = ("bert", "resnet18", "tagger", "recommender", "unet", "chatty")
 
 
-def chosen(names: list[str] | None, quick: bool) -> tuple[list[Model], list[str]]:
+def chosen(names: list[str] | None, quick: bool, among: Sequence[Model] = MODELS) -> tuple[list[Model], list[str]]:
     """The models to run, and one sentence for each that cannot be made. Raises ValueError for an unknown name."""
-    known = {model.name: model for model in MODELS}
+    known = {model.name: model for model in among}
     for name in names or []:
         if name not in known:
             raise ValueError(f"there is no model {name!r}; there are: {', '.join(known)}")
-    wanted = [known[name] for name in names or (QUICK if quick else known)]
+    wanted = [known[name] for name in names or known if names or not quick or name in QUICK]
     missing = [model for model in wanted if model.package and importlib.util.find_spec(model.package) is None]
     sentences = [f"{model.name} is left out: it needs the package {model.package}, which is not installed" for model in missing]
     return [model for model in wanted if model not in missing], sentences

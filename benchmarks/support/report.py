@@ -15,13 +15,18 @@ from typing import Any
 import torch
 
 from support.measuring import forget, quiet
-from support.models import Model, chosen
+from support.models import MODELS, Model, chosen
 
 Row = dict[str, Any]
 
 
-def main(title: str, measure: Callable[[Model, argparse.Namespace], Row], summary: Callable[[list[Row]], Row]) -> int:
-    """Measure each model, show a table as it grows, write the JSON."""
+def main(
+    title: str,
+    measure: Callable[[Model, argparse.Namespace], Row],
+    summary: Callable[[list[Row]], Row],
+    among: Sequence[Model] = MODELS,
+) -> int:
+    """Measure each model of those `among`, show a table as it grows, write the JSON."""
     options = _options(title)
     try:
         from rich.console import Console
@@ -30,7 +35,7 @@ def main(title: str, measure: Callable[[Model, argparse.Namespace], Row], summar
         print("the benchmarks show their tables with rich, which is not installed: pip install -e '.[bench]'", file=sys.stderr)
         return 2
     try:
-        models, sentences = chosen(options.models, options.quick)
+        models, sentences = chosen(options.models, options.quick, among)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

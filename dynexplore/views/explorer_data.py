@@ -155,13 +155,14 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
 
 
 def _graph(graph: GraphView, recording: Recording) -> Plain:
-    """A compiled graph: the rows of its table, keyed as links.py keys nodes.
+    """A compiled graph: the rows of its table, keyed as links.py keys nodes; `inputs` are numbers of rows.
 
     Where DistributedDataParallel's buckets split it, `pieces` says so in words, one line each, and `piece` of a node is the
     number of its line, counted from 1. Where `config.artifacts` asked for what the compiler makes, `artifacts` has each text.
     """
     piece_of = graph.piece_of
-    rows = [
+    numbers = {node.name: number for number, node in enumerate(graph.nodes)}
+    rows: list[Plain] = [
         {
             "key": links.node_key(node.frame, node.name),
             "cells": [node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}", node.module],
@@ -170,6 +171,9 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
         }
         for node in graph.nodes
     ]
+    for row, node in zip(rows, graph.nodes, strict=True):
+        if node.inputs:
+            row["inputs"] = [numbers[name] for name in dict.fromkeys(node.inputs) if name in numbers]
     backend = graph.compiled.backend if graph.compiled else ""
     more: Plain = {"pieces": text.piece_lines(graph)} if graph.pieces else {}
     made = [_artifact(one) for one in recording.of_frame(graph.frame, ev.ArtifactMade) if _is_of(one, graph)]

@@ -17,12 +17,12 @@ import html
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from dynexplore.engine.events import NodeAdded, clip
 from dynexplore.engine.recording import GraphView
-from dynexplore.views.dot import COLOURS, dot
+from dynexplore.views import groups
+from dynexplore.views.dot import COLOURS, OTHER, dot
 
 LONGEST_SECONDS = 60
 """A graph that takes the program longer is drawn in plain layers."""
@@ -65,9 +65,9 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
     return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
-def drawing(graph: GraphView) -> Drawing:
-    """Draw one graph, by the program or in plain layers."""
-    return _by_program(graph) or _in_layers(graph)
+def drawing(graph: GraphView, closed: Collection[str] = ()) -> Drawing:
+    """Draw one graph, by the program or in plain layers; the groups whose paths are `closed` are one box each."""
+    return _by_program(graph, closed) or _in_layers(graph, closed)
 
 
 # -- by graphviz -------------------------------------------------------------------------------------------------------
@@ -75,11 +75,11 @@ def drawing(graph: GraphView) -> Drawing:
 _OUTER = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"\s+(viewBox="[^"]*")[^>]*>(.*)</svg>', re.DOTALL)
 
 
-def _by_program(graph: GraphView) -> Drawing | None:
+def _by_program(graph: GraphView, closed: Collection[str]) -> Drawing | None:
     program = shutil.which("dot")
     if program is None:
         return None
-    text = dot(graph.nodes, name=graph.name)
+    text = dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of)
     try:
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -96,40 +96,40 @@ def _by_program(graph: GraphView) -> Drawing | None:
 
 @dataclass(slots=True)
 class _Box:
-    node: NodeAdded
-    lines: list[str]
+    what: groups.Box
+    inputs: list[str]
     x: float = 0.0
     y: float = 0.0
 
     @property
     def width(self) -> float:
-        return max(map(len, self.lines)) * _LETTER + 2 * _PADDING
+        return max(map(len, self.what.lines)) * _LETTER + 2 * _PADDING
 
     @property
     def height(self) -> float:
-        return len(self.lines) * _LINE + _PADDING
+        return len(self.what.lines) * _LINE + _PADDING
 
     @property
     def middle(self) -> float:
         return self.x + self.width / 2
 
 
-def _in_layers(graph: GraphView) -> Drawing:
-    boxes = {node.name: _Box(node, _label(node)) for node in graph.nodes}
+def _in_layers(graph: GraphView, closed: Collection[str]) -> Drawing:
+    found, arrows = groups.drawn(groups.grouped(graph.nodes), closed, graph.piece_of)
+    order = {node.name: number for number, node in enumerate(graph.nodes)}
+    boxes = {name: _Box(found[name], []) for name in sorted(found, key=lambda name: order.get(name, found[name].first))}
+    for source, target in arrows:
+        if source in boxes:
+            boxes[target].inputs.append(source)
     top, width = 4.0, 0.0
     for layer in _layers(boxes):
         _place(layer, boxes, top)
         width = max(width, layer[-1].x + layer[-1].width)
         top += max(box.height for box in layer) + _BELOW
-    edges = [_edge(boxes[source], box) for box in boxes.values() for source in dict.fromkeys(box.node.inputs) if source in boxes]
+    edges = [_edge(boxes[source], box) for box in boxes.values() for source in box.inputs]
     body = "".join([*edges, *map(_drawn, boxes.values())])
     width, height = width + 4, max(top - _BELOW + 4, 0)
     return Drawing(f'viewBox="0 0 {width:g} {height:g}" class="plain">{body}', width, height)
-
-
-def _label(node: NodeAdded) -> list[str]:
-    lines = ["output"] if node.op == "output" else [node.name, clip(f"{node.op} {node.target}", 40)]
-    return [*lines, f"{node.dtype}{node.shape}"] if node.dtype else lines
 
 
 def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
@@ -137,7 +137,7 @@ def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
     depth: dict[str, int] = {}
     found: list[list[_Box]] = []
     for name, box in boxes.items():
-        depth[name] = max((depth[source] + 1 for source in box.node.inputs if source in depth), default=0)
+        depth[name] = max((depth[source] + 1 for source in box.inputs if source in depth), default=0)
         found += [[] for _ in range(depth[name] + 1 - len(found))]
         found[depth[name]].append(box)
     return found
@@ -147,7 +147,7 @@ def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:
     """From left to right, each as near to the middle of what it reads as its neighbour lets it stand."""
 
     def wanted(box: _Box) -> float:
-        inputs = [boxes[source].middle for source in box.node.inputs if source in boxes]
+        inputs = [boxes[source].middle for source in box.inputs]
         return sum(inputs) / len(inputs) if inputs else 0.0
 
     layer.sort(key=wanted)
@@ -161,18 +161,19 @@ def _edge(source: _Box, target: _Box) -> str:
     start, end = source.y + source.height, target.y
     left, right, half = source.middle, target.middle, (start + end) / 2
     path = f"M{left:g} {start:g}C{left:g} {half:g} {right:g} {half:g} {right:g} {end:g}"
-    return f'<path id="edge-{_escaped(source.node.name)}-{_escaped(target.node.name)}" d="{path}"/>'
+    return f'<path id="edge-{_escaped(source.what.name)}-{_escaped(target.what.name)}" d="{path}"/>'
 
 
 def _drawn(box: _Box) -> str:
     size = f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}" rx="5"'
-    fill = COLOURS.get(box.node.op, "#f1f5f9")
+    fill = COLOURS.get(box.what.kind, OTHER)
     lines = "".join(
         f'<text x="{box.x + _PADDING:g}" y="{box.y + _LINE * (number + 1):g}">{_escaped(line)}</text>'
-        for number, line in enumerate(box.lines)
+        for number, line in enumerate(box.what.lines)
     )
-    name = _escaped(box.node.name)
-    return f'<g id="node-{name}" class="node {_escaped(box.node.op)}"><title>{name}</title><rect {size} fill="{fill}"/>{lines}</g>'
+    name = _escaped(box.what.name)
+    kind, ident = _escaped(box.what.kind), _escaped(box.what.ident)
+    return f'<g id="{ident}" class="node {kind}"><title>{name}</title><rect {size} fill="{fill}"/>{lines}</g>'
 
 
 def _escaped(text: str) -> str:

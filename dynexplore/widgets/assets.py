@@ -7,7 +7,8 @@ way in (main.js) keeps. That is all a join of modules needs when no two of them 
 checks that, and refuses every form of import or export that it does not know rather than making something wrong of it.
 
 In:  the package's own files.
-Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules.
+Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules; `graphviz()`, the
+     text of the vendored module that draws diagrams (static/vendor/).
 
 PyTorch has no counterpart.
 """
@@ -22,6 +23,7 @@ from importlib import resources
 ENTRY = "main.js"
 
 _STATIC = resources.files(__package__) / "static" / "explorer"
+_GRAPHVIZ = resources.files(__package__) / "static" / "vendor" / "wasm-graphviz.js"
 
 # `import { one, other } from "./file.js";`, over several lines too
 _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
@@ -29,7 +31,7 @@ _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const|let) )"
 _DECLARED = re.compile(r"^(export )?(?:async function|function|class|const|let) (\w+)", re.MULTILINE)
 # what would be an import or an export that the patterns above do not take, and names that they would not see
 _UNKNOWN = re.compile(
-    r"^(?:import|export|var|async|const \W|let \W|function\*).*|\bimport\((?![\"'][./\w]+[\"']\)\.).*", re.MULTILINE
+    r"^(?:import|export|var|async|const \W|let \W|function\*).*|\bimport\([\"'`].*", re.MULTILINE
 )
 _MARK = "// @ts-check\n"
 
@@ -121,6 +123,11 @@ def _style() -> str:
         (file for folder in folders for file in folder.iterdir() if file.name.endswith(".css")), key=lambda file: file.name
     )
     return "".join(file.read_text(encoding="utf-8") for file in [_STATIC / "page.css", *more])
+
+
+def graphviz() -> str:
+    """The module that draws diagrams in the browser: 815 KB, so it is not part of the script."""
+    return re.sub(r"^//# sourceMappingURL=.*", "", _GRAPHVIZ.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 SCRIPT = joined(_read)

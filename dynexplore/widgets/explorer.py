@@ -48,7 +48,8 @@ class Explorer(anywidget.AnyWidget):
         session = getattr(shown, "session", None)
         self._static = html_text.mimebundle(recording)
         self._seat = Seat(session) if session is not None else None
-        self.answerers = {**(self._seat.answerers if self._seat is not None else {}), **(answerers or {})}
+        asked = self._seat.answerers if self._seat is not None else {}
+        self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, **asked, **(answerers or {})}
         super().__init__(data=json.dumps(coloured(explorer_data(recording)), ensure_ascii=False, separators=(",", ":")))
         self.on_msg(self._on_question)
 
@@ -80,3 +81,8 @@ class Explorer(anywidget.AnyWidget):
             self.send({"answer": answer, "error": str(error)})
         else:
             self.send({**body, "answer": answer}, buffers)
+
+
+def _graphviz(_question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+    """The module that draws diagrams; the browser asks for it once."""
+    return {}, [assets.graphviz().encode()]

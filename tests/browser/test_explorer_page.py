@@ -2,72 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from browser.pages import Opened
+from playwright.sync_api import Page, expect
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.links import Links
-from dynexplore.widgets import html
 from sample_recordings import SAMPLES, inlined, items_of, toy
-
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The system's Chromium, which can reach no host."""
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
-
-
-class Opened:
-    """Opens recordings as files, and keeps every error of the page and every request but that for the file itself."""
-
-    def __init__(self, browser: Browser, folder: Path) -> None:
-        self.browser, self.folder = browser, folder
-        self.errors: list[str] = []
-        self.requests: list[str] = []
-
-    def __call__(self, recording: Recording, *, change: tuple[str, str] = ("", ""), **context: object) -> Page:
-        path = self.folder / "recording.html"
-        path.write_text(html.page(recording).replace(*change) if change[0] else html.page(recording), encoding="utf-8")
-        page = self.browser.new_page(viewport={"width": 1400, "height": 1000}, **context)  # type: ignore[arg-type]
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text))
-        page.on("request", lambda request: self.requests.append(request.url))
-        page.goto(path.as_uri())
-        self.requests.remove(path.as_uri())
-        return page
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
-    """Opens a recording; at the end nothing may have gone wrong, and nothing may have been asked of any host."""
-    made = Opened(browser, tmp_path)
-    yield made
-    for context in browser.contexts:
-        context.close()
-    assert made.errors == []
-    assert made.requests == []
 
 
 def status(page: Page) -> str:

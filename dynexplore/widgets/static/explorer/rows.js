@@ -30,7 +30,7 @@ export class Rows {
     this.at = new Map();
     /** @type {Set<HTMLElement>} */
     this.marked = new Set();
-    /** @type {{scroller: Element, top: number} | undefined} */
+    /** @type {{scroller: Element, top: number, left?: number} | undefined} */
     this.goal = undefined;
   }
 
@@ -66,12 +66,13 @@ export class Rows {
   }
 
   /**
-   * An element under several keys; choosing it chooses the first.
+   * An element under several keys; choosing it chooses the first, or another, or nothing ("").
    * @param {HTMLElement} element
    * @param {string[]} keys
+   * @param {string} [chosen]
    */
-  under(element, keys) {
-    if (keys.length) KEY_OF.set(element, keys[0]);
+  under(element, keys, chosen = keys[0]) {
+    if (chosen) KEY_OF.set(element, chosen);
     for (const key of keys) push(this.at, key, element);
   }
 
@@ -104,6 +105,7 @@ export class Rows {
       }
     }
     if (this.goal) this.goal.scroller.scrollTop = this.goal.top;
+    if (this.goal?.left !== undefined) this.goal.scroller.scrollLeft = this.goal.left;
   }
 }
 

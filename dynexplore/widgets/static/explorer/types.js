@@ -9,7 +9,7 @@
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
  *   guards?: string[], item?: string}} State  one moment of a frame, as its difference to the moment before
- * @typedef {{key: string, cells: string[], line: number, inputs?: string[]}} GraphNode
+ * @typedef {{key: string, cells: string[], line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[]}} Graph
  * @typedef {{key: string, cells: string[]}} Guard
  * @typedef {{key: string, title: string, report: string, stack: number[], locals: [string, number][]}} Break
@@ -22,7 +22,8 @@
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   timeline: Record<string, any>, anatomy: Record<string, any>, inspection: Record<string, any>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>},
- *   colours?: Record<string, (number | string)[][]>} & Record<string, any>} Data
+ *   colours?: Record<string, (number | string)[][]>,
+ *   diagrams?: Record<number, string[]>} & Record<string, any>} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values
  * @typedef {Map<string, string>} Marks  link key -> the classes of its rows: dynx-lit, dynx-chosen, dynx-now

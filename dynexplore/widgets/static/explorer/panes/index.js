@@ -6,6 +6,7 @@
 import { breaksPane } from "./breaks.js";
 import { modifiedPane, originalPane } from "./bytecode.js";
 import { breakInspectorPane } from "./break_inspector.js";
+import { diagramPane } from "./diagram.js";
 import { framesPane } from "./frames.js";
 import { graphPane } from "./graph.js";
 import { guardAnatomyPane } from "./guard_anatomy.js";
@@ -25,6 +26,7 @@ export const PANES = [
   modifiedPane,
   statePane,
   graphPane,
+  diagramPane,
   guardsPane,
   breaksPane,
   breakInspectorPane,

@@ -1,0 +1,156 @@
+"""How quick the explorer is: recording, its HTML file, and what a person does in it, in a real Chromium.
+
+    python -m dynexplore bench explorer [--quick] [--models 2000 10000 vit bert] [--json OUT]
+
+The models: functions of 2,000 and 10,000 bytecode instructions, and the whole of a ViT and a BERT. `explain` is its CPU time
+over that of a plain capture. In the browser, milliseconds from the key or the letter to the painted page (medians), and
+from opening the file to the first painted step. Budgets: step 50, first view 1,500, explain 3, the file 1,024 KiB at 2,000
+instructions. Needs Chromium and playwright.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.util
+import linecache
+import math
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from support.measuring import best, forget
+from support.models import MODELS, Made, Model
+from support.report import Row, main
+from torch import nn
+
+import dynexplore
+from dynexplore.widgets import html
+
+BUDGETS = {"step ms": 50.0, "first view ms": 1500.0, "explain": 3.0}
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+
+# Resolves when the first step is painted: `performance.now()` counts from the start of the navigation.
+FIRST_VIEW = """
+globalThis.painted = () => new Promise((done) => requestAnimationFrame(() => {
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => done(performance.now());
+  port2.postMessage(0);
+}));
+globalThis.firstView = new Promise((done) => {
+  const look = () => document.querySelector(".dynx-status")?.textContent ? painted().then(done) : requestAnimationFrame(look);
+  look();
+});
+"""
+
+# Does something again and again, and says how long each took until it was painted.
+TIMES = """async ([act, times]) => {
+  const found = [];
+  const run = new Function("turn", `return (${act})(turn)`);
+  for (let turn = 0; turn < times; turn += 1) {
+    const began = performance.now();
+    run(turn);
+    found.push((await painted()) - began);
+  }
+  return found;
+}"""
+
+STEP = """() => dynexplore.root.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))"""
+JUMP = """(turn) => dynexplore.go(Math.floor(((turn * 0.618) % 1) * dynexplore.frame.states.length))"""
+SEARCH = """(turn) => {
+  dynexplore.search.field.value = ["a", "ad", "add", "x", ""][turn % 5];
+  dynexplore.search.field.dispatchEvent(new Event("input"));
+}"""
+FRAME = """(turn) => { const all = document.querySelectorAll(".dynx-frames button"); all[(turn * 7) % all.length].click(); }"""
+
+
+def _long(instructions: int) -> Callable[[], Made]:
+    """A model whose forward is one function of about so many instructions."""
+
+    def make() -> Made:
+        # a line of RESUME and the return, and 14 instructions for each pair of lines
+        pairs = (instructions - 4) // 14
+        lines = [f"    y{at % 40} = x * {at % 7} + y{(at - 1) % 40}\n    x = x.relu() - 1" for at in range(pairs)]
+        source = "\n".join(["def forward(self, x):", "    y39 = x", *lines, "    return x + y0", ""])
+        name = f"<{instructions} instructions>"
+        linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+        space: dict[str, Any] = {}
+        exec(compile(source, name, "exec"), space)
+        return type("Long", (nn.Module,), {"forward": space["forward"]})(), (torch.ones(4),), {}
+
+    return make
+
+
+AMONG = [
+    *(Model(str(count), "playwright", _long(count)) for count in (2000, 10000)),
+    *(model for model in MODELS if model.name in ("vit", "bert")),
+]
+
+
+def measure(model: Model, options: argparse.Namespace) -> Row:
+    """One recording: made, written to a file, and used."""
+    module, args, kwargs = model.make()
+    with torch.no_grad():
+        module(*args, **kwargs)
+        times = best(
+            {
+                "plain": functools.partial(_anew, lambda: dynexplore.optimize("eager")(module)(*args, **kwargs)),
+                "explain": functools.partial(_anew, lambda: dynexplore.explain(module)(*args, **kwargs)),
+            },
+            options.repeats,
+        )
+        forget()
+        recording = dynexplore.explain(module)(*args, **kwargs).recording
+    page = html.page(recording)
+    steps = sum(len(code.rows) for code in recording.codes.values())
+    return {
+        "instructions": steps,
+        "steps": sum(type(event).__name__ == "InstructionStepped" for event in recording),
+        "nodes": sum(len(graph.nodes) for graph in recording.graphs),
+        "capture s": times["plain"],
+        "explain": times["explain"] / times["plain"],
+        "file KiB": math.ceil(len(page.encode()) / 1024),
+        **used(page, options.repeats),
+    }
+
+
+def _anew(call: Callable[[], Any]) -> None:
+    forget()
+    call()
+
+
+def used(page: str, repeats: int) -> Row:
+    """What a person waits for, in milliseconds."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder, "recording.html")
+        path.write_text(page, encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium") or "/usr/bin/chromium", args=FLAGS)
+        first = []
+        for _ in range(repeats):
+            tab = browser.new_page(viewport={"width": 1400, "height": 1000})
+            tab.add_init_script(FIRST_VIEW)
+            tab.goto(path.as_uri())
+            first.append(tab.evaluate("firstView"))
+        acts = {"step ms": (STEP, 60), "jump ms": (JUMP, 20), "search ms": (SEARCH, 20), "frame ms": (FRAME, 20)}
+        found = {name: tab.evaluate(TIMES, list(act)) for name, act in acts.items()}
+        browser.close()
+    return {"first view ms": statistics.median(first), **{name: statistics.median(times) for name, times in found.items()}}
+
+
+def summary(rows: list[Row]) -> Row:
+    """The worst of each that has a budget."""
+    return {name: max(row[name] for row in rows) for name in BUDGETS}
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("playwright") is None:
+        sys.exit("the benchmark drives a browser with playwright, which is not installed: pip install -e '.[test]'")
+    sys.exit(main("Explorer", measure, summary, AMONG))

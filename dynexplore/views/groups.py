@@ -1,0 +1,157 @@
+"""The nodes of a graph in groups that can be closed: what a drawing of it shows.
+
+Which idea lives here: a graph of 2,000 nodes is read by the modules it was made in. The groups nest as the modules do; a
+group with many nodes of its own is cut into blocks of those that follow each other. A closed group is drawn as one box,
+and edges lead to the box. A large graph starts closed, as far as it must be to fit on a page.
+
+In:  the nodes of a graph (events `NodeAdded`).
+Out: `grouped` -> the tree of groups; `start_closed` -> which of them are closed at first; `drawn` -> boxes and edges,
+     for dot.py and svg.py. static/explorer/groups.js does the same in the browser; a test keeps them equal.
+
+PyTorch's counterpart: none; torch/fx/passes/graph_drawer.py draws all nodes flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dynexplore.engine.events import NodeAdded, clip
+
+BLOCK = 40
+"""A group with half as many more nodes of its own is cut into blocks of so many."""
+
+PAGE = 80
+"""So many boxes are drawn at most before somebody opens a group."""
+
+
+@dataclass(slots=True)
+class Group:
+    """The nodes directly in a module or in a block, and the groups inside it. `path` is "" for the whole graph.
+
+    `first` is the number of the first node in it.
+    """
+
+    path: str
+    title: str = ""
+    first: int = 0
+    nodes: list[NodeAdded] = field(default_factory=list)
+    inner: list[Group] = field(default_factory=list)
+
+    def within(self) -> Iterator[NodeAdded]:
+        """All nodes of the group and of those inside it."""
+        yield from self.nodes
+        for group in self.inner:
+            yield from group.within()
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node, or a closed group; `kind` is the FX opcode, or "closed", `piece` that of a split graph it stands in.
+
+    `first` is the number of a closed group's first node.
+    """
+
+    name: str
+    ident: str
+    kind: str
+    lines: tuple[str, ...]
+    tooltip: str
+    piece: int = 0
+    first: int = -1
+
+
+def grouped(nodes: Sequence[NodeAdded]) -> Group:
+    """The whole graph as a group."""
+    root = Group("")
+    known = {"": root}
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    for node in nodes:
+        path = ""
+        at = root
+        for part in node.module.split(".") if node.module else ():
+            path = f"{path}.{part}" if path else part
+            if path not in known:
+                known[path] = Group(path, part, numbers[node.name])
+                at.inner.append(known[path])
+            at = known[path]
+        at.nodes.append(node)
+    for group in known.values():
+        _cut(group, numbers)
+    return root
+
+
+def _cut(group: Group, numbers: Mapping[str, int]) -> None:
+    """Put many nodes of one group into blocks."""
+    if 2 * len(group.nodes) <= 3 * BLOCK:
+        return
+    for start in range(0, len(group.nodes), BLOCK):
+        block = group.nodes[start : start + BLOCK]
+        title = f"{block[0].name} ... {block[-1].name}"
+        group.inner.append(Group(f"{group.path}#{start}", title, numbers[block[0].name], block))
+    group.nodes = []
+
+
+def start_closed(root: Group) -> set[str]:
+    """The paths of the groups that are closed at first: opened from the outside in, while all boxes fit on a page."""
+    closed: set[str] = set()
+    count = len(root.nodes) + len(root.inner)
+    waiting = list(root.inner)
+    while waiting:
+        group = waiting.pop(0)
+        more = len(group.nodes) + len(group.inner) - 1
+        if count + more > PAGE:
+            closed.add(group.path)
+        else:
+            count += more
+            waiting += group.inner
+    return closed
+
+
+def drawn(
+    root: Group, closed: Collection[str], piece_of: Mapping[str, int] | None = None
+) -> tuple[dict[str, Box], list[tuple[str, str]]]:
+    """The boxes by the name that edges use, in the order of the tree, and the edges between them, each once."""
+    boxes: dict[str, Box] = {}
+    standing: dict[str, str] = {}  # node -> the box that it is in
+    _collect(root, closed, boxes, standing, piece_of or {})
+    edges: dict[tuple[str, str], None] = {}
+    for node in root.within():
+        for source in node.inputs:
+            start, end = standing.get(source), standing[node.name]
+            if start is not None and start != end:
+                edges[start, end] = None
+    return boxes, list(edges)
+
+
+def _collect(
+    group: Group, closed: Collection[str], boxes: dict[str, Box], standing: dict[str, str], piece_of: Mapping[str, int]
+) -> None:
+    for node in group.nodes:
+        boxes[node.name] = _node_box(node, piece_of.get(node.name, 0))
+        standing[node.name] = node.name
+    for inner in group.inner:
+        if inner.path not in closed:
+            _collect(inner, closed, boxes, standing, piece_of)
+            continue
+        box = closed_box(inner)
+        boxes[box.name] = box
+        standing.update(dict.fromkeys((node.name for node in inner.within()), box.name))
+
+
+def _node_box(node: NodeAdded, piece: int) -> Box:
+    lines = [node.name, clip(f"{node.op} {node.target}", 60)]
+    if node.dtype or node.shape:
+        lines.append(f"{node.dtype}{node.shape}")
+    if node.op == "output":
+        lines = ["output"]
+    if piece:
+        lines.append(f"piece {piece}")
+    tooltip = clip(f"{node.target}{node.args}" if node.args else node.target, 200)
+    return Box(node.name, f"node-{node.name}", node.op, tuple(lines), tooltip, piece)
+
+
+def closed_box(group: Group) -> Box:
+    """A group drawn as one box."""
+    count = sum(1 for _ in group.within())
+    return Box(f"module:{group.path}", f"module-{group.path}", "closed", (group.title, f"{count} nodes"), group.path, first=group.first)

@@ -1,0 +1,323 @@
+// @ts-check
+/**
+ * The FX graphs of a frame as diagrams: boxes that can be chosen like every other row, groups that open and close.
+ *
+ * Graphviz draws them in the browser when the pane first comes into view. A file that was exported without graphviz holds
+ * one drawing of each graph instead, whose groups stay as they are.
+ */
+
+import { make, makeButton, note } from "../dom.js";
+import { dotOf } from "../dot.js";
+import { graphviz, hasGraphviz } from "../graphviz.js";
+import { drawn, grouped, pathsIn, startClosed } from "../groups.js";
+import { Rows, bestOf } from "../rows.js";
+import { adopted } from "../svg.js";
+
+/** The most boxes that `Open all` shows: with more, drawing takes many seconds. */
+const MOST = 400;
+
+/** How much a button changes the size. */
+const ZOOM = 1.25;
+
+/**
+ * @typedef {import("../groups.js").Group} Group
+ * @typedef {import("../types.js").Marks} Marks
+ * @typedef {{graph: import("../types.js").Graph, at: number, root: Group, closed: Set<string>, holder: HTMLElement,
+ *   width: number, height: number}} Figure  a graph and its drawing
+ */
+
+/** @type {import("../types.js").Pane} */
+export const diagramPane = {
+  key: "diagram",
+  title: "Diagram",
+  span: 12,
+  build(explorer, place) {
+    const diagram = new Diagram(explorer, place);
+    return {
+      lists: [diagram.rows],
+      showFrame: (frame) => diagram.showFrame(frame),
+      keys: { "+": () => diagram.zoom(ZOOM), "-": () => diagram.zoom(1 / ZOOM), 0: () => diagram.fit() },
+    };
+  },
+};
+
+/** The boxes of the diagram under their keys; a closed box stands under the keys of all that is in it. */
+class Boxes extends Rows {
+  constructor() {
+    super();
+    /** @type {Marks} */
+    this.marks = new Map();
+    /** @type {Map<Element, string>} what a search looks at */
+    this.texts = new Map();
+    this.wanted = "";
+  }
+
+  clear() {
+    super.clear();
+    this.texts.clear();
+  }
+
+  /** @param {Marks} marks */
+  aim(marks) {
+    this.goal = undefined;
+    const target = bestOf(this.at, marks)?.[0];
+    const scroller = target?.closest(".dynx-body");
+    if (target && scroller) this.goal = goalOf(scroller, target);
+  }
+
+  /** @param {Marks} marks */
+  light(marks) {
+    this.marks = marks;
+    super.light(marks);
+  }
+
+  /** Boxes that hold the text are marked; the table of the graph has counted them. @param {string} wanted @returns {[]} */
+  find(wanted) {
+    this.wanted = wanted;
+    for (const [box, text] of this.texts) box.classList.toggle("dynx-found", wanted !== "" && text.includes(wanted));
+    return [];
+  }
+
+  forget() {
+    this.find("");
+  }
+}
+
+/**
+ * Where to scroll so that an element is in the middle, when it is not in view.
+ * @param {Element} scroller
+ * @param {Element} target
+ */
+function goalOf(scroller, target) {
+  const box = scroller.getBoundingClientRect();
+  const at = target.getBoundingClientRect();
+  if (at.top >= box.top && at.bottom <= box.bottom && at.left >= box.left && at.right <= box.right) return undefined;
+  const top = scroller.scrollTop + (at.top + at.bottom) / 2 - (box.top + box.bottom) / 2;
+  return { scroller, top, left: scroller.scrollLeft + (at.left + at.right) / 2 - (box.left + box.right) / 2 };
+}
+
+/** The pane of one explorer. */
+class Diagram {
+  /** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Place} place */
+  constructor(explorer, { section, body }) {
+    this.explorer = explorer;
+    this.body = body;
+    this.rows = new Boxes();
+    /** @type {Figure[]} */
+    this.figures = [];
+    this.scale = 1;
+    this.inView = false;
+    this.waits = false;
+    this.sized = false;
+    this.status = make("span", "dynx-facts");
+    this.status.setAttribute("role", "status");
+    section.insertBefore(this.bar(), body);
+    new IntersectionObserver((seen) => this.onView(seen.some((one) => one.isIntersecting))).observe(section);
+    this.dragging();
+  }
+
+  bar() {
+    const bar = make(
+      "div",
+      "dynx-bar",
+      "",
+      makeButton("−", () => this.zoom(1 / ZOOM), { label: "Smaller (-)" }),
+      makeButton("+", () => this.zoom(ZOOM), { label: "Larger (+)" }),
+      makeButton("Fit", () => this.fit(), { label: "Fit the whole diagram (0)" }),
+    );
+    if (!this.isStatic) {
+      bar.append(
+        makeButton("Open all", () => this.regroup((root) => startClosed(root, MOST)), { label: "Open all groups" }),
+        makeButton("Close all", () => this.regroup((root) => new Set(pathsIn(root))), { label: "Close all groups" }),
+      );
+    }
+    bar.append(this.status);
+    bar.setAttribute("role", "toolbar");
+    bar.setAttribute("aria-label", "Diagram");
+    return bar;
+  }
+
+  /** Whether the file holds drawings instead of graphviz. */
+  get isStatic() {
+    return Boolean(this.explorer.data.diagrams);
+  }
+
+  /** @param {import("../types.js").Frame} frame */
+  showFrame(frame) {
+    this.rows.clear();
+    this.figures = frame.graphs.map((graph, at) => {
+      const root = grouped(graph.nodes);
+      const holder = make("div", "dynx-figure", "", note("drawing ..."));
+      return { graph, at, root, closed: startClosed(root), holder, width: 0, height: 0 };
+    });
+    this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
+    if (!this.figures.length) this.body.append(note("no graph"));
+    this.status.textContent = "";
+    this.waits = this.figures.length > 0;
+    if (this.inView) this.draw();
+  }
+
+  /** @param {boolean} inView */
+  onView(inView) {
+    this.inView = inView;
+    if (inView && this.waits) this.draw();
+  }
+
+  /** Draw every graph of the frame. */
+  async draw() {
+    this.waits = false;
+    const { figures } = this;
+    try {
+      /** @type {string[]} */
+      const drawings = [];
+      for (const figure of figures) drawings.push(await this.drawing(figure));
+      if (figures !== this.figures) return; // another frame came on show meanwhile
+      this.explorer.keepFocus(() => this.put(drawings));
+    } catch (error) {
+      const again = makeButton("Try again", () => this.draw());
+      this.body.replaceChildren(note(/** @type {Error} */ (error).message), again);
+    }
+  }
+
+  /** The text of a graph's SVG. @param {Figure} figure @returns {Promise<string>} */
+  async drawing({ graph, at, root, closed }) {
+    const { data, live, frame } = this.explorer;
+    if (data.diagrams) return data.diagrams[frame.id][at];
+    if (!hasGraphviz(live)) throw new Error("This page was exported without diagrams.");
+    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed));
+  }
+
+  /** @param {string[]} drawings */
+  put(drawings) {
+    this.rows.clear();
+    let shown = 0;
+    let all = 0;
+    drawings.forEach((text, at) => {
+      const figure = this.figures[at];
+      const svg = adopted(text);
+      const { boxes } = drawn(figure.root, figure.graph.nodes, figure.closed);
+      [shown, all] = [shown + boxes.size, all + figure.graph.nodes.length];
+      [figure.width, figure.height] = [Number.parseFloat(svg.getAttribute("width") ?? "0"), Number.parseFloat(svg.getAttribute("height") ?? "0")];
+      svg.setAttribute("role", "group");
+      svg.setAttribute("aria-label", `diagram of ${figure.graph.name}`);
+      for (const box of boxes.values()) this.equip(svg, figure, box);
+      for (const path of figure.closed.size < pathsIn(figure.root).length ? pathsIn(figure.root) : []) this.equipCluster(svg, figure, path);
+      figure.holder.replaceChildren(svg);
+    });
+    this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
+    this.status.textContent = shown === all ? `${all} nodes` : `${all} nodes in ${shown} boxes; + opens a group, − closes it`;
+    if (this.isStatic && shown < all) this.status.textContent = `${all} nodes in ${shown} boxes; exported without graphviz, so groups stay closed`;
+    this.setScale(this.startScale());
+    this.rows.find(this.rows.wanted);
+    this.rows.aim(this.rows.marks);
+    this.rows.light(this.rows.marks);
+  }
+
+  /** Give a box its keys. @param {Element} svg @param {Figure} figure @param {import("../groups.js").Box} box */
+  equip(svg, figure, box) {
+    const element = /** @type {HTMLElement | null} */ (svg.querySelector(`[data-id="${CSS.escape(box.ident)}"]`));
+    if (!element) return;
+    const isClosed = box.kind === "closed";
+    element.classList.add("dynx-row");
+    element.setAttribute("tabindex", "-1");
+    element.setAttribute("role", "button");
+    element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : `${box.lines.join(", ")}`);
+    this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
+    const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
+    this.rows.texts.set(element, [...box.lines, box.tooltip, ...nodes.map(({ cells }) => cells.join(" "))].join(" ").toLowerCase());
+    if (isClosed && !this.isStatic) this.toggles(element, figure, box.name.slice("module:".length), "+ ");
+  }
+
+  /** Let the heading of an open group close it. @param {Element} svg @param {Figure} figure @param {string} path */
+  equipCluster(svg, figure, path) {
+    const heading = /** @type {HTMLElement | null} */ (svg.querySelector(`.cluster[data-id="${CSS.escape(`module-${path}`)}"] > text`));
+    if (!heading || this.isStatic) return;
+    heading.setAttribute("tabindex", "-1");
+    heading.setAttribute("role", "button");
+    heading.setAttribute("aria-label", `close ${path}`);
+    heading.classList.add("dynx-row");
+    this.toggles(heading, figure, path, "− ");
+  }
+
+  /** @param {HTMLElement} element @param {Figure} figure @param {string} path @param {string} sign */
+  toggles(element, figure, path, sign) {
+    const title = element.matches("text") ? element : element.querySelector("text");
+    if (title) title.textContent = `${sign}${title.textContent}`;
+    element.setAttribute("aria-expanded", String(!figure.closed.has(path)));
+    const toggle = async () => {
+      if (!figure.closed.delete(path)) figure.closed.add(path);
+      await this.draw();
+      const again = this.body.querySelector(`[data-id="${CSS.escape(`module-${path}`)}"]`);
+      const goal = again && goalOf(this.body, again);
+      if (goal) this.body.scrollTo({ top: goal.top, left: goal.left });
+    };
+    element.addEventListener("click", toggle);
+    element.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") toggle();
+    });
+  }
+
+  /** @param {(root: Group) => Set<string>} closedOf */
+  regroup(closedOf) {
+    for (const figure of this.figures) figure.closed = closedOf(figure.root);
+    this.draw();
+  }
+
+  // -- size ------------------------------------------------------------------------------------------------------------
+
+  /** As wide as the pane, but neither larger than drawn nor too small to read; as it was, once somebody chose a size. */
+  startScale() {
+    if (this.sized) return this.scale;
+    const width = Math.max(1, ...this.figures.map((figure) => figure.width));
+    return Math.min(1, Math.max(0.5, (this.body.clientWidth - 16) / width));
+  }
+
+  /** @param {number} factor */
+  zoom(factor) {
+    this.sized = true;
+    const { body, scale } = this;
+    const [x, y] = [body.scrollLeft + body.clientWidth / 2, body.scrollTop + body.clientHeight / 2];
+    this.setScale(Math.min(4, Math.max(0.05, scale * factor)));
+    const grown = this.scale / scale;
+    body.scrollTo({ left: x * grown - body.clientWidth / 2, top: y * grown - body.clientHeight / 2 });
+  }
+
+  fit() {
+    this.sized = true;
+    const width = Math.max(1, ...this.figures.map((figure) => figure.width));
+    const height = this.figures.reduce((sum, figure) => sum + figure.height, 1);
+    this.setScale(Math.min(2, (this.body.clientWidth - 16) / width, (this.body.clientHeight - 16) / height));
+  }
+
+  /** @param {number} scale */
+  setScale(scale) {
+    this.scale = scale;
+    for (const { holder, width, height } of this.figures) {
+      const svg = holder.querySelector("svg");
+      svg?.setAttribute("width", `${width * scale}`);
+      svg?.setAttribute("height", `${height * scale}`);
+    }
+  }
+
+  /** Drag to move, turn the wheel with Ctrl to zoom. */
+  dragging() {
+    /** @type {{x: number, y: number} | undefined} */
+    let last;
+    const { body } = this;
+    body.addEventListener("pointerdown", (event) => {
+      const onBox = /** @type {Element} */ (event.target).closest(".dynx-row");
+      if (event.button === 0 && event.pointerType === "mouse" && !onBox) last = { x: event.clientX, y: event.clientY };
+    });
+    body.addEventListener("pointermove", (event) => {
+      if (!last || !event.buttons) return;
+      body.scrollBy(last.x - event.clientX, last.y - event.clientY);
+      last = { x: event.clientX, y: event.clientY };
+    });
+    for (const end of ["pointerup", "pointerleave"]) body.addEventListener(end, () => (last = undefined));
+    body.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      this.zoom(event.deltaY < 0 ? ZOOM : 1 / ZOOM);
+    });
+  }
+}

@@ -1,0 +1,47 @@
+"""Recordings opened as files in the system's Chromium, for tests of the bare page."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page
+
+from dynexplore.engine.recording import Recording
+from dynexplore.widgets import html
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
+]
+
+
+class Opened:
+    """Opens recordings as files, and keeps every error of the page and every request but that for the file itself."""
+
+    def __init__(self, browser: Browser, folder: Path) -> None:
+        self.browser, self.folder = browser, folder
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+
+    def __call__(
+        self, recording: Recording, *, change: tuple[str, str] = ("", ""), graphviz: bool = False, **context: object
+    ) -> Page:
+        path = self.folder / "recording.html"
+        text = html.page(recording, graphviz=graphviz)
+        path.write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
+        page = self.browser.new_page(viewport={"width": 1400, "height": 1000}, **context)  # type: ignore[arg-type]
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: self.errors.append(said.text))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(path.as_uri())
+        self.requests.remove(path.as_uri())
+        return page
