@@ -16,12 +16,18 @@ import json
 
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.recording import redacted as without_private_things
-from dynexplore.views import html_text, text
+from dynexplore.views import html_text, svg, text
 from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.groups import grouped, start_closed
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
 
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'{more}; style-src 'unsafe-inline'"
+
+_WITH_GRAPHVIZ = " 'wasm-unsafe-eval' blob:"
+"""What a page may do besides when it holds graphviz: compile WebAssembly, and import the module that the page itself made."""
+
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 _PAGE = """\
 <!doctype html>
@@ -38,7 +44,7 @@ footer {{ font-size: 12px; margin: 8px; }}
 <div id="explorer"></div>
 <noscript>{static}</noscript></main>
 <footer>{note}</footer>
-<script type="application/json" id="recording">{data}</script>
+{graphviz}<script type="application/json" id="recording">{data}</script>
 <script type="module">
 {script}
 // by this name a person can ask in the browser's console: dynexplore.links.related("node:1:add")
@@ -48,18 +54,36 @@ dynexplore?.root.focus({{ preventScroll: true }});
 """
 
 
-def page(recording: Recording, title: str = "", *, redact: bool = False) -> str:
-    """Return the recording as one HTML document; `redact` leaves out tensor elements, string constants and paths."""
+def page(recording: Recording, title: str = "", *, redact: bool = False, graphviz: bool = False) -> str:
+    """Return the recording as one HTML document.
+
+    `redact` leaves out tensor elements, string constants and paths. `graphviz` puts the program that draws diagrams into it
+    (0.8 MB), so that groups of a diagram open and close there; without it the page holds one drawing of each graph.
+    """
     shown = without_private_things(recording) if redact else recording
+    data = explorer_data(shown)
+    if not graphviz:
+        data["diagrams"] = diagrams(shown)
     return _PAGE.format(
-        policy=_POLICY,
+        policy=_POLICY.format(more=_WITH_GRAPHVIZ if graphviz else ""),
         title=html_text.escape(title or shown.title or "recording"),
         style=assets.STYLE,
         static=html_text.preformatted(text.report(shown)),
         note=html_text.escape(shown.holds),
-        data=in_script(coloured(explorer_data(shown))),
+        graphviz=f'<script type="application/json" id="graphviz">{in_script(assets.graphviz())}</script>\n' if graphviz else "",
+        data=in_script(coloured(data)),
         script=assets.SCRIPT,
     )
+
+
+def diagrams(recording: Recording) -> dict[int, list[str]]:
+    """For each frame a drawing of each of its graphs, with as many groups closed as it takes to fit."""
+    drawn: dict[int, list[str]] = {entered.frame: [] for entered in recording.frames}
+    for graph in recording.graphs:
+        drawing = svg.drawing(graph, start_closed(grouped(graph.nodes)))
+        size = f'width="{drawing.width:g}" height="{drawing.height:g}"'
+        drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {drawing.body}</svg>')
+    return drawn
 
 
 def in_script(data: object) -> str:

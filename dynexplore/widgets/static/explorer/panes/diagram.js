@@ -96,6 +96,12 @@ function goalOf(scroller, target) {
   return { scroller, top, left: scroller.scrollLeft + (at.left + at.right) / 2 - (box.left + box.right) / 2 };
 }
 
+/** A length of a drawing; graphviz counts in points. @param {Element} svg @param {string} name @returns {number} */
+function pixels(svg, name) {
+  const length = svg.getAttribute(name) ?? "";
+  return (Number.parseFloat(length) || 0) * (length.endsWith("pt") ? 4 / 3 : 1);
+}
+
 /** The pane of one explorer. */
 class Diagram {
   /** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Place} place */
@@ -197,7 +203,7 @@ class Diagram {
       const svg = adopted(text);
       const { boxes } = drawn(figure.root, figure.graph.nodes, figure.closed);
       [shown, all] = [shown + boxes.size, all + figure.graph.nodes.length];
-      [figure.width, figure.height] = [Number.parseFloat(svg.getAttribute("width") ?? "0"), Number.parseFloat(svg.getAttribute("height") ?? "0")];
+      [figure.width, figure.height] = [pixels(svg, "width"), pixels(svg, "height")];
       svg.setAttribute("role", "group");
       svg.setAttribute("aria-label", `diagram of ${figure.graph.name}`);
       for (const box of boxes.values()) this.equip(svg, figure, box);
@@ -248,7 +254,7 @@ class Diagram {
       if (!figure.closed.delete(path)) figure.closed.add(path);
       await this.draw();
       const again = this.body.querySelector(`[data-id="${CSS.escape(`module-${path}`)}"]`);
-      const goal = again && goalOf(this.body, again);
+      const goal = again && goalOf(this.body, again.querySelector(":scope > text.dynx-row") ?? again);
       if (goal) this.body.scrollTo({ top: goal.top, left: goal.left });
     };
     element.addEventListener("click", toggle);
