@@ -153,5 +153,6 @@ def _node_box(node: NodeAdded, piece: int) -> Box:
 
 def closed_box(group: Group) -> Box:
     """A group drawn as one box."""
-    count = sum(1 for _ in group.within())
-    return Box(f"module:{group.path}", f"module-{group.path}", "closed", (group.title, f"{count} nodes"), group.path, first=group.first)
+    lines = group.title, f"{sum(1 for _ in group.within())} nodes"
+    tooltip = group.title if "#" in group.path else group.path
+    return Box(f"module:{group.path}", f"module-{group.path}", "closed", lines, tooltip, first=group.first)

@@ -30,9 +30,7 @@ _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w.
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const|let) )", re.MULTILINE)
 _DECLARED = re.compile(r"^(export )?(?:async function|function|class|const|let) (\w+)", re.MULTILINE)
 # what would be an import or an export that the patterns above do not take, and names that they would not see
-_UNKNOWN = re.compile(
-    r"^(?:import|export|var|async(?! function \w)|const \W|let \W|function\*).*|\bimport\([\"'`].*", re.MULTILINE
-)
+_UNKNOWN = re.compile(r"^(?:import|export|var|async(?! function \w)|const \W|let \W|function\*).*|\bimport\([\"'`].*", re.MULTILINE)
 _MARK = "// @ts-check\n"
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser.pages import CHROMIUM, FLAGS, Opened
 from playwright.sync_api import Browser, sync_playwright
+
+from browser.pages import CHROMIUM, FLAGS, Opened
 
 
 @pytest.fixture(scope="module")

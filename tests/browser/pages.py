@@ -41,7 +41,8 @@ class Opened:
         page = self.browser.new_page(viewport={"width": 1400, "height": 1000}, **context)  # type: ignore[arg-type]
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda said: self.errors.append(said.text))
-        page.on("request", lambda request: self.requests.append(request.url))
+        # blob: is what the page itself made
+        page.on("request", lambda request: None if request.url.startswith("blob:") else self.requests.append(request.url))
         page.goto(path.as_uri())
         self.requests.remove(path.as_uri())
         return page

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser.pages import Opened
 from playwright.sync_api import Page, expect
 
+from browser.pages import Opened
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data

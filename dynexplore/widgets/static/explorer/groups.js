@@ -157,7 +157,7 @@ function closedBox(group, nodes) {
     ident: `module-${group.path}`,
     kind: "closed",
     lines: [group.title, `${all.length} nodes`],
-    tooltip: group.path,
+    tooltip: group.path.includes("#") ? group.title : group.path,
     keys: all.map((number) => nodes[number].key),
     piece: 0,
   };

@@ -240,7 +240,7 @@ class Diagram {
     if (!heading || this.isStatic) return;
     heading.setAttribute("tabindex", "-1");
     heading.setAttribute("role", "button");
-    heading.setAttribute("aria-label", `close ${path}`);
+    heading.setAttribute("aria-label", `close ${path.includes("#") ? heading.textContent : path}`);
     heading.classList.add("dynx-row");
     this.toggles(heading, figure, path, "− ");
   }

@@ -1,0 +1,267 @@
+"""The diagram of the explorer in a real Chromium: drawn there or at export, part of the links, groups open and close."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.pages import Opened
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recording
+from dynexplore.views import dot
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.groups import PAGE, grouped, start_closed
+from dynexplore.widgets import assets
+from sample_recordings import SAMPLES, inlined, toy
+from source_tree import ROOT
+
+SCRIPTS = ROOT / "dynexplore/widgets/static/explorer"
+
+
+def node(name: str, target: str, **more: Any) -> ev.NodeAdded:
+    """A node of the only frame."""
+    return ev.NodeAdded(
+        **{"frame": 1, "attempt": 1, "offset": 0, "graph": "g", "op": "call_function", **more}, name=name, target=target
+    )
+
+
+def compiled(graph: str, count: int) -> ev.SubgraphCompiled:
+    """The nodes told so far are this graph."""
+    return ev.SubgraphCompiled(frame=1, attempt=1, graph=graph, backend="eager", node_count=count, op_count=count)
+
+
+def large(nodes: int = 0, modules: int = 0) -> Recording:
+    """A recording of a chain: `nodes` outside of modules, and layers of three nodes each."""
+    lines = "\n".join(["def f(x):", "    return x"])
+    code = ev.CodeView(1, "f", "f.py", 1, lines, (ev.ListingRow(0, "RESUME", "0", 1, 1, 0, 4),))
+    recording = Recording(title="large")
+    recording.record(ev.FrameEntered(frame=recording.next_frame_id(), parent=None, code=code))
+    recording.record(ev.AttemptStarted(frame=1, attempt=1))
+    recording.record(ev.InstructionStepped(frame=1, attempt=1, offset=0, step=0, op="RESUME"))
+    names = [("", f"n{at}") for at in range(nodes)]
+    names += [(f"net.layers.{at // 3}.{'attention' if at % 3 else 'norm'}", f"m{at}") for at in range(3 * modules)]
+    for at, (module, name) in enumerate(names):
+        inputs = tuple(other for _, other in names[max(0, at - 2) : at])
+        recording.record(node(name, 'operator."add"', inputs=inputs, module=module))
+    recording.record(compiled("g", len(names)))
+    return recording
+
+
+def boxes(page: Page) -> list[str]:
+    """The first lines of the boxes of the diagram."""
+    page.locator(".dynx-diagram").scroll_into_view_if_needed()
+    page.locator(".dynx-figure svg").first.wait_for()
+    return page.locator(".dynx-figure .node").evaluate_all("all => all.map(g => g.querySelector('text').textContent)")
+
+
+def box(page: Page, name: str) -> Any:
+    """One box."""
+    return page.locator(f'.dynx-figure .node[data-id="node-{name}"]')
+
+
+RECORDINGS = {**SAMPLES, "flat": lambda: large(nodes=130), "modules": lambda: large(nodes=3, modules=40)}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_the_browser_writes_the_same_dot(browser: Browser, name: str) -> None:
+    """For every graph, with all groups open, as they are at first, and all closed: the text is that of views/dot.py."""
+    recording = RECORDINGS[name]()
+    entry = (
+        'import { dotOf } from "./dot.js";\nimport { grouped, startClosed, pathsIn } from "./groups.js";\n'
+        "globalThis.all = ({ name, nodes }) => { const root = grouped(nodes);\n"
+        "return [new Set(), startClosed(root), new Set(pathsIn(root))].map(closed => dotOf(name, root, nodes, closed)); };\n"
+    )
+    page = browser.new_page()
+    page.add_script_tag(
+        type="module",
+        content=assets.joined(lambda path: entry if path == "test.js" else (SCRIPTS / path).read_text(encoding="utf-8"), "test.js"),
+    )
+    page.wait_for_function("Boolean(globalThis.all)")
+    plain = [graph for frame in explorer_data(recording)["frames"] for graph in frame["graphs"]]
+    for graph, data in zip(recording.graphs, plain, strict=True):
+        root = grouped(graph.nodes)
+        every = {group.path for group in all_inside(root)}
+        wanted = [dot.dot(graph.nodes, name=graph.name, closed=c, piece_of=graph.piece_of) for c in ((), start_closed(root), every)]
+        assert page.evaluate("graph => all(graph)", json.loads(json.dumps(data))) == wanted
+    page.close()
+
+
+def all_inside(root: Any) -> list[Any]:
+    """All groups below one."""
+    return [group for inner in root.inner for group in (inner, *all_inside(inner))]
+
+
+@pytest.mark.parametrize("graphviz", [True, False])
+def test_boxes_are_part_of_the_links(opened: Opened, graphviz: bool) -> None:
+    """A box that is clicked leads to its step and lights up its rows; a row that is clicked lights up its box."""
+    page = opened(toy(), graphviz=graphviz)
+    assert sorted(boxes(page)) == sorted(["a", "abs_1", "add", "truediv", "b", "sum_1", "lt", "output"])
+    box(page, "lt").click()
+    assert page.locator(".dynx-status").inner_text().endswith("COMPARE_OP <")
+    expect(page.locator(".dynx-graph .dynx-chosen")).to_contain_text("operator.lt")
+    page.locator(".dynx-graph tbody tr", has_text="truediv").first.click()
+    assert "dynx-chosen" in str(box(page, "truediv").get_attribute("class"))
+    assert "dynx-chosen" not in str(box(page, "lt").get_attribute("class"))
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    assert "dynx-lit" in str(box(page, "truediv").get_attribute("class")), "the node of the step on show is marked"
+
+
+def test_groups_open_and_close(opened: Opened) -> None:
+    """A closed group is one box that opens by click or Enter, and closes again by its heading; all at once, too."""
+    page = opened(inlined(), graphviz=True)
+    assert boxes(page) == ["x", "relu", "output"]
+    page.get_by_role("button", name="close layers.0").click()
+    expect(page.locator(".dynx-figure .closed")).to_have_count(1)
+    assert boxes(page) == ["x", "+ 0", "output"]
+    page.locator(".dynx-figure .closed").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".dynx-figure .closed")).to_have_count(0)
+    page.get_by_role("button", name="Close all groups").click()
+    expect(page.locator(".dynx-figure .closed")).to_have_count(1)
+    page.locator(".dynx-graph tbody tr", has_text="relu").first.click()
+    assert "dynx-chosen" in str(page.locator(".dynx-figure .closed").get_attribute("class")), "the box that holds it is marked"
+    page.get_by_role("button", name="Open all groups").click()
+    expect(page.locator(".dynx-figure .closed")).to_have_count(0)
+
+
+def test_a_large_graph_starts_closed(opened: Opened) -> None:
+    """Of 800 nodes a page full of boxes is drawn, by blocks where there are no modules; a block opens."""
+    page = opened(large(nodes=800), graphviz=True)
+    assert len(boxes(page)) == 40 + 19 <= PAGE
+    expect(page.locator(".dynx-bar .dynx-facts")).to_contain_text("800 nodes in 59 boxes")
+    page.get_by_role("button", name="open n40 ... n79: 40 nodes").click()
+    expect(page.locator(".dynx-figure .node")).to_have_count(2 * 40 + 18)
+
+
+def test_a_page_without_graphviz_says_that_groups_stay_closed(opened: Opened) -> None:
+    """The drawing in the file has closed boxes that light up, but nothing that could be opened."""
+    page = opened(large(nodes=200))
+    assert len(boxes(page)) == 40 + 4
+    expect(page.locator(".dynx-bar .dynx-facts")).to_contain_text("exported without graphviz")
+    assert page.locator("[aria-expanded]").count() == 0
+    page.locator(".dynx-graph tbody tr", has_text="n50").first.click()
+    assert "40 nodes" in page.locator(".dynx-figure .dynx-chosen").text_content()
+
+
+def test_without_the_dot_program(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is made where no `dot` is shows the plain drawing, and its boxes can be chosen."""
+    monkeypatch.setenv("PATH", "")
+    page = opened(toy())
+    assert len(boxes(page)) == 8
+    box(page, "lt").click()
+    assert page.locator(".dynx-status").inner_text().endswith("COMPARE_OP <")
+
+
+def test_search_marks_boxes(opened: Opened) -> None:
+    """Boxes that hold the text are marked, also closed ones that hold a node which does; the table has counted them."""
+    page = opened(large(nodes=200), graphviz=True)
+    boxes(page)
+    page.get_by_role("searchbox").fill("n17")
+    found = page.locator(".dynx-figure .dynx-found")
+    expect(found).to_have_count(2)  # n17, and the closed block of n170 to n179
+    page.get_by_role("searchbox").fill("")
+    expect(found).to_have_count(0)
+
+
+def test_size_and_place(opened: Opened) -> None:
+    """Buttons and keys change the size; the box of a step is scrolled into view; dragging moves."""
+    page = opened(large(nodes=60), graphviz=True)
+    boxes(page)
+    svg = page.locator(".dynx-figure svg")
+    width = svg.evaluate("e => e.getBoundingClientRect().width")
+    page.get_by_role("button", name="Larger (+)").click()
+    page.keyboard.press("+")
+    assert svg.evaluate("e => e.getBoundingClientRect().width") == pytest.approx(width * 1.25**2, rel=0.01)
+    page.locator(".dynx-graph tbody tr", has_text="n59").first.click()
+    body = page.locator(".dynx-diagram .dynx-body")
+    inside = "(e) => { const r = e.getBoundingClientRect(), b = e.closest('.dynx-body').getBoundingClientRect();"
+    assert box(page, "n59").evaluate(inside + "return r.top >= b.top && r.bottom <= b.bottom; }")
+    before = body.evaluate("e => e.scrollTop")
+    area = body.bounding_box()
+    assert area is not None
+    page.mouse.move(area["x"] + 8, area["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(area["x"] + 8, area["y"] + 160)
+    page.mouse.up()
+    assert body.evaluate("e => e.scrollTop") == before - 100
+    page.keyboard.press("0")
+    assert svg.evaluate("e => e.getBoundingClientRect().height") <= area["height"]
+
+
+@pytest.mark.parametrize("context", [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"forced_colors": "active"}])
+def test_every_theme_has_colours_of_its_own(opened: Opened, context: dict[str, str]) -> None:
+    """Letters of the diagram are those of the page, whatever colours graphviz would give."""
+    page = opened(toy(), graphviz=True, **context)
+    boxes(page)
+    ink = page.locator(".dynexplore").evaluate("e => getComputedStyle(e).color")
+    assert page.locator(".dynx-figure .node text").first.evaluate("e => getComputedStyle(e).fill") == ink
+
+
+def test_nothing_of_a_drawing_becomes_more_than_shapes(opened: Opened) -> None:
+    """Names that look like markup are letters of the diagram."""
+    recording = large(nodes=1)
+    nasty = '<script>alert(1)</script>"&amp;'
+    recording.record(node("z", nasty, graph="g2", args=nasty, module=nasty))
+    recording.record(compiled("g2", 1))
+    for graphviz in (True, False):
+        page = opened(recording, graphviz=graphviz)
+        boxes(page)
+        assert page.locator(".dynx-figure script, .dynx-figure a, .dynx-figure [onclick]").count() == 0
+
+
+# -- in a notebook -----------------------------------------------------------------------------------------------------
+
+KERNEL = """
+globalThis.asked = [];
+class Model {
+  constructor() { this.ears = new Set(); }
+  on(_, ear) { this.ears.add(ear); }
+  off(_, ear) { this.ears.delete(ear); }
+  send(body) {
+    asked.push(body.about);
+    const answer = globalThis.broken ? { answer: body.ask, error: "The kernel is gone." } : { answer: body.ask };
+    const bytes = new TextEncoder().encode(document.getElementById("engine").textContent);
+    queueMicrotask(() => this.ears.forEach((ear) => ear(answer, [new DataView(bytes.buffer)])));
+  }
+}
+globalThis.show = (data) => mount(document.body.appendChild(document.createElement("div")), data, new Live(new Model()));
+"""
+
+
+@pytest.fixture
+def notebook(browser: Browser) -> Page:
+    """A page with a kernel that sends graphviz when it is asked, or that is gone (`broken`)."""
+    page = browser.new_page()
+    page.add_script_tag(type="text/plain", content=assets.graphviz())
+    page.evaluate("document.querySelector('script[type=\"text/plain\"]').id = 'engine'")
+    page.add_script_tag(type="module", content=assets.SCRIPT + KERNEL)
+    page.wait_for_function("Boolean(globalThis.show)")
+    return page
+
+
+def test_the_kernel_is_asked_once_for_all_explorers(notebook: Page) -> None:
+    """Two explorers on one page share the graphviz that the first asked for, and ask only when a diagram is in view."""
+    data = json.loads(json.dumps(explorer_data(toy())))
+    notebook.evaluate("data => show(data)", data)
+    assert notebook.evaluate("asked") == []
+    notebook.locator(".dynx-diagram").first.scroll_into_view_if_needed()
+    expect(notebook.locator(".dynx-figure svg")).to_have_count(1)
+    notebook.evaluate("data => show(data)", data)
+    notebook.locator(".dynx-diagram").nth(1).scroll_into_view_if_needed()
+    expect(notebook.locator(".dynx-figure svg")).to_have_count(2)
+    assert notebook.evaluate("asked") == ["graphviz"]
+
+
+def test_a_kernel_that_is_gone(notebook: Page) -> None:
+    """The pane says in a sentence why there is no diagram, and draws it when it is asked again later."""
+    notebook.evaluate("data => { globalThis.broken = true; show(data); }", json.loads(json.dumps(explorer_data(toy()))))
+    pane = notebook.locator(".dynx-diagram")
+    pane.scroll_into_view_if_needed()
+    expect(pane.locator(".dynx-body")).to_contain_text("The kernel is gone.")
+    notebook.evaluate("globalThis.broken = false")
+    pane.get_by_role("button", name="Try again").click()
+    expect(notebook.locator(".dynx-figure svg")).to_have_count(1)
