@@ -1,10 +1,10 @@
 """The hand-written files of the explorer, static/explorer/, as one script and one style sheet.
 
-Which idea lives here: there is no build step. The explorer is a dozen ES modules that people read, check and edit one by
-one; the notebook (explorer.py) and the HTML file (html.py) each take one text. So the modules are joined when they are
-first asked for: in the order of their imports, each once, without the import lines and the word `export`, which only the
-way in (main.js) keeps. That is all a join of modules needs when no two of them use the same name at their top; this one
-checks that, and refuses every form of import or export that it does not know rather than making something wrong of it.
+Which idea lives here: there is no build step. The explorer is a few dozen ES modules that people read, check and edit one
+by one; the notebook (explorer.py) and the HTML file (html.py) each take one text. So the modules are joined when they are
+first asked for: in the order of their imports, each once, as a function of its own that returns what it exports, so that
+no two of them can get in each other's way. Only the way in (main.js) stands at the top and keeps its exports. A form of
+import or export that is not known is refused, rather than making something wrong of it.
 
 In:  the package's own files.
 Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules; `graphviz()`, the
@@ -27,10 +27,9 @@ _GRAPHVIZ = resources.files(__package__) / "static" / "vendor" / "wasm-graphviz.
 
 # `import { one, other } from "./file.js";`, over several lines too
 _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=(?:async function|function|class|const|let) )", re.MULTILINE)
-_DECLARED = re.compile(r"^(export )?(?:async function|function|class|const|let) (\w+)", re.MULTILINE)
-# what would be an import or an export that the patterns above do not take, and names that they would not see
-_UNKNOWN = re.compile(r"^(?:import|export|var|async(?! function \w)|const \W|let \W|function\*).*|\bimport\([\"'`].*", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
+# what would be an import or an export that the patterns above do not take
+_UNKNOWN = re.compile(r"^(?:import|export)\b.*|\bimport\([\"'`].*", re.MULTILINE)
 _MARK = "// @ts-check\n"
 
 
@@ -41,9 +40,9 @@ class JoinError(ValueError):
 def joined(read: Callable[[str], str], entry: str = ENTRY) -> str:
     """Return one ES module made of `entry` and all that it imports; `read` gives the text of a file by its path.
 
-    Raises JoinError for a circle of imports, a name that two files declare, a name that is imported but not exported,
-    and for every form of import or export other than `import { a, b } from "./file.js"` and `export` before a
-    declaration (in `entry`, `export default` as well).
+    Raises JoinError for a circle of imports, a name that is imported but not exported, and for every form of import or
+    export other than `import { a, b } from "./file.js"` and `export` before a function, a class or a const (in `entry`,
+    `export default` as well).
 
     >>> files = {
     ...     "main.js": 'import { one } from "./one.js";\\nexport const two = one + one;\\n',
@@ -52,14 +51,17 @@ def joined(read: Callable[[str], str], entry: str = ENTRY) -> str:
     >>> print(joined(files.__getitem__))
     // @ts-check
     // -- one.js
+    const $one = (() => {
     const one = 1;
+    return { one };
+    })();
     // -- main.js
+    const { one } = $one;
     export const two = one + one;
     <BLANKLINE>
     """
     parts: dict[str, str] = {}
     exported: dict[str, set[str]] = {}
-    owners: dict[str, str] = {}
 
     def add(path: str, importers: tuple[str, ...]) -> None:
         if path in importers:
@@ -67,47 +69,47 @@ def joined(read: Callable[[str], str], entry: str = ENTRY) -> str:
         if path in parts:
             return
         text = read(path)
+        taken = ""
         for names, target in _imports(path, text):
             add(target, (*importers, path))
-            if missing := names - exported[target]:
-                raise JoinError(f"{path}: {target} exports no {', '.join(sorted(missing))}")
-        exported[path] = _declare(path, text, owners)
-        parts[path] = f"// -- {path}\n{_stripped(path, text, is_entry=path == entry)}"
+            if missing := sorted(set(names) - exported[target]):
+                raise JoinError(f"{path}: {target} exports no {', '.join(missing)}")
+            taken += f"const {{ {', '.join(names)} }} = {_variable(target)};\n"
+        exported[path] = set(_EXPORT.findall(text))
+        plain, rest = _stripped(path, text, is_entry=path == entry)
+        if path == entry:
+            parts[path] = f"// -- {path}\n{taken}{plain}"
+        else:
+            given = ", ".join(sorted(exported[path]))
+            parts[path] = f"// -- {path}\nconst {_variable(path)} = (() => {{\n{taken}{rest}return {{ {given} }};\n}})();\n"
 
     add(entry, ())
     return _MARK + "".join(parts.values())
 
 
-def _imports(path: str, text: str) -> list[tuple[set[str], str]]:
+def _variable(path: str) -> str:
+    """The name of what a module exports: panes/index.js is $panes_index."""
+    return "$" + re.sub(r"\W", "_", path.removesuffix(".js"))
+
+
+def _imports(path: str, text: str) -> list[tuple[list[str], str]]:
     """What a file imports: the names, and the path of the other file."""
     folder = posixpath.dirname(path)
-    found = _IMPORT.findall(text)
     return [
-        ({name.strip() for name in names.split(",")}, posixpath.normpath(posixpath.join(folder, file))) for names, file in found
+        ([name.strip() for name in names.split(",")], posixpath.normpath(posixpath.join(folder, file)))
+        for names, file in _IMPORT.findall(text)
     ]
 
 
-def _declare(path: str, text: str, owners: dict[str, str]) -> set[str]:
-    """Note the names that a file declares at its top, and return those that it exports."""
-    exports = set()
-    for export, name in _DECLARED.findall(text):
-        if owners.setdefault(name, path) != path:
-            raise JoinError(f"{path}: {name} is declared in {owners[name]} too; all modules share their names once they are joined")
-        if export:
-            exports.add(name)
-    return exports
-
-
-def _stripped(path: str, text: str, *, is_entry: bool) -> str:
-    """The text of a file without its imports, and without `export` unless it is the way in."""
+def _stripped(path: str, text: str, *, is_entry: bool) -> tuple[str, str]:
+    """The text of a file without its imports, and the same without the word `export`."""
     plain = _IMPORT.sub("", text.removeprefix(_MARK))
     rest = _EXPORT.sub("", plain)
-    if is_entry:
-        rest = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE)
-    code = re.sub(r"/\*\*.*?\*/", "", rest, flags=re.DOTALL)  # comments name types by import(...)
+    known = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
+    code = re.sub(r"/\*\*.*?\*/", "", known, flags=re.DOTALL)  # comments name types by import(...)
     if unknown := _UNKNOWN.search(code):
         raise JoinError(f"{path}: the join does not understand {unknown.group().strip()!r}")
-    return plain if is_entry else rest
+    return plain, rest
 
 
 def _read(path: str) -> str:

@@ -48,7 +48,8 @@ footer {{ font-size: 12px; margin: 8px; }}
 <script type="module">
 {script}
 // by this name a person can ask in the browser's console: dynexplore.links.related("node:1:add")
-globalThis.dynexplore = mount(document.getElementById("explorer"), JSON.parse(document.getElementById("recording").textContent), null, true);
+const recording = JSON.parse(document.getElementById("recording").textContent);
+globalThis.dynexplore = mount(document.getElementById("explorer"), recording, null, true);
 dynexplore?.root.focus({{ preventScroll: true }});
 </script></body></html>
 """
