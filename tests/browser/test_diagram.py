@@ -247,13 +247,13 @@ def test_the_kernel_is_asked_once_for_all_explorers(notebook: Page) -> None:
     """Two explorers on one page share the graphviz that the first asked for, and ask only when a diagram is in view."""
     data = json.loads(json.dumps(explorer_data(toy())))
     notebook.evaluate("data => show(data)", data)
-    assert notebook.evaluate("asked") == []
+    assert "graphviz" not in notebook.evaluate("asked")
     notebook.locator(".dynx-diagram").first.scroll_into_view_if_needed()
     expect(notebook.locator(".dynx-figure svg")).to_have_count(1)
     notebook.evaluate("data => show(data)", data)
     notebook.locator(".dynx-diagram").nth(1).scroll_into_view_if_needed()
     expect(notebook.locator(".dynx-figure svg")).to_have_count(2)
-    assert notebook.evaluate("asked") == ["graphviz"]
+    assert notebook.evaluate("asked").count("graphviz") == 1
 
 
 def test_a_kernel_that_is_gone(notebook: Page) -> None:
