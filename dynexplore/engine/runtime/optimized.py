@@ -91,7 +91,7 @@ def entry_of(target: Callable[..., Any]) -> Callable[..., Any]:
     def entry(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
 
-    return cast("Callable[..., Any]", with_own_code(entry))
+    return _entry_for(target, entry)
 
 
 def entry_with(code: types.CodeType, target: Callable[..., Any]) -> Any:
@@ -173,10 +173,10 @@ def optimized_module(module: torch.nn.Module, region: Region | None, called: Cal
     return wrapper
 
 
-def _entry_for(module: torch.nn.Module, entry: Callable[..., Any]) -> Callable[..., Any]:
-    """An entry of its own for a module; that of a DistributedDataParallel only lets the module inside be seen."""
+def _entry_for(target: object, entry: Callable[..., Any]) -> Callable[..., Any]:
+    """An entry with code of its own; that of a DistributedDataParallel only lets the module inside be seen."""
     own: Callable[..., Any] = with_own_code(entry)
-    if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+    if isinstance(target, torch.nn.parallel.DistributedDataParallel):
         skip_code(own.__code__)  # what it does around that module runs as plain Python (runtime/distributed.py)
     return own
 

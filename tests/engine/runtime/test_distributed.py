@@ -215,6 +215,8 @@ def test_a_ddp_module_has_no_graph_break() -> None:
     torch.testing.assert_close(optimized(x), ddp(x), rtol=0, atol=0)
     assert dynexplore.counters["graph_break"] == {}
     assert dynexplore.counters["frames"]["ok"] == 1
+    explained = dynexplore.explain(ddp, x)
+    assert explained.graph_count == 1 and not explained.breaks
 
 
 @pytest.mark.usefixtures("alone")

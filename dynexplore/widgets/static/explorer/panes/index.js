@@ -3,6 +3,7 @@
  * The panes, in their order on the page: one file each beside this one, one line here. types.js says what a pane is.
  */
 
+import { artefactsPane } from "./artefacts.js";
 import { breaksPane } from "./breaks.js";
 import { modifiedPane, originalPane } from "./bytecode.js";
 import { breakInspectorPane } from "./break_inspector.js";
@@ -27,6 +28,7 @@ export const PANES = [
   statePane,
   graphPane,
   diagramPane,
+  artefactsPane,
   guardsPane,
   breaksPane,
   breakInspectorPane,

@@ -1,0 +1,115 @@
+// @ts-check
+/**
+ * What AOTAutograd and Inductor made of the graphs of a frame, as texts: each part has a button that shows or hides it.
+ *
+ * In:  `artifacts` of each graph, in the order in which the compiler made them (views/explorer_data.py).
+ */
+
+import { make, makeButton, note } from "../dom.js";
+import { graphviz, hasGraphviz } from "../graphviz.js";
+import { adopted } from "../svg.js";
+
+/** What the buttons say, and what stands on them when the pointer rests there; in the order of the compiler's work. */
+const PARTS = new Map([
+  ["joint", ["joint graph", "Forward and backward in one, as AOTAutograd traced them"]],
+  ["graph", ["forward and backward", "The two halves that the partitioner cut the joint graph into, in operators of ATen"]],
+  ["ir", ["IR", "Inductor's loop bodies, one for each result, before fusion"]],
+  ["fused ir", ["IR after fusion", "The same loop bodies, those that run together in one kernel"]],
+  ["diagram", ["kernel diagram", "The kernels and the buffers that they read and write"]],
+  ["kernels", ["kernels", "The generated C++ or Triton"]],
+  ["code", ["whole code", "The generated module: kernels, allocations, and the calls of kernels"]],
+  ["times", ["times", "Seconds that each phase of the compiler took"]],
+]);
+
+/** What is on show when the page opens; all else is a click away. */
+const SHOWN = new Set(["graph", "fused ir", "kernels"]);
+
+/** @param {import("../types.js").Data} data @returns {Set<string>} */
+function partsIn(data) {
+  return new Set(data.frames.flatMap(({ graphs }) => graphs.flatMap(({ artifacts }) => (artifacts ?? []).map(({ part }) => part))));
+}
+
+/** @type {import("../types.js").Pane} */
+export const artefactsPane = {
+  key: "artefacts",
+  title: "What the compiler made",
+  span: 12,
+  wanted: (data) => partsIn(data).size > 0,
+  build(explorer, { body }) {
+    const there = partsIn(explorer.data);
+    const shown = new Set([...there].filter((part) => SHOWN.has(part)));
+    if (!shown.size) for (const part of there) shown.add(part);
+    const texts = make("div");
+    const buttons = make("div", "dynx-parts");
+    buttons.setAttribute("role", "group");
+    buttons.setAttribute("aria-label", "Parts on show");
+    const draw = () => texts.replaceChildren(...blocks(explorer, shown));
+    for (const [part, [text, label]] of PARTS) if (there.has(part)) buttons.append(partButton(text, label, part, shown, draw));
+    body.append(buttons, texts);
+    return {
+      copies: { "what the compiler made": () => wanted(explorer.frame, shown).map(({ title, text }) => `== ${title}\n${text}`).join("\n\n") },
+      showFrame: draw,
+    };
+  },
+};
+
+/**
+ * A button that shows a part, or hides it.
+ * @param {string} text
+ * @param {string} label
+ * @param {string} part
+ * @param {Set<string>} shown
+ * @param {() => void} draw
+ */
+function partButton(text, label, part, shown, draw) {
+  const button = makeButton(text, () => {
+    if (!shown.delete(part)) shown.add(part);
+    button.setAttribute("aria-pressed", String(shown.has(part)));
+    draw();
+  });
+  button.title = label;
+  button.setAttribute("aria-pressed", String(shown.has(part)));
+  return button;
+}
+
+/**
+ * The artefacts of a frame that are on show, their graph in the title.
+ * @param {import("../types.js").Frame} frame
+ * @param {Set<string>} shown
+ * @returns {import("../types.js").Artefact[]}
+ */
+function wanted({ graphs }, shown) {
+  return graphs.flatMap(({ name, artifacts }) =>
+    (artifacts ?? []).filter(({ part }) => shown.has(part)).map((made) => ({ ...made, title: `${made.title} of ${name}` })),
+  );
+}
+
+/** @param {import("../page.js").Explorer} explorer @param {Set<string>} shown @returns {HTMLElement[]} */
+function blocks(explorer, shown) {
+  const found = wanted(explorer.frame, shown).map(({ title, text, language }) => {
+    const holder = make("div", "", "", make("pre", "dynx-text", text));
+    if (language === "dot" && hasGraphviz(explorer.live)) drawInto(holder, explorer.live, title, text);
+    return make("section", "dynx-block", "", make("h4", "", title), holder);
+  });
+  if (found.length) return found;
+  const there = explorer.frame.graphs.some(({ artifacts }) => artifacts);
+  return [note(there ? "every part is switched off" : "nothing was compiled for this frame")];
+}
+
+/**
+ * Put the drawing in the place of its text; where it cannot be drawn the text stays.
+ * @param {HTMLElement} holder
+ * @param {import("../live.js").Live | null} live
+ * @param {string} title
+ * @param {string} text
+ */
+async function drawInto(holder, live, title, text) {
+  try {
+    const drawing = adopted((await graphviz(live)).dot(text));
+    drawing.setAttribute("role", "img");
+    drawing.setAttribute("aria-label", title);
+    holder.replaceChildren(drawing);
+  } catch (error) {
+    holder.prepend(note(error instanceof Error ? error.message : String(error)));
+  }
+}
