@@ -136,9 +136,7 @@ def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakRep
     finally:
         native.leave(outer)
         start.fresh()
-        counters.clear()
-        for group, counts in counted.items():
-            counters[group].update(counts)
+        counters.put_back(counted)
     return BreakReport(recording.title, tuple(_costs(recording, ran)), len(ran), sum(bool(run.graph) for run in ran))
 
 

@@ -15,6 +15,7 @@ PyTorch's counterpart: the section "ablation" of its troubleshooting guide, done
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine import native
 from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingBackendPackage
 from dynexplore.engine.events import clip
 from dynexplore.engine.runtime import optimized
@@ -137,13 +139,27 @@ def diagnose(
     start = StartingState(fn, args, kwargs)
     plain, expected, unsteady = _run_plain(fn, start, tolerance)
     stages = [plain]
+    known_failures: set[str] = set()  # of operators, which the program itself catches
+    counted = counters.snapshot()
     for layer, chosen in _layers(backend):
         if stages[-1].failure or expected is None:
             break
-        stages.append(_run_stage(fn, start, layer, chosen, expected, tolerance, bool(unsteady)))
+        counters["graph_failure"].clear()
+        stage = _run_stage(fn, start, layer, chosen, expected, tolerance, bool(unsteady))
+        raised = set(counters["graph_failure"])
+        stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
+        known_failures |= raised
     start.fresh()
+    counters.put_back(counted)
     failing = stages[-1].layer if stages[-1].failure else ""
     return Diagnosis(_name_of(fn), tuple(stages), _advice(failing, backend), unsteady)
+
+
+def _raised_by_a_graph(stage: Stage, raised: set[str]) -> Stage:
+    """What a compiled graph raised is survived by running its segment as plain Python, and is a finding all the same."""
+    if stage.failure or not raised:
+        return stage
+    return dataclasses.replace(stage, failure=f"a compiled graph raises {min(raised)} when it is called")
 
 
 def _layers(backend: str | CompilerFn) -> list[tuple[str, str | CompilerFn]]:

@@ -16,6 +16,7 @@ import contextlib
 import copy
 import importlib
 import logging
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,9 @@ Compiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a graph fails: "raises" with the exception's type, or "differs"; `words` tell the first time it was seen."""
+    """How a graph fails: "raises", with the exception's type as `error`, or "differs", in its values ("") or already in their
+    type, dtype or shape ("form"); `words` tell the first time it was seen.
+    """
 
     kind: str
     error: str = ""
@@ -67,7 +70,10 @@ def failure_of(
     except Exception as error:  # whatever the compiler raises is the finding
         return Failure("raises", type(error).__name__, f"raises {type(error).__name__}: {_first_line(error)}".rstrip(": "))
     difference = first_difference(expected, found, tolerance)
-    return Failure("differs", words=f"differs from the graph run as it is: {difference}") if difference is not None else None
+    if difference is None:
+        return None
+    same_form = first_difference(expected, found, math.inf) is None
+    return Failure("differs", "" if same_form else "form", f"differs from the graph run as it is: {difference}")
 
 
 def _first_line(error: BaseException) -> str:
