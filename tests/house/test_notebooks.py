@@ -69,6 +69,7 @@ def test_exercises_have_solutions_that_are_checked(notebook: dict[str, Any]) -> 
         assert f"exercise {number}: put your answer" in json.dumps(exercise["outputs"])
         assert f"solution {number}: right" in json.dumps(solution["outputs"])
         assert solution["metadata"]["jupyter"]["source_hidden"]
+        assert source(solution).startswith(f"# Solution {number}\n"), "the first line of a folded cell can be seen"
 
 
 def test_only_the_front_door_is_used(notebook: dict[str, Any]) -> None:
