@@ -140,9 +140,12 @@ class Live:
         return {"inputs": found, "dtypes": dtypes, "devices": devices}
 
     def what_if(self, question: Body) -> Body:
-        """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}."""
+        """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}.
+
+        `quick`: only what guards say; a whole model takes seconds to translate.
+        """
         changes = {path: _change(path, change) for path, change in question.get("changes", {}).items()}
-        found = self.session.what_if(changes)
+        found = self.session.first_answer(changes) if question.get("quick") else self.session.what_if(changes)
         return {
             "outcome": found.outcome,
             "entry": found.entry,

@@ -45,7 +45,7 @@ class Input:
 def inputs_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Input]:
     """What may be changed of a call's inputs: tensors and plain values, also in tuples, lists and dicts."""
     found: list[Input] = []
-    for name, value in _bound(function, args, kwargs).arguments.items():
+    for name, value in _Call(function, args, kwargs).arguments().items():
         found += _leaves(name, value, 0)
     return found[:_MOST]
 
@@ -80,25 +80,55 @@ def changed_call(
 
     Raises TypeError or ValueError, in one sentence, for what cannot be changed like that.
     """
-    bound = _bound(function, args, kwargs)
+    call = _Call(function, args, kwargs)
     for path, change in changes.items():
         name, keys = _parsed(path)
-        if name not in bound.arguments:
-            known = ", ".join(bound.arguments) or "none"
-            raise TypeError(f"there is no input {name!r}; the inputs are: {known}")
-        bound.arguments[name] = _replaced(path, bound.arguments[name], keys, change)
-    return bound.args, bound.kwargs
+        known = call.arguments()
+        if name not in known:
+            raise TypeError(f"there is no input {name!r}; the inputs are: {', '.join(known) or 'none'}")
+        call.put(name, _replaced(path, known[name], keys, change))
+    return tuple(call.args), call.kwargs
 
 
-def _bound(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+class _Call:
+    """The arguments of a call. What was passed by position stays so: to a module's entry that is a difference."""
+
+    def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.signature = _signature(function)
+        self.args, self.kwargs = list(args), dict(kwargs)
+        kinds = {name: parameter.kind for name, parameter in self.signature.parameters.items()}
+        self.kinds = kinds
+        self.positional = [name for name, kind in kinds.items() if kind in (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)]
+
+    def arguments(self) -> dict[str, Any]:
+        """Every parameter with its value, defaults too."""
+        bound = self.signature.bind(*self.args, **self.kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def put(self, name: str, value: Any) -> None:
+        """Pass another value for a parameter, in the way in which it is passed now."""
+        kind = self.kinds[name]
+        if kind is kind.VAR_POSITIONAL:
+            self.args[len(self.positional) :] = value
+        elif kind is kind.VAR_KEYWORD:
+            own = {key: each for key, each in self.kwargs.items() if key in self.kinds}
+            self.kwargs = {**own, **value}
+        elif name in self.positional[: len(self.args)]:
+            self.args[self.positional.index(name)] = value
+        elif kind is kind.POSITIONAL_ONLY:  # it has its default now, as those before it may have
+            known = self.arguments()
+            self.args += [known[each] for each in self.positional[len(self.args) : self.positional.index(name)]] + [value]
+        else:
+            self.kwargs[name] = value
+
+
+def _signature(function: Any) -> inspect.Signature:
     called = function.forward if isinstance(function, torch.nn.Module) else function
     try:
-        signature = inspect.signature(called)
+        return inspect.signature(called)
     except ValueError:  # written in C, and says nothing about its parameters
-        signature = inspect.signature(lambda *args, **kwargs: None)
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    return bound
+        return inspect.signature(lambda *args, **kwargs: None)
 
 
 def _parsed(path: str) -> tuple[str, list[Any]]:

@@ -77,12 +77,12 @@ class Prediction:
         return "\n".join(lines)
 
 
-def predict(store: Store, frame: SupposedFrame | None, recording: Recording) -> Prediction:
+def predict(store: Store, frame: SupposedFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:
     """What a call that begins with this frame would do; None: it begins with none that is looked at."""
     if frame is None:
         return Prediction("plain Python", -1, "the call starts no Python frame", (), None, None)
     entries = tuple(judge(frame.cache, frame.scope))
-    outcome = suppose(store, frame)
+    outcome = suppose(store, frame, capture=capture)
     return Prediction(
         outcome.kind, outcome.entry, outcome.reason, entries, outcome.recording, _difference(outcome, entries, recording)
     )

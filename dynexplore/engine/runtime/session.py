@@ -173,6 +173,11 @@ class Session:
         args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, {**(changes or {}), **more})
         return self.predict(*args, **kwargs)
 
+    def first_answer(self, changes: Mapping[str, Any]) -> Prediction:
+        """What `what_if` can say at once: the guards, and hit or miss. Whether a miss can be captured is not tried."""
+        args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, changes)
+        return prediction.predict(self._store, self._frame(args, kwargs), self.recording, capture=False)
+
     @property
     def inputs(self) -> list[Input]:
         """What `what_if` can change."""

@@ -18,7 +18,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dynexplore.engine import events as ev
@@ -56,12 +56,16 @@ class Outcome:
     recording: Recording | None = None
 
 
-def suppose(store: Store, frame: SupposedFrame) -> Outcome:
-    """What a call that begins with this frame would do."""
+def suppose(store: Store, frame: SupposedFrame, *, capture: bool = True) -> Outcome:
+    """What a call that begins with this frame would do.
+
+    `capture`: try the translation as well; without it a miss is taken to be compiled, which a translation may yet refuse.
+    """
     outer = native.enter(None)
     try:
         with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
-            return _left_alone(frame) or _hit(frame) or _refused(store, frame) or _converted(store, frame)
+            known = _left_alone(frame) or _hit(frame) or _refused(store, frame)
+            return known or (_converted(store, frame) if capture else _missed(frame))
     finally:
         native.leave(outer)
 
@@ -105,6 +109,11 @@ def _refused(store: Store, frame: SupposedFrame) -> Outcome | None:
     return None
 
 
+def _missed(frame: SupposedFrame) -> Outcome:
+    missed = misses(frame.cache, frame.scope)
+    return Outcome("recompile" if frame.cache.entries else "compile", reason=str(missed[0]) if missed else "")
+
+
 # -- a translation that leaves nothing behind -----------------------------------------------------------------
 
 
@@ -128,8 +137,6 @@ def _converted(store: Store, frame: SupposedFrame) -> Outcome:
     scratch.recorder = recording
     scratch.used = -1
     state: Any = SupposedFrame(frame.function, frame.values, _borrowed(frame.cache, scratch))
-    missed = misses(frame.cache, frame.scope)
-    reason = str(missed[0]) if missed else ""
     with _leaving_no_trace():
         conversion = _Supposed(scratch, state)
         try:
@@ -138,7 +145,7 @@ def _converted(store: Store, frame: SupposedFrame) -> Outcome:
             return Outcome("raises", reason=f"{type(error).__name__}: {error}", recording=recording)
     if entry is None:
         return Outcome("plain Python", reason=conversion.failure or _why_plain(recording), recording=recording)
-    return Outcome("recompile" if frame.cache.entries else "compile", reason=reason, recording=recording)
+    return replace(_missed(frame), recording=recording)
 
 
 def _why_plain(recording: Recording) -> str:

@@ -47,6 +47,17 @@ def test_paths_lead_into_containers_which_are_copied() -> None:
         changed_call(program, (xs, batch), {}, {"xs[5]": 1})
 
 
+def test_the_form_of_the_call_stays() -> None:
+    """What was passed by position or by name is passed so again, and defaults that nobody changes are not passed."""
+
+    def program(a: Any, b: int = 1, *, c: int = 2) -> None: ...
+
+    assert changed_call(program, (1,), {}, {}) == ((1,), {})
+    assert changed_call(program, (1,), {}, {"c": 5}) == ((1,), {"c": 5})
+    assert changed_call(program, (), {"b": 3, "a": 1}, {"a": 2}) == ((), {"b": 3, "a": 2})
+    assert changed_call(lambda a, b=1, c=2, /: None, (1,), {}, {"c": 5}) == ((1, 1, 5), {})
+
+
 def test_inputs_are_listed_with_what_can_be_changed() -> None:
     """Tensors with their properties, plain values as literals, other objects by their repr; defaults are there, too."""
 

@@ -187,6 +187,20 @@ def test_a_modules_own_frame_is_foretold() -> None:
     assert outcomes["Broken.forward"] == "recompile"
 
 
+def test_the_form_of_the_call_is_kept() -> None:
+    """A module's inputs that nobody changes are passed as they were: defaults are not, names stay names."""
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor, scale: float = 2.0, *, shift: float = 0.0) -> torch.Tensor:
+            return x * scale + shift
+
+    module = Scaled()
+    for explanation in (dynexplore.explain(module)(X), dynexplore.explain(module)(x=X, shift=1.0)):
+        session = explanation.session
+        assert session.what_if().outcome == session.what_if(x=torch.zeros(4)).outcome == "hit"
+        assert session.what_if(scale=3.0).outcome == "recompile"
+
+
 def test_asking_touches_nothing() -> None:
     """No call, no entry, no count, no random number, no log line: the next real call is as if nobody had asked."""
     seen: list[int] = []

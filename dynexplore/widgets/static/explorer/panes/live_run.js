@@ -6,6 +6,7 @@
 
 import { make, makeButton, makeTable, note, plainRow } from "../dom.js";
 
+const QUICK_STEP = 10_000; // how long an answer may take, in milliseconds: the kernel gives one within a tenth of a second
 const AGAIN = 250; // milliseconds until a call that still runs is looked at again
 
 /** @type {[string, Record<string, any>, string][]} */
@@ -58,7 +59,7 @@ class LiveRun {
   async ask(body) {
     const focused = document.activeElement;
     try {
-      this.show((await this.live.ask("live", body)).body);
+      this.show((await this.live.ask("live", body, QUICK_STEP)).body);
     } catch (error) {
       this.isOn = false;
       this.said.textContent = /** @type {Error} */ (error).message;

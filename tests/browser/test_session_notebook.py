@@ -1,0 +1,71 @@
+"""What-if and live steps in a real JupyterLab with a real kernel: answers within the budget, and why there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from browser.lab import Lab, running_lab
+
+PROGRAM = """
+import torch, dynexplore
+dynexplore.config.log_level = "ERROR"
+def program(x, n=3):
+    y = x.sin() * n
+    dynexplore.graph_break()
+    return y + x
+explanation = dynexplore.explain(program).calls(torch.ones(4), torch.ones(5))
+explanation
+"""
+
+BUDGET = 150
+"""A question and its answer, in milliseconds (median)."""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One server and one browser."""
+    with running_lab(tmp_path_factory.mktemp("lab")) as running:
+        yield running
+
+
+def test_the_kernel_answers(lab: Lab) -> None:
+    """Changing an input shows the outcome; an edited source runs; a live run is stepped; a restarted kernel is told."""
+    with lab.opened([PROGRAM, "len(explanation.session.entries), explanation.session.call_count"]) as notebook:
+        notebook.run_all()
+        explorer = notebook.explorers.first
+        said = explorer.locator(".dynx-what-if [role=status]")
+        times = []
+        for size in range(6, 13):
+            explorer.get_by_label("shape of x").fill(str(size))
+            expect(said).to_contain_text("It hits entry")
+            expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text("answered in")
+            times.append(milliseconds(explorer))
+        assert sorted(times)[len(times) // 2] <= BUDGET, times
+        explorer.get_by_label("value of n").fill("7")
+        expect(said).to_contain_text("It is compiled again: local 'n' EQUALS: expected 3, found 7")
+
+        explorer.get_by_role("button", name="Edit the function").click()
+        field = explorer.get_by_label("source of the function")
+        field.fill(field.input_value().replace("dynexplore.graph_break()", "pass"))
+        explorer.get_by_role("button", name="Run again").click()
+        expect(explorer.locator(".dynx-inspector [role=status]")).to_have_text("It ran, on copies of the inputs.")
+
+        live = explorer.locator(".dynx-live")
+        live.get_by_role("button", name="Run the call anew").click()
+        live.get_by_role("button", name="To the next graph break").click()
+        expect(live.locator("[role=status]")).to_contain_text("graph break")
+
+        notebook.restart_kernel()
+        live.get_by_role("button", name="One moment further").click()
+        expect(live.locator("[role=status]")).to_contain_text("The kernel does not answer", timeout=60_000)
+
+
+def milliseconds(explorer: Locator) -> int:
+    """How long the page waited for the latest answer, as the pane says it."""
+    found = re.search(r"answered in (\d+) ms", explorer.locator(".dynx-what-if .dynx-detail").inner_text())
+    assert found is not None
+    return int(found[1])

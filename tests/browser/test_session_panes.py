@@ -1,0 +1,210 @@
+"""What-if, guard anatomy, cache timeline, break inspector and live run in a real Chromium, asked of a real session.
+
+The page is the HTML file with a connection put in; what it asks goes to the widget's own answerers, without a Jupyter between.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import dynexplore
+from browser.lab import chromium
+from dynexplore.widgets import html
+from dynexplore.widgets.explorer import Explorer
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1"]
+CONNECTED = (
+    "new Live({ handlers: [], on(_, f) { this.handlers.push(f); }, off() {},"
+    " send(m) { globalThis.kernel(m).then((a) => this.handlers.forEach((f) => f(a, []))); } })"
+)
+
+
+def program(x: torch.Tensor, n: int = 3, mode: str = "sin") -> torch.Tensor:
+    y = x.sin() * n
+    if mode == "relu":
+        y = y.relu()
+    dynexplore.graph_break()
+    return y + x
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, which can reach no host."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield started
+        started.close()
+
+
+class Kernel:
+    """The widget on Python's side; `is_gone`: it says that it cannot answer."""
+
+    def __init__(self, explanation: Any) -> None:
+        self.explorer = Explorer(explanation)
+        self.told: list[dict[str, Any]] = []
+        self.is_gone = False
+        self.explorer.send = lambda content, buffers=None: self.told.append(content)  # type: ignore[method-assign]
+
+    def __call__(self, message: dict[str, Any]) -> dict[str, Any]:
+        if self.is_gone:
+            return {"answer": message["ask"], "error": "The kernel is gone."}
+        self.explorer._on_question(self.explorer, message, [])
+        answer: dict[str, Any] = json.loads(json.dumps(self.told.pop()))
+        return answer
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
+    """Opens an explanation, with its kernel or without; nothing may go wrong in the page."""
+    errors: list[str] = []
+    kernels: list[Kernel] = []
+
+    def open_(explanation: Any, *, connected: bool = True, is_gone: bool = False) -> tuple[Page, Kernel]:
+        kernels.append(Kernel(explanation))
+        kernels[-1].is_gone = is_gone
+        text = html.page(explanation.recording)
+        if connected:
+            assert text.count(".textContent), null, true);") == 1
+            text = text.replace(".textContent), null, true);", f".textContent), {CONNECTED}, true);")
+        path = tmp_path / "page.html"
+        path.write_text(text, encoding="utf-8")
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text))
+        page.expose_function("kernel", kernels[-1])
+        page.goto(path.as_uri())
+        return page, kernels[-1]
+
+    yield open_
+    for context in browser.contexts:
+        context.close()
+    for kernel in kernels:
+        kernel.explorer.end()
+    assert errors == []
+
+
+def cells(page: Page, selector: str) -> list[str]:
+    """The rows of a table, each in one line."""
+    return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
+
+
+def test_what_if_an_input_were_another_one(opened: Any) -> None:
+    """Controls for each input; the answer names the outcome, every failing guard and what would differ; anatomy follows."""
+    explanation = dynexplore.explain(program, torch.ones(4))
+    page, _ = opened(explanation)
+    said = page.locator(".dynx-what-if [role=status]")
+    page.get_by_label("shape of x").fill("2, 3")
+    page.get_by_label("value of n").fill("4")
+    expect(said).to_contain_text("It is compiled again: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
+    assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "entry 0: n EQUALS 3, found 4 (not reached)".replace(
+        "0", str(explanation.session.entries[0].number), 1
+    )
+    assert "~ x = input: float32[4] x = input: float32[2, 3]" in cells(page, ".dynx-what-if tbody tr")
+    rows = cells(page, ".dynx-anatomy tbody tr")
+    assert rows[0].startswith("0 pass GLOBAL_STATE") and rows[1].startswith(
+        "1 fail local x TENSOR_MATCH float32[4] cpu float32[2, 3]"
+    )
+    assert "LOAD_FAST x (offset" in rows[1] and rows[2].startswith("2 not reached local n EQUALS 3 4")
+    page.get_by_label("dtype of x").select_option("int64")
+    page.get_by_label("requires_grad").check()
+    expect(said).to_have_text("a tensor of torch.int64 cannot require grad: only floating point and complex ones can")
+    page.get_by_label("value of n").fill("launch()")
+    expect(said).to_contain_text("n takes a Python value such as 3")
+    page.get_by_role("button", name="As it was").click()
+    page.get_by_label("value of mode").fill("'sin' ")
+    expect(said).to_contain_text("It hits entry")
+    assert explanation.session.call_count == 1 and len(explanation.session.entries) == 2
+
+
+def test_a_miss_in_the_timeline(opened: Any) -> None:
+    """Calls against entries; a miss can be chosen and shows guard, graphs and guard sets side by side."""
+    explanation = dynexplore.explain(program).calls(torch.ones(4), torch.ones(4), torch.ones(5), (torch.ones(6), 4))
+    page, _ = opened(explanation, connected=False)
+    rows = cells(page, ".dynx-timeline > .dynx-body > table tbody tr")
+    assert rows[0].startswith("1: float32[4] cpu program compile + made")
+    assert any("● hit" in row for row in rows) and any("✕ miss" in row and "+ made" in row for row in rows)
+    page.locator(".dynx-timeline button", has_text="✕ miss").last.click()
+    detail = page.locator(".dynx-timeline .dynx-detail")
+    expect(detail).to_contain_text("Guard failed: local")
+    page.locator(".dynx-timeline button", has_text="✕ miss").first.click()
+    expect(detail).to_contain_text("expected  float32[4] cpu")
+    assert "~ x = input: float32[4] x = input: float32[s" in " | ".join(cells(page, ".dynx-timeline .dynx-detail tbody tr"))
+    select = page.get_by_label("what the guards say to")
+    select.select_option(label="call 3: program (recompile)")
+    assert cells(page, ".dynx-anatomy .dynx-said-fail")[0].startswith("1 fail local x TENSOR_MATCH")
+
+
+def test_a_break_is_inspected_and_edited_away(opened: Any) -> None:
+    """Reason, place, stack, values, resume function; the edited function runs again, and what is wrong with a text is said."""
+    page, _ = opened(dynexplore.explain(program, torch.ones(4)))
+    pane = page.locator(".dynx-inspector")
+    expect(pane.locator("dl")).to_contain_text("how to fix")
+    expect(pane.locator(".dynx-place").first).to_contain_text("dynexplore.graph_break()\n    ^^^")
+    assert "y TensorVariable mul: float32[4] cpu" in cells(page, ".dynx-inspector tbody tr")
+    received = cells(page, ".dynx-inspector table[aria-label^='What'] tbody tr")
+    assert "y float32[4] cpu" in received and "n None" in received
+    assert any(row.endswith("the same") for row in cells(page, ".dynx-inspector table[aria-label*='beside'] tbody tr"))
+    pane.get_by_role("button", name="Edit the function").click()
+    field = pane.get_by_label("source of the function")
+    source = field.input_value()
+    field.fill(source.replace("dynexplore.graph_break()", "pass"))
+    pane.get_by_role("button", name="Run again").click()
+    expect(pane.locator("[role=status]")).to_have_text("It ran, on copies of the inputs.")
+    assert cells(page, ".dynx-inspector table[aria-label='Before and after'] tbody tr") == [
+        "graphs 2 1",
+        "operators 3 3",
+        "breaks 1 0",
+    ]
+    field.fill(source.replace("return y", "return z"))
+    pane.get_by_role("button", name="Run again").click()
+    expect(pane.locator("[role=status]")).to_contain_text("It raises NameError in line 6")
+    field.fill("def program(x")
+    pane.get_by_role("button", name="Run again").click()
+    expect(pane.locator("[role=status]")).to_contain_text("The text has a syntax error in line 1")
+    field.press("j")
+    assert field.input_value().endswith("j")
+
+
+def test_a_live_run_is_stepped(opened: Any) -> None:
+    """Start, steps, to the break, to the end; each says where the real run stands."""
+    page, _ = opened(dynexplore.explain(program, torch.ones(4)))
+    pane = page.locator(".dynx-live")
+    said = pane.locator("[role=status]")
+    expect(pane.get_by_role("button", name="Ten moments further")).to_be_disabled()
+    pane.get_by_role("button", name="Run the call anew").click()
+    expect(said).to_have_text("It stands before its first moment.")
+    pane.get_by_role("button", name="One moment further").click()
+    expect(said).to_contain_text("at moment 0, frame 1 program")
+    pane.get_by_role("button", name="To the next graph break").click()
+    expect(said).to_contain_text("graph break")
+    expect(pane.locator(".dynx-place")).to_contain_text("dynexplore.graph_break()")
+    assert "y mul: float32[4] cpu" in cells(page, ".dynx-live tbody tr")
+    pane.get_by_role("button", name="To the end").click()
+    expect(said).to_contain_text("It is over, and gave tensor(")
+    pane.get_by_role("button", name="Run the call anew").click()
+    pane.get_by_role("button", name="One moment further").click()
+    pane.get_by_role("button", name="End the call").click()
+    expect(said).to_contain_text("Stopped")
+
+
+def test_without_a_kernel_they_say_why(opened: Any) -> None:
+    """In a file, and when the kernel cannot answer, each pane says why; when it is back it can be asked again."""
+    explanation = dynexplore.explain(program, torch.ones(4))
+    page, _ = opened(explanation, connected=False)
+    expect(page.locator(".dynx-what-if .dynx-body")).to_contain_text("This is a file")
+    expect(page.locator(".dynx-live .dynx-body")).to_contain_text("a file has no program behind it")
+    expect(page.locator(".dynx-editor")).to_contain_text("a file has no program behind it")
+    page, kernel = opened(explanation, is_gone=True)
+    expect(page.locator(".dynx-what-if .dynx-form")).to_contain_text("The kernel is gone.")
+    page.get_by_role("button", name="Run the call anew").click()
+    expect(page.locator(".dynx-live [role=status]")).to_have_text("The kernel is gone.")
+    kernel.is_gone = False
+    page.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_label("shape of x")).to_have_value("4")
