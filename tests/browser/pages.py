@@ -33,8 +33,15 @@ class Opened:
         self.requests: list[str] = []
 
     def __call__(
-        self, recording: Recording, *, change: tuple[str, str] = ("", ""), graphviz: bool = False, **context: object
+        self,
+        recording: Recording,
+        *,
+        change: tuple[str, str] = ("", ""),
+        graphviz: bool = False,
+        place: str = "",
+        **context: object,
     ) -> Page:
+        """The page, at a `place` that its address names (`#frame=1&step=2`); `change` replaces a text of the file."""
         path = self.folder / "recording.html"
         text = html.page(recording, graphviz=graphviz)
         path.write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
@@ -43,6 +50,21 @@ class Opened:
         page.on("console", lambda said: self.errors.append(said.text))
         # blob: is what the page itself made
         page.on("request", lambda request: None if request.url.startswith("blob:") else self.requests.append(request.url))
-        page.goto(path.as_uri())
-        self.requests.remove(path.as_uri())
+        page.goto(path.as_uri() + place)
+        self.requests.remove(path.as_uri() + place)
         return page
+
+
+def status(page: Page) -> str:
+    """What the stepper says."""
+    return page.locator(".dynx-status").inner_text()
+
+
+def rows(page: Page, pane: str, mark: str) -> list[str]:
+    """The texts of the marked rows of a pane."""
+    return [" ".join(text.split()) for text in page.locator(f".dynx-{pane} .dynx-{mark}").all_inner_texts()]
+
+
+def node(page: Page, name: str) -> None:
+    """Click the row of a node."""
+    page.locator(".dynx-graph tbody tr").filter(has=page.get_by_role("cell", name=name, exact=True)).first.click()

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from browser.pages import Opened
+from browser.pages import Opened, node, rows, status
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.links import Links
 from sample_recordings import SAMPLES, inlined, items_of, toy
-
-
-def status(page: Page) -> str:
-    """What the stepper says."""
-    return page.locator(".dynx-status").inner_text()
-
-
-def rows(page: Page, pane: str, mark: str) -> list[str]:
-    """The texts of the marked rows of a pane."""
-    return [" ".join(text.split()) for text in page.locator(f".dynx-{pane} .dynx-{mark}").all_inner_texts()]
-
-
-def node(page: Page, name: str) -> None:
-    """Click the row of a node."""
-    page.locator(".dynx-graph tbody tr").filter(has=page.get_by_role("cell", name=name, exact=True)).first.click()
 
 
 def test_steps_go_both_ways(opened: Opened) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import platform
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +24,7 @@ import torch.fx
 
 from dynexplore.engine import events as ev
 from dynexplore.engine import outlets
+from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
@@ -229,7 +229,7 @@ def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: 
     """An explanation of no call yet."""
     target = optimized.original_of(fn)
     recording = Recording(title=_name_of(target))
-    recording.versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
     store = watched_store(backend, options, recording, real=real)
     assert store.graphs is not None
     explainer = functools.partial(Explainer, backend=backend, options=options, real=real)

@@ -5,7 +5,7 @@
  * In:  what `difference_data` of views/capture_difference.py makes: table name -> [sign, before, after].
  */
 
-import { make, makeTable } from "./dom.js";
+import { make, makeTable, scrollable } from "./dom.js";
 
 /** @type {Record<string, [string, string]>} sign -> its class, and what a screen reader says */
 const DIFFERS = {
@@ -34,7 +34,7 @@ export function differenceTables(difference, before, after) {
     }
     const changed = rows.filter(([sign]) => sign !== "=").length;
     const said = changed ? `${changed} of ${rows.length} rows differ` : "the same";
-    box.append(make("h4", "", `${name}: ${said}`), make("div", "dynx-scroll", "", table));
+    box.append(make("h4", "", `${name}: ${said}`), scrollable(table));
   }
   return box;
 }

@@ -57,6 +57,19 @@ export function makeTable(label, header) {
 }
 
 /**
+ * A table that may be wider than its place: what scrolls can be scrolled by keyboard.
+ * @param {HTMLElement} table
+ * @returns {HTMLElement}
+ */
+export function scrollable(table) {
+  const box = make("div", "dynx-scroll", "", table);
+  box.tabIndex = 0;
+  box.setAttribute("role", "group");
+  box.setAttribute("aria-label", table.getAttribute("aria-label") ?? "");
+  return box;
+}
+
+/**
  * A row that cannot be chosen.
  * @param {...string} cells
  * @returns {HTMLElement}

@@ -8,7 +8,7 @@
  */
 
 import { differenceTables } from "../difference.js";
-import { make, makeButton, makeTable, note, plainRow } from "../dom.js";
+import { make, makeButton, makeTable, note, plainRow, scrollable } from "../dom.js";
 
 /**
  * @typedef {import("../page.js").Explorer} Explorer
@@ -100,8 +100,8 @@ function resumed(explorer, made) {
   for (const cells of besideRows(explorer, made)) beside.body.append(plainRow(...cells));
   return [
     make("h4", "", `${made.name} goes on at offset ${made.offset}`),
-    make("div", "dynx-scroll", "", received.table),
-    make("div", "dynx-scroll", "", beside.table),
+    scrollable(received.table),
+    scrollable(beside.table),
   ];
 }
 

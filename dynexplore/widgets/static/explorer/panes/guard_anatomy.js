@@ -6,7 +6,7 @@
  * In:  `data.anatomy`, made by views/anatomy.py; the event of the what-if pane.
  */
 
-import { make, makeTable, note, plainRow } from "../dom.js";
+import { make, makeTable, note, plainRow, scrollable } from "../dom.js";
 import { Rows } from "../rows.js";
 import { VERDICTS } from "./what_if.js";
 
@@ -112,5 +112,5 @@ function entryTable(explorer, rows, entry, guards, said) {
   const fails = [...(said?.values() ?? [])].some(([verdict]) => verdict === "fail");
   const fits = said ? (fails ? ": does not fit" : ": fits") : "";
   const title = make("h4", "", `entry ${entry.entry}, compiled as frame ${entry.frame}${fits}`);
-  return make("div", "", "", title, make("div", "dynx-scroll", "", table));
+  return make("div", "", "", title, scrollable(table));
 }
