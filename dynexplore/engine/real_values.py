@@ -88,6 +88,7 @@ class Indexed:
         self._ran: dict[int, int] = {}  # frame -> the attempt whose graph ran
         self._left_out: dict[int, str] = {}
         self._locals: dict[tuple[int, str], ev.ValueObserved] = {}
+        self._ran_with: dict[int, list[ev.ValueObserved]] = {}  # frame -> what its locals were at breaks and at its end
         for event in events:
             self._take(event)
 
@@ -116,6 +117,8 @@ class Indexed:
             if event.moment == "entry":
                 name = event.name if event.what == "local" else f"___stack{event.name}"
                 self._locals.setdefault((event.frame, name), event)
+        if event.what in ("local", "stack", "return"):
+            self._ran_with.setdefault(event.frame, []).append(event)
             return
         if event.what not in ("node", "input", "output") or (event.why and event.what != "node"):
             return
@@ -142,8 +145,7 @@ class Indexed:
             return RealValue("real", view.text)
         argument = self._locals.get((frame, view.source))
         if argument is not None:
-            later = ", as it came in" if argument.text.startswith(_MUTABLE) else ""
-            return RealValue("real", argument.text + later, observed=argument)
+            return _argument(argument)
         return RealValue("not observed", why="only tensors, numbers and arguments are followed")
 
     def history(self, frame: int, node: str) -> list[tuple[int, RealValue]]:
@@ -154,12 +156,21 @@ class Indexed:
         found = [(since, _of(observed)) for since, observed in known.seen or ()]
         if known.real is None:
             return found
-        real = RealValue("real", known.real.text, observed=known.real)
+        real = _of(known.real, "real")
         if known.real.what == "input":  # what went in is what it was until something wrote to it
             return [(-1, real), *((since, value) for since, value in found if value.observed and value.observed.after)]
         if len(found) < 2:
             return [(known.made_at, real)]
         return [*found[:-1], (found[-1][0], real)]  # what came out is the last that it was
+
+    def arguments_of(self, frame: int) -> dict[str, RealValue]:
+        """What a frame was called with, by name; of a resume function its stack slots too (`___stack0`)."""
+        return {name: _argument(observed) for (number, name), observed in self._locals.items() if number == frame}
+
+    def locals_of(self, frame: int) -> list[tuple[str, str, RealValue]]:
+        """What the locals of the modified code were as it ran: (moment, name, value)."""
+        seen = self._ran_with.get(frame, [])
+        return [(one.moment, one.name if one.what != "stack" else f"stack {one.name}", _of(one, "real")) for one in seen]
 
     def nodes_of(self, frame: int) -> list[str]:
         """The nodes of a frame of which something is known."""
@@ -190,7 +201,7 @@ class Indexed:
                 found = value
         argument = self._locals.get((frame, view.source))
         if found is None and argument is not None:  # an input that the graph does not need
-            return RealValue("real", argument.text, observed=argument)
+            return _argument(argument)
         return found or RealValue("not observed", why=self.why_not(frame, view.node))
 
 
@@ -200,7 +211,14 @@ _MUTABLE = ("list of", "dict of", "a ")
 _NOT_RECORDED = "the real run was not recorded"
 
 
-def _of(observed: ev.ValueObserved) -> RealValue:
+def _argument(observed: ev.ValueObserved) -> RealValue:
+    """What was passed; the program may have changed a list or an object since."""
+    later = ", as it came in" if observed.text.startswith(_MUTABLE) else ""
+    return _of(observed, "real", later)
+
+
+def _of(observed: ev.ValueObserved, provenance: Provenance = "replayed", more: str = "") -> RealValue:
     if observed.why:
         return RealValue("not observed", why=observed.why, observed=observed)
-    return RealValue("replayed", observed.text, observed=observed)
+    text = observed.text or f"{observed.dtype}{observed.shape} {observed.device}".strip()  # redacted
+    return RealValue(provenance, text + more, observed=observed)

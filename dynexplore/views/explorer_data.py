@@ -15,13 +15,14 @@ PyTorch's counterpart: none; tlparse writes one text file per artifact.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.engine.recording import GraphView, Recording, resumed_at
-from dynexplore.views import anatomy, break_inspection, cache_timeline, links, text
+from dynexplore.views import anatomy, break_inspection, cache_timeline, links, real_run, text
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
 Plain = dict[str, Any]
@@ -40,7 +41,14 @@ def explorer_data(recording: Recording) -> Plain:
     states: dict[int, list[State]] = {}
     for state in timeline:
         states.setdefault(state.frame, []).append(state)
-    frames = [_frame(recording, entered, states.get(entered.frame, []), values) for entered in recording.frames]
+    rules, table = _rules(recording), real_run.RealTable(recording)
+    frames = [
+        {
+            **_frame(recording, entered, states.get(entered.frame, []), values, rules),
+            "real": real_run.frame_data(recording, entered.frame, states.get(entered.frame, []), table),
+        }
+        for entered in recording.frames
+    ]
     return {
         "schema": SCHEMA,
         "title": recording.title or "recording",
@@ -50,7 +58,9 @@ def explorer_data(recording: Recording) -> Plain:
         "cut": str(recording.cut or ""),
         "codes": {str(number): _code(code) for number, code in sorted(recording.codes.items())},
         "help": _help(recording),
+        "rules": rules,
         "frames": frames,
+        "real": real_run.page_data(recording, states, table),
         "timeline": cache_timeline.timeline_data(recording),
         "anatomy": anatomy.anatomy_data(recording),
         "inspection": break_inspection.inspection_data(recording),
@@ -130,7 +140,16 @@ def _help(recording: Recording) -> dict[str, list[str]]:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: _Values) -> Plain:
+def _rules(recording: Recording) -> dict[str, str]:
+    """Canonical opcode -> the handler that interpreted it, as a rule; a step that was interpreted by another one says so."""
+    seen: dict[str, Counter[str]] = {}
+    for step in recording.steps:
+        if step.rule:
+            seen.setdefault(step.op, Counter())[step.rule] += 1
+    return {op: count.most_common(1)[0][0] for op, count in sorted(seen.items())}
+
+
+def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: _Values, rules: dict[str, str]) -> Plain:
     """A translated frame: where it stands in the tree of frames, and the rows of each of its panes."""
     frame = entered.frame
     return {
@@ -145,12 +164,10 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
         "guards": [_guard(guard) for guard in recording.guards if guard.frame == frame],
         "breaks": [
-            _break(recording, state.position, state.event, values)
-            for state in states
-            if isinstance(state.event, ev.GraphBroke)
+            _break(recording, state.position, state.event, values) for state in states if isinstance(state.event, ev.GraphBroke)
         ],
         "resume": [_resume(made) for made in recording.of_frame(frame, ev.ResumeFunctionMade)],
-        "states": _states(states, values),
+        "states": _states(states, values, rules),
     }
 
 
@@ -225,14 +242,14 @@ def _resume(made: ev.ResumeFunctionMade) -> Plain:
 # -- states ------------------------------------------------------------------------------------------------------------
 
 
-def _states(states: Iterable[State], values: _Values) -> list[Plain]:
+def _states(states: Iterable[State], values: _Values, rules: dict[str, str]) -> list[Plain]:
     """The moments of one frame, each as its difference to the moment before in the same function and attempt."""
     before: dict[Hand, State] = {}
     found = []
     for state in states:
         if isinstance(state.event, ev.InlineEntered):
             before.pop(_hand(state), None)  # a callee that is entered anew begins with nothing
-        found.append(_state(state, before.get(_hand(state)), values))
+        found.append(_state(state, before.get(_hand(state)), values, rules))
         before[_hand(state)] = state
     return found
 
@@ -241,12 +258,12 @@ def _hand(state: State) -> Hand:
     return state.attempt, state.calls
 
 
-def _state(state: State, before: State | None, values: _Values) -> Plain:
+def _state(state: State, before: State | None, values: _Values, rules: dict[str, str]) -> Plain:
     """One moment: `keep` slots of the stack stay and `push` come on top, `set` locals change (-1: is deleted).
 
     `kind` is left out for an instruction; `new` says that there is nothing before to differ from. `made` is what came
     into being, in words, `nodes` and `guards` are the links to what of it the panes show, `item` is the link of the
-    moment itself.
+    moment itself, `rule` the handler where it is not the one of `rules`.
     """
     keep = 0 if before is None else _common(before.stack, state.stack)
     full = {
@@ -263,8 +280,13 @@ def _state(state: State, before: State | None, values: _Values) -> Plain:
         "nodes": [links.node_key(node.frame, node.name) for node in state.nodes],
         "guards": [links.guard_key(guard.frame, guard.index) for guard in state.guards],
         "item": _item(state),
+        "rule": _other_rule(state.event, rules),
     }
     return {"offset": state.offset, **{name: value for name, value in full.items() if value}}
+
+
+def _other_rule(event: ev.Event, rules: dict[str, str]) -> str:
+    return event.rule if isinstance(event, ev.InstructionStepped) and event.rule != rules.get(event.op, "") else ""
 
 
 def _item(state: State) -> str:
@@ -295,7 +317,6 @@ def _links(table: links.Links) -> Plain:
     """
     numbers: dict[links.Place, int] = {}
     items = {
-        item: [numbers.setdefault(place, len(numbers)) for place in dict.fromkeys(places)]
-        for item, places in table.places.items()
+        item: [numbers.setdefault(place, len(numbers)) for place in dict.fromkeys(places)] for item, places in table.places.items()
     }
     return {"places": [table.keys(place) for place in numbers], "items": items}

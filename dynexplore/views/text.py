@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import GraphView, Recording, resumed_at
+from dynexplore.views import real_run
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -315,6 +316,8 @@ def explanation(recording: Recording) -> str:
     if skipped:
         lines += ["", "Frames that run as plain Python:"]
         lines += [f" - {event.function} ({event.file}:{event.line}): {event.reason}" for event in skipped]
+    if recording.divergences:
+        lines += ["", real_run.verdict(recording)]
     for failed in recording.of(ev.EngineFailed):
         lines += ["", f"A bug of the engine, in {failed.where}: {failed.error}"]
     if recording.cut:
@@ -459,5 +462,7 @@ def captured_otherwise(event: ev.CapturedOtherwise) -> str:
 def report(recording: Recording) -> str:
     """Everything: explanation, frames, calls, and the debug printout of each frame."""
     blocks = [explanation(recording), "FRAMES\n" + frames(recording), "CALLS\n" + calls(recording)]
+    if said := real_run.report(recording):
+        blocks.append("REAL RUN\n" + said)
     blocks += [f"FRAME {entered.frame}\n\n{debug_printout(recording, entered.frame)}" for entered in recording.frames]
     return "\n\n".join(blocks)

@@ -1,0 +1,165 @@
+"""The real run beside the symbolic one, for text and for the browser.
+
+Which idea lives here: what the recording knows of real values is turned into what a person reads: one sentence on whether
+anything diverges, a row per run of a graph, and for each symbolic value of each frame its real value or why there is none. The
+browser gets values as changes: node -> the steps from which on it has a value.
+
+In:  a Recording.
+Out: `verdict(recording)`, `report(recording)` as text; `frame_data`, `page_data` for the explorer.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.real_values import Indexed, RealValue, elements
+from dynexplore.engine.recording import Recording
+from dynexplore.views.timeline import State
+
+Plain = dict[str, Any]
+
+_PROVENANCE = {"real": 0, "replayed": 1, "not observed": 2}
+
+
+def verdict(recording: Recording) -> str:
+    """One sentence: that nothing diverges, what diverges first, or that nothing was compared; "" when it was not recorded."""
+    found = recording.divergences
+    if found:
+        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
+        return f"The first divergence: {divergence_text(recording, found[0])}{more}"
+    compared = recording.of(ev.RunCompared)
+    if compared:
+        nodes, outputs = sum(run.nodes for run in compared), sum(run.outputs for run in compared)
+        runs = _plural(len(compared), "run of a graph", "runs of graphs")
+        return f"Nothing diverges: {runs}, {_plural(nodes, 'value')} and {_plural(outputs, 'output')} compared."
+    left_out = recording.of(ev.RunLeftOut)
+    return f"No run was compared: {left_out[0].reason}." if left_out else ""
+
+
+def divergence_text(recording: Recording, found: ev.DivergenceFound) -> str:
+    """Where it is, and what differs, in one sentence."""
+    code = recording.code_of(found)
+    row = next((one for one in code.rows if one.offset == found.offset), None) if code is not None else None
+    where = f" at {code.file}:{row.line} in {code.qualname}" if code is not None and row is not None and row.line > 0 else ""
+    step = f"frame {found.frame}, step {found.step}" if found.step >= 0 else f"frame {found.frame}"
+    return f"{step}{where}: {_KINDS.get(found.where, '')}{found.sentence}"
+
+
+_KINDS = {
+    "step": "the instruction was interpreted otherwise than CPython runs it. ",
+    "node": "the real value is not what the symbolic one foretold. ",
+    "output": "the backend's output is not what the graph gives. ",
+    "input": "the backend leaves an input other than the graph does. ",
+}
+
+
+def runs(recording: Recording) -> list[tuple[str, ...]]:
+    """(frame, graph, run, wall time, what was compared) of each run of a graph."""
+    compared = {(one.frame, one.graph, one.run): _compared(one) for one in recording.of(ev.RunCompared)}
+    left_out = {(one.frame, one.graph, one.run): f"not replayed: {one.reason}" for one in recording.of(ev.RunLeftOut)}
+    rows = []
+    for ran in recording.of(ev.GraphRan):
+        key = (ran.frame, ran.graph, ran.run)
+        outcome = f"raised {ran.error}" if ran.error else compared.get(key) or left_out.get(key, "")
+        rows.append((str(ran.frame), ran.graph, str(ran.run), milliseconds(ran.seconds), outcome))
+    return rows
+
+
+def _compared(run: ev.RunCompared) -> str:
+    what = f"{_plural(run.nodes, 'value')}, {_plural(run.outputs, 'output')}"
+    verdict = "nothing diverges" if not run.divergences else _plural(run.divergences, "divergence")
+    return "; ".join([f"{what} compared: {verdict}", *run.notes])
+
+
+def milliseconds(seconds: float) -> str:
+    """A duration in milliseconds."""
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def report(recording: Recording) -> str:
+    """Verdict, runs, and every divergence as text; "" when the real run was not recorded."""
+    said = verdict(recording)
+    if not said:
+        return ""
+    lines = [said]
+    lines += [f"  {graph} run {run}, {took}: {outcome}".rstrip(": ") for _, graph, run, took, outcome in runs(recording)]
+    lines += [f"  diverges: {divergence_text(recording, found)}" for found in recording.divergences[1:]]
+    return "\n".join(lines)
+
+
+# -- for the browser ---------------------------------------------------------------------------------------------------
+
+
+class RealTable:
+    """The table of real values: each once, as [provenance, dtype and shape, elements, requires grad, why not]."""
+
+    def __init__(self, recording: Recording, run: int = 1) -> None:
+        self.index = Indexed(recording.events, run)
+        self.rows: list[list[Any]] = []
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def number(self, value: RealValue) -> int:
+        """The row of a value."""
+        observed = value.observed
+        grad = "requires grad" if observed is not None and observed.requires_grad else ""
+        row = (_PROVENANCE[value.provenance], value.text, elements(observed).strip(), grad, value.why)
+        if row not in self._numbers:
+            self._numbers[row] = len(self.rows)
+            self.rows.append(list(row))
+        return self._numbers[row]
+
+
+def frame_data(recording: Recording, frame: int, states: Sequence[State], table: RealTable) -> Plain:
+    """The real values of a frame.
+
+    `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
+    than those of the graph that ran; `names`: argument -> real value; `why`: why a node that is not here is not.
+    """
+    index = table.index
+    if not index.is_recorded:
+        return {}
+    nodes = {name: [[since, table.number(value)] for since, value in index.history(frame, name)] for name in index.nodes_of(frame)}
+    unlike: dict[str, list[str]] = {}
+    for node in recording.of_frame(frame, ev.NodeAdded):
+        if node.name in nodes and not index.is_same_node(frame, node.attempt, node.name):
+            unlike.setdefault(str(node.attempt), []).append(node.name)
+    return {
+        "nodes": nodes,
+        "unlike": unlike,
+        "names": {name: table.number(value) for name, value in index.arguments_of(frame).items()},
+        "why": index.why_not(frame, ""),
+        "ran": [[moment, name, table.number(value)] for moment, name, value in index.locals_of(frame)],
+    }
+
+
+def page_data(recording: Recording, states: dict[int, list[State]], table: RealTable) -> Plain:
+    """What the page says of the real run as a whole: the verdict, the runs, each divergence with the state to go to."""
+    found = [
+        {
+            "frame": one.frame,
+            "state": _state_of(states.get(one.frame, []), one),
+            "where": one.where,
+            "text": f"{_KINDS.get(one.where, '')}{one.sentence}",
+        }
+        for one in recording.divergences
+    ]
+    said = [verdict(recording)] if table.index.is_recorded else []
+    return {"verdict": "".join(said), "divergences": found, "runs": [list(row) for row in runs(recording)], "values": table.rows}
+
+
+def _state_of(states: Sequence[State], found: ev.DivergenceFound) -> int:
+    """The state, by its number within the frame, that a divergence belongs to."""
+    steps = [
+        number
+        for number, state in enumerate(states)
+        if isinstance(state.event, ev.InstructionStepped) and state.attempt == found.attempt
+    ]
+    return steps[max(found.step, 0)] if 0 <= max(found.step, 0) < len(steps) else (steps[-1] if steps else 0)
