@@ -8,7 +8,7 @@
  * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[]}} Code
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
- *   guards?: string[], item?: string}} State  one moment of a frame, as its difference to the moment before
+ *   guards?: string[], item?: string, rule?: string}} State  one moment of a frame, as its difference to the moment before
  * @typedef {{key: string, cells: string[], line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[],
  *   pieces?: string[], artifacts?: Artefact[]}} Graph
@@ -18,7 +18,9 @@
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
  *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
- *   states: State[]}} Frame
+ *   states: State[], real?: FrameReal}} Frame
+ * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
+ *   why: string, ran: [string, string, number][]}} FrameReal  see views/real_run.py
  * @typedef {[number, string, string, string, string]} Value  id, kind, text, source, node
  * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],

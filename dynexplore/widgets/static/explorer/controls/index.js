@@ -5,7 +5,8 @@
 
 import { keysControl } from "./keys.js";
 import { placeControl } from "./place.js";
+import { realControl } from "./real.js";
 import { tourControl } from "./tour.js";
 
 /** @type {import("../types.js").Control[]} */
-export const CONTROLS = [tourControl, keysControl, placeControl];
+export const CONTROLS = [realControl, tourControl, keysControl, placeControl];

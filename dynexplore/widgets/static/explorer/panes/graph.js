@@ -14,7 +14,7 @@ const COLUMNS = ["opcode", "name", "target", "args", "kwargs", "result", "module
 export const graphPane = {
   key: "graph",
   title: "FX graph",
-  span: 8,
+  span: 7,
   build(explorer, { body }) {
     /** @type {import("../types.js").View} */
     const view = {

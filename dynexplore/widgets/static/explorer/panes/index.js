@@ -13,6 +13,7 @@ import { graphPane } from "./graph.js";
 import { guardAnatomyPane } from "./guard_anatomy.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
+import { realPane } from "./real.js";
 import { sourcePane } from "./source.js";
 import { statePane } from "./state.js";
 import { timelinePane } from "./timeline.js";
@@ -29,6 +30,7 @@ export const PANES = [
   graphPane,
   diagramPane,
   artefactsPane,
+  realPane,
   guardsPane,
   breaksPane,
   breakInspectorPane,

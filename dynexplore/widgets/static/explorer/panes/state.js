@@ -1,11 +1,12 @@
 // @ts-check
 /**
  * The symbolic stack and the locals of the function at hand, and what the step did to them: + pushed or new, − popped or
- * deleted, ~ changed.
+ * deleted, ~ changed. Beside each symbolic value stands the real one, where the real run was recorded.
  */
 
 import { textTable } from "../copying.js";
 import { make, makeTable, note } from "../dom.js";
+import { RealValues, realCell } from "../real.js";
 import { Rows } from "../rows.js";
 
 /** The class of a row by its sign. @type {Record<string, string>} */
@@ -15,23 +16,30 @@ const SIGNS = { "+": "dynx-new", "~": "dynx-new", "−": "dynx-gone" };
 export const statePane = {
   key: "state",
   title: "Stack and locals",
-  span: 4,
+  span: 5,
   build(explorer, place) {
     const rows = new Rows();
+    const real = new RealValues(explorer);
     return {
       lists: [rows],
       copies: { "stack and locals": () => textOf(explorer) },
+      showFrame: (frame) => real.showFrame(frame),
       showState(state, position) {
         rows.clear();
         const { before, after } = explorer.states().around(position);
         /** @type {(value: number, sign: string, where: string) => HTMLElement} */
-        const row = (value, sign, where) => valueRow(explorer, rows, value, state.attempt ?? 0, [sign, where]);
-        const stack = makeTable("Symbolic stack, top first", ["±", "slot", "value"]);
+        const row = (value, sign, where) => {
+          const made = valueRow(explorer, rows, value, state.attempt ?? 0, [sign, where]);
+          if (real.recorded) made.append(sign === "−" ? realCell(undefined) : realCell(real.of(value, position)));
+          return made;
+        };
+        const more = real.recorded ? ["real value"] : [];
+        const stack = makeTable("Symbolic stack, top first", ["±", "slot", "value", ...more]);
         const keep = state.keep ?? 0;
         const gone = (before?.stack ?? []).slice(keep).reverse();
         const slots = after.stack.map((value, slot) => row(value, slot >= keep ? "+" : "", String(slot))).reverse();
         stack.body.append(...gone.map((value) => row(value, "−", "popped")), ...slots);
-        const names = makeTable("Locals", ["±", "local", "value", "was"]);
+        const names = makeTable("Locals", ["±", "local", "value", ...more, "was"]);
         for (const [name, value] of after.locals) {
           const old = before?.locals.get(name);
           const local = row(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
@@ -43,7 +51,9 @@ export const statePane = {
         const set = (state.set ?? []).length && before ? (state.set ?? []).length : 0;
         const facts = [count(gone.length, "popped"), count(pushed, "pushed"), count(set, "local changed")].filter(Boolean);
         place.heading.textContent = `Stack and locals${facts.length ? `: ${facts.join(", ")}` : ""}`;
-        place.body.replaceChildren(stack.body.children.length ? stack.table : note("the stack is empty"), names.table);
+        const rule = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
+        const said = [...real.said(position), ...(rule ? [note(`rule: ${rule}`)] : [])];
+        place.body.replaceChildren(...said, stack.body.children.length ? stack.table : note("the stack is empty"), names.table);
       },
     };
   },

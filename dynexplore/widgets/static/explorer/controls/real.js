@@ -1,0 +1,30 @@
+// @ts-check
+/**
+ * The verdict on the real run in the head of the page: a flag and a button to the first divergence, or that there is none.
+ */
+
+import { make, makeButton } from "../dom.js";
+import { divergences, goToDivergence } from "../real.js";
+
+/** @type {import("../types.js").Control} */
+export const realControl = {
+  key: "real",
+  wanted: (data) => Boolean(data.real?.verdict),
+  build(explorer, place) {
+    const { data } = explorer;
+    const [first] = divergences(data);
+    if (first) {
+      const jump = makeButton("⚑ First divergence", () => goToDivergence(explorer, first), {
+        name: "dynx-flag",
+        label: "Go to the first place where the real run diverges from the symbolic one",
+      });
+      jump.title = first.text;
+      place.append(jump);
+    } else if (data.real.runs.length) {
+      const clean = make("span", "dynx-clean", data.real.verdict.startsWith("Nothing") ? "✓ real run: nothing diverges" : "");
+      clean.title = data.real.verdict;
+      place.append(clean);
+    }
+    return {};
+  },
+};
