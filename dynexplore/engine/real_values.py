@@ -135,12 +135,12 @@ class Indexed:
 
     def value(self, frame: int, attempt: int, step: int, view: ev.ValueView) -> RealValue:
         """What `view` really was at step number `step` of an attempt."""
-        if view.node:
-            return self._of_node(frame, attempt, step, view)
         if view.kind == "NULL":
             return RealValue("not observed", why="it is an empty slot")
         if not self.is_recorded:
             return RealValue("not observed", why=_NOT_RECORDED)
+        if view.node:
+            return self._of_node(frame, attempt, step, view)
         if view.kind == "ConstantVariable":
             return RealValue("real", view.text)
         argument = self._locals.get((frame, view.source))

@@ -61,7 +61,7 @@ def runs(recording: Recording) -> list[tuple[str, ...]]:
     """(frame, graph, run, wall time, what was compared) of each run of a graph."""
     compared = {(one.frame, one.graph, one.run): _compared(one) for one in recording.of(ev.RunCompared)}
     left_out = {(one.frame, one.graph, one.run): f"not replayed: {one.reason}" for one in recording.of(ev.RunLeftOut)}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for ran in recording.of(ev.GraphRan):
         key = (ran.frame, ran.graph, ran.run)
         outcome = f"raised {ran.error}" if ran.error else compared.get(key) or left_out.get(key, "")

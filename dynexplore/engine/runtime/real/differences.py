@@ -20,7 +20,7 @@ from dynexplore.engine.runtime.real.summaries import describe, is_plain_tensor
 RELATIVE: dict[torch.dtype, tuple[float, float]] = {
     torch.float64: (1e-9, 1e-10),
     torch.float32: (1e-4, 2e-5),
-    torch.float16: (5e-3, 2e-3),
+    torch.float16: (2e-3, 1e-3),
     torch.bfloat16: (2e-2, 1e-2),
 }
 """dtype -> how much an element may be off, relative to itself and relative to the greatest element."""

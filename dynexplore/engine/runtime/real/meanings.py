@@ -138,7 +138,7 @@ def _swap(view: Stepped) -> Verdict:
 @_about("LOAD_FAST")
 def _load_fast(view: Stepped) -> Verdict:
     bound = view.bound
-    if bound is None or (isinstance(bound, UnreadVariable) and bound._read is None):
+    if bound is None or (isinstance(bound, UnreadVariable) and type(bound) is not UnreadVariable):
         raise Unknown
     return _moved([*view.before, bound], view)
 

@@ -1,0 +1,122 @@
+"""The real run in a real Chromium: its column, its badges, the flag at the first divergence, and that a clean run is clean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import dynexplore
+from browser.test_explorer_page import CHROMIUM, FLAGS, Opened, status
+from dynexplore.engine.recording import Recording
+from dynexplore.engine.translate import dispatch
+from dynexplore.engine.variables.operators import binary
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
+    """Opens a recording; nothing may go wrong on the page."""
+    made = Opened(browser, tmp_path)
+    yield made
+    for context in browser.contexts:
+        context.close()
+    assert made.errors == []
+
+
+def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return torch.relu(x) * b
+
+
+def recorded(**options: Any) -> Recording:
+    """The recording of a call whose branch is not taken."""
+    dynexplore.reset()
+    return dynexplore.explain(program, **options)(torch.tensor([1.0, -2.0]), torch.ones(2)).recording  # type: ignore[no-any-return]
+
+
+def real_cells(page: Page) -> list[str]:
+    """The texts of the real values of stack and locals."""
+    return [" ".join(text.split()) for text in page.locator(".dynx-state .dynx-real-value").all_inner_texts()]
+
+
+def to_step(page: Page, text: str) -> None:
+    """Press the right arrow until the step is the one that is wanted."""
+    page.locator(".dynexplore").focus()
+    for _ in range(200):
+        if status(page).endswith(text):
+            return
+        page.keyboard.press("ArrowRight")
+    raise AssertionError(f"no step {text}")
+
+
+def test_a_clean_run_says_so(opened: Opened) -> None:
+    """No flag; a sentence in the head, the runs with their wall time, real values beside the symbolic ones."""
+    page = opened(recorded())
+    assert page.locator(".dynx-flag").count() == 0
+    assert page.locator(".dynx-diverges").count() == 0
+    assert "nothing diverges" in page.locator(".dynx-control-real").inner_text()
+    pane = page.locator(".dynx-real").first.inner_text()
+    assert "Nothing diverges: 2 runs of graphs" in pane
+    assert pane.count(" ms") == 2
+    to_step(page, "BINARY_OP +")
+    cells = real_cells(page)
+    assert "replayed min 2 mean 2.5 max 3, first 2, 3" in cells  # |a| + 1, inside the graph
+    assert "min -2 mean -0.5 max 1, first 1, -2" in cells  # the argument a, of the call itself
+    assert "rule: operators.py" in page.locator(".dynx-state").inner_text()
+    to_step(page, "BINARY_OP /")
+    assert any("first 0.5, -0.66667" in cell and "replayed" not in cell for cell in real_cells(page))  # an output
+
+
+def test_a_wrong_handler_is_flagged_at_its_step(opened: Opened) -> None:
+    """The flag jumps to the very instruction that was interpreted wrongly, and names the rule that ran."""
+
+    def subtracts(frame: Any, step: Any, ctx: Any) -> None:
+        right, left = frame.pop(), frame.pop()
+        frame.push(binary(ctx, {"+": "-"}.get(step.arg, step.arg), left, right))
+
+    with dispatch.override("BINARY_OP", subtracts):
+        recording = recorded()
+    page = opened(recording)
+    page.locator(".dynx-flag").click()
+    assert status(page).endswith("attempt 2: BINARY_OP +")
+    said = page.locator(".dynx-state .dynx-diverges").inner_text()
+    assert "BINARY_OP +: element [0] expected 2, found 0" in said
+    assert "subtracts" in page.locator(".dynx-state").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".dynx-state .dynx-diverges").count() == 0
+
+
+def test_a_backend_that_is_off_is_flagged_at_the_output(opened: Opened) -> None:
+    """Off by 1e-2: the step that made the first output is flagged; the list leads to the others, in another frame too."""
+
+    def off(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        return lambda *args: tuple(value + 1e-2 if value.is_floating_point() else value for value in graph(*args))
+
+    page = opened(recorded(backend=off))
+    page.locator(".dynx-flag").click()
+    assert status(page).endswith("BINARY_OP /")
+    assert "the backend's output is not what the graph gives" in page.locator(".dynx-state .dynx-diverges").inner_text()
+    page.locator(".dynx-divergences button").last.click()
+    assert "__resume_at" in page.locator("[aria-current].dynx-frame").inner_text()
+    assert status(page).endswith("BINARY_OP *")
+
+
+def test_without_the_real_run_there_is_no_column(opened: Opened) -> None:
+    """Neither pane nor flag nor column where nothing was recorded."""
+    page = opened(recorded(real=False))
+    assert page.locator(".dynx-real, .dynx-control-real, .dynx-real-value").count() == 0

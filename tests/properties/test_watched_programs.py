@@ -1,0 +1,49 @@
+"""A program does the same with its real run recorded as without the engine, and nothing is flagged in it.
+
+Each of these programs goes through all of `assert_same_as_eager` (values, exceptions, prints, identity, mutation, gradients)
+while a witness looks at every step and replays every graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from properties.program_files import programs_of, read_program
+from properties.random_programs import assert_program_is_right
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recording import Recording
+from dynexplore.engine.runtime.backends import Backend
+from dynexplore.engine.runtime.real.witness import Witness
+from dynexplore.engine.runtime.stores import Options, Store
+
+DRAWN = programs_of((Path(__file__).parent / "programs_drawn_once.txt").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def recordings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Recording]]:
+    """Every store that is made has a recorder and a witness; their recordings."""
+    found: list[Recording] = []
+    plain = Store.__init__
+
+    def watched(self: Store, backend: Backend, options: Options) -> None:
+        plain(self, backend, options)
+        found.append(Recording())
+        self.recorder = found[-1]
+        self.witness = Witness(found[-1], self.modified_codes)
+
+    monkeypatch.setattr(Store, "__init__", watched)
+    yield found
+
+
+@pytest.mark.parametrize("number", range(0, len(DRAWN), 6))
+def test_watching_changes_nothing(number: int, recordings: list[Recording]) -> None:
+    """Recorded, replayed, compared: the program notices nothing, and nothing diverges."""
+    assert_program_is_right(*read_program(DRAWN[number]))
+    assert recordings
+    for recording in recordings:
+        assert recording.of(ev.DivergenceFound) == ()
+        assert [left.reason for left in recording.of(ev.RunLeftOut) if "failed" in left.reason or "judged" in left.reason] == []
+        assert [one.why for one in recording.of(ev.ValueObserved) if "raised" in one.why] == []
