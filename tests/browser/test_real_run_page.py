@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 import dynexplore
-from browser.test_explorer_page import CHROMIUM, FLAGS, Opened, status
+from browser.pages import Opened, status
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.operators import binary
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
-    """Opens a recording; nothing may go wrong on the page."""
-    made = Opened(browser, tmp_path)
-    yield made
-    for context in browser.contexts:
-        context.close()
-    assert made.errors == []
 
 
 def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
