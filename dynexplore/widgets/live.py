@@ -34,6 +34,10 @@ PATIENCE = 0.1
 """How long a live step may take before the browser is told that it still runs, in seconds: no message waits longer."""
 
 
+MOST_VALUES = 60
+"""How many real values an answer about a live run holds: the latest."""
+
+
 class CannotAnswer(Exception):
     """Raised by an answerer: its one sentence is shown instead of an answer."""
 
@@ -254,7 +258,17 @@ def _stand(run: Any) -> Body:
         "stack": [_value(view) for view in reversed(state.stack)],
         "locals": [[name, _value(view)] for name, view in state.locals],
         "made": text.changes(state),
+        "values": [_observed(value) for value in reversed(run.observed[-MOST_VALUES:])],
     }
+
+
+def _observed(value: ev.ValueObserved) -> list[str]:
+    """A real value: what it is of, its name, dtype, shape and device, its range and first elements."""
+    tensor = f"{value.dtype}{value.shape} {value.device}" if value.dtype else value.text
+    numbers = f"min {value.minimum}, mean {value.mean}, max {value.maximum}" if value.minimum is not None else ""
+    first = ", ".join(map(str, value.first[:6]))
+    what = f"{value.what}, replayed" if value.replayed else value.what
+    return [str(value.frame), what, value.name, ev.clip(tensor or value.why, 120), numbers, first]
 
 
 def _line(state: Any, span: Any) -> str:

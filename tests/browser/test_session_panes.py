@@ -71,8 +71,8 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         kernels[-1].is_gone = is_gone
         text = html.page(explanation.recording)
         if connected:
-            assert text.count(".textContent), null, true);") == 1
-            text = text.replace(".textContent), null, true);", f".textContent), {CONNECTED}, true);")
+            assert text.count(", null, true);\ndynexplore?.root") == 1
+            text = text.replace(", null, true);\ndynexplore?.root", f", {CONNECTED}, true);\ndynexplore?.root")
         path = tmp_path / "page.html"
         path.write_text(text, encoding="utf-8")
         page = browser.new_page(viewport={"width": 1400, "height": 1000})

@@ -251,7 +251,8 @@ def _short_object(value: Any) -> str:
 
 def _describe_value(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
-        return f"a {type(value).__qualname__}"
+        name = type(value).__qualname__
+        return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     return describe_tensor(value, tuple(value.shape))
 
 

@@ -49,7 +49,7 @@ class Stopped(BaseException):
     """Raised in the thread of a run that is stopped, where it stands. No `except Exception` of a program catches it."""
 
 
-class _Gate:
+class Gate:
     """The recorder of a live run, and where its thread is parked. It knows nothing of the `LiveRun`."""
 
     def __init__(self, recording: Recording) -> None:
@@ -141,7 +141,7 @@ class LiveRun:
     ...     run.finish()
     """
 
-    def __init__(self, call: Callable[[], Any], gate: _Gate) -> None:
+    def __init__(self, call: Callable[[], Any], gate: Gate) -> None:
         self.recording = gate.recording
         self._gate = gate
         self._result: dict[str, Any] = {}
@@ -226,6 +226,11 @@ class LiveRun:
         return self._state
 
     @property
+    def observed(self) -> tuple[ev.ValueObserved, ...]:
+        """The real values that were seen so far: arguments, inputs and outputs of graphs, what is in them, locals."""
+        return self.recording.of(ev.ValueObserved)
+
+    @property
     def value(self) -> Any:
         """What the call returned; None before its end."""
         return self._result.get("value")
@@ -259,20 +264,13 @@ def _events(recording: Recording) -> Iterator[ev.Event]:
 # -- in the thread -----------------------------------------------------------------------------------------------
 
 
-def start(call: Callable[[], Any], recording: Recording, attach: Callable[[_Gate], None]) -> LiveRun:
-    """A run of `call`, parked before its first moment; `attach` makes the gate its recorder."""
-    gate = _Gate(recording)
-    attach(gate)
-    return LiveRun(call, gate)
-
-
 def _modes() -> tuple[bool, bool, tuple[tuple[str, bool, torch.dtype], ...]]:
     """The modes of this thread that decide what a call does."""
     autocast = tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in ("cpu", "cuda"))
     return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), autocast
 
 
-def _run(call: Callable[[], Any], gate: _Gate, result: dict[str, Any], modes: Any) -> None:
+def _run(call: Callable[[], Any], gate: Gate, result: dict[str, Any], modes: Any) -> None:
     grad, inference, autocast = modes
     try:
         gate.begin()

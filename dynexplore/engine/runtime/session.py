@@ -24,10 +24,10 @@ from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.counters import counters
 from dynexplore.engine.native import CodeCache, RegionCall
-from dynexplore.engine.recording import Recording
+from dynexplore.engine.recording import Recorder, Recording
 from dynexplore.engine.runtime import changed_inputs, edited, first_frame, live_run, optimized, prediction, reports
 from dynexplore.engine.runtime.api import make_store
-from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.backends import Backend, CompilerFn, resolve
 from dynexplore.engine.runtime.cache import CompiledEntry, fits
 from dynexplore.engine.runtime.changed_inputs import Input
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
@@ -40,9 +40,9 @@ from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.runtime.verdicts import EntryVerdict, judge
 
 
-def watched_store(backend: str | CompilerFn, options: Options, recording: Recording, *, real: bool = False) -> Store:
+def watched_store(backend: str | CompilerFn | Backend, options: Options, recording: Recorder, *, real: bool = False) -> Store:
     """A new store that nobody else has, whose every step is recorded; `real`: its real run, too."""
-    store = make_store(resolve(backend), options)
+    store = make_store(backend if isinstance(backend, Backend) else resolve(backend), options)
     store.recorder = recording
     store.witness = Witness(recording, store.modified_codes) if real else None
     store.graphs = []
@@ -212,11 +212,10 @@ class Session:
         """
         if not args and not kwargs:
             args, kwargs = StartingState(self.function, self.args, self.kwargs).fresh()
-        recording = Recording(title=self.recording.title)
-        store = watched_store(self._store.backend.function, self.options, recording)
-        fresh = Session(self.function, store, self._explainer, recording)
-        run = functools.partial(fresh._run, *args, **kwargs)
-        return live_run.start(run, recording, functools.partial(setattr, store, "recorder"))
+        gate = live_run.Gate(Recording(title=self.recording.title))
+        store = watched_store(self._store.backend, self.options, gate, real=True)
+        fresh = Session(self.function, store, self._explainer, gate.recording)
+        return LiveRun(functools.partial(fresh._run, *args, **kwargs), gate)
 
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SupposedFrame | None:
         """The frame that decides what a call does; None where the call begins with none that is looked at.

@@ -90,6 +90,18 @@ def test_the_state_is_that_of_the_moment(session: Any) -> None:
     assert run.status == "stopped"
 
 
+def test_real_values_are_seen_as_it_runs(session: Any) -> None:
+    """The arguments are seen first, the outputs of a graph when it has run."""
+    with session.live(X) as run:
+        run.until("break")
+        assert {value.what for value in run.observed} <= {"local"}
+        run.until("run")
+        assert "output" not in {value.what for value in run.observed}
+        run.step()
+        found = {value.what: value for value in run.observed}
+        assert found["output"].dtype == "float32" and found["output"].maximum == pytest.approx(2 * X.sin()[0].item())
+
+
 def test_finish_gives_the_value_and_the_exception(session: Any) -> None:
     """What the call returns is returned, what it raises is raised."""
     assert session.live(X, 3.0).finish().shape == (4,)

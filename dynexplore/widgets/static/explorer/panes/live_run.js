@@ -86,7 +86,10 @@ class LiveRun {
     for (const cells of body.locals) names.body.append(plainRow(...cells));
     const made = make("ul", "dynx-fails");
     for (const text of body.made) made.append(make("li", "", text));
-    this.shown.replaceChildren(made, body.stack.length ? stack.table : note("the stack is empty"), names.table);
+    const values = makeTable("Real values so far, the latest first", ["frame", "of", "name", "real value", "range", "first elements"]);
+    for (const cells of body.values) values.body.append(plainRow(...cells));
+    const real = make("div", "dynx-scroll", "", body.values.length ? values.table : note("no real value was seen yet"));
+    this.shown.replaceChildren(made, body.stack.length ? stack.table : note("the stack is empty"), names.table, real);
   }
 }
 
