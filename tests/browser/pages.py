@@ -51,7 +51,7 @@ class Opened:
         # blob: is what the page itself made
         page.on("request", lambda request: None if request.url.startswith("blob:") else self.requests.append(request.url))
         page.goto(path.as_uri() + place)
-        self.requests.remove(path.as_uri() + place)
+        self.requests.remove(path.as_uri())
         return page
 
 

@@ -93,7 +93,9 @@ export class LongList {
    * @param {number} to
    */
   put(from, to) {
-    const focused = this.body.contains(document.activeElement);
+    const rows = [...this.body.querySelectorAll(":scope > :not(.dynx-gap)")];
+    const inside = rows.findIndex((row) => row.contains(document.activeElement));
+    const focused = inside < 0 ? -1 : this.from + inside;
     const made = [];
     this.rows.clear();
     for (let index = from; index < to; index += 1) {
@@ -107,7 +109,10 @@ export class LongList {
     this.body.replaceChildren(...made);
     [this.from, this.to] = [from, to];
     this.rows.light(this.marks);
-    if (focused) this.scroller.focus({ preventScroll: true }); // keys would go to the notebook
+    if (focused < 0) return;
+    // the row that had the focus is another element now, or is far away: keys would go to the notebook
+    const again = from <= focused && focused < to ? this.body.querySelectorAll(":scope > :not(.dynx-gap)")[focused - from] : null;
+    /** @type {HTMLElement} */ (again ?? this.scroller).focus({ preventScroll: true });
   }
 
   /** @param {number} rows */

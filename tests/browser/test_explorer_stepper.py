@@ -1,0 +1,146 @@
+"""The stepper of the explorer's file: playing, jumps, attempts, what a step did, and places that the address names."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.pages import Opened, node, rows, status
+from dynexplore.engine import events as ev
+from dynexplore.views.explorer_data import explorer_data
+from sample_recordings import toy
+
+
+def position(page: Page) -> int:
+    """The number of the state that is shown, from 1."""
+    return int(status(page).split()[0])
+
+
+def test_playing_goes_forward_and_stops(opened: Opened) -> None:
+    """Play steps at the chosen speed up to the end; p pauses; a step by hand pauses, too."""
+    page = opened(toy())
+    page.keyboard.press("Home")
+    page.get_by_label("Speed of playing").select_option("very fast")
+    page.get_by_role("button", name="Play the steps").click()
+    expect(page.locator(".dynx-status")).to_contain_text("39 of 39")
+    expect(page.get_by_role("button", name="Play the steps")).to_have_text("Play")
+    page.get_by_label("Speed of playing").select_option("slow")
+    page.get_by_role("button", name="Play the steps").focus()
+    page.keyboard.press("p")  # from the end it begins anew
+    expect(page.locator(".dynx-status")).to_contain_text("2 of 39")
+    page.keyboard.press("p")
+    at = position(page)
+    page.wait_for_timeout(1200)
+    assert position(page) == at
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name="Play the steps")).to_have_text("Pause")
+    page.keyboard.press("End")
+    expect(page.get_by_role("button", name="Play the steps")).to_have_text("Play")
+
+
+def test_jumps_to_breaks(opened: Opened) -> None:
+    """b and Shift+b go from break to break, and the buttons do; where there is none they say so and do nothing."""
+    recording = toy()
+    recording.record(recording.breaks[0])  # once more, behind everything else
+    page = opened(recording)
+    page.keyboard.press("Home")
+    states = explorer_data(recording)["frames"][0]["states"]
+    breaks = [number for number, state in enumerate(states, 1) if state.get("kind") == "GraphBroke"]
+    assert len(breaks) == 2
+    page.keyboard.press("b")
+    assert position(page) == breaks[0] and "graph break DX104" in status(page)
+    assert page.get_by_role("button", name="Previous graph break").get_attribute("aria-disabled") == "true"
+    page.get_by_role("button", name="Next graph break").click()
+    assert position(page) == breaks[1]
+    assert page.get_by_role("button", name="Next graph break").get_attribute("aria-disabled") == "true"
+    page.get_by_role("button", name="Next graph break").click(force=True)
+    page.keyboard.press("b")
+    assert position(page) == breaks[1]
+    page.keyboard.press("B")
+    assert position(page) == breaks[0]
+
+
+def test_attempts_are_shown_with_what_became_of_them(opened: Opened) -> None:
+    """Each attempt has a button that says why it was thrown away, or that it was kept; a and Shift+a jump between them."""
+    page = opened(toy())
+    buttons = page.locator(".dynx-attempts button")
+    assert [text.split(":")[0] for text in buttons.all_inner_texts()] == ["Attempt 1, thrown away", "Attempt 2, kept"]
+    assert buttons.nth(1).get_attribute("aria-current") == "true"
+    buttons.first.click()
+    assert status(page) == "2 of 39, attempt 1: attempt 1"
+    assert buttons.first.get_attribute("aria-current") == "true"
+    page.keyboard.press("a")
+    assert "attempt 2: attempt 2" in status(page)
+    page.keyboard.press("A")
+    assert status(page).endswith("attempt 1: attempt 1")
+
+
+def test_to_what_made_it(opened: Opened) -> None:
+    """With a node, a guard or a break chosen, m and the button lead back to the step that made it, and it stays chosen."""
+    page = opened(toy())
+    node(page, "lt")
+    made = status(page)
+    page.keyboard.press("Home")  # the step is what is chosen now: nothing made it
+    assert page.get_by_role("button", name="Go to the step that made").get_attribute("aria-disabled") == "true"
+    node(page, "lt")
+    assert status(page) == made
+    page.evaluate("dynexplore.go(3, 'node:1:lt')")  # as the what-if panes do: another step, the same item
+    page.get_by_role("button", name="Go to the step that made").click()
+    assert status(page) == made and rows(page, "graph", "chosen")[0].startswith("call_function lt")
+    page.evaluate("dynexplore.go(3, 'guard:1:2')")
+    page.keyboard.press("m")
+    assert rows(page, "guards", "chosen")[0].startswith("2 ")
+    assert page.evaluate("dynexplore.frame.states[dynexplore.position].guards") == ["guard:1:2"]
+
+
+def test_what_a_step_did(opened: Opened) -> None:
+    """The heading counts what was pushed, popped and changed, and a local that changed says what it was."""
+    view = [ev.ValueView(number, "TensorVariable", f"float32[{number}]", "") for number in range(3)]
+    r = toy()
+    frame = r.next_frame_id()
+    code = r.frames[0].code
+    r.record(ev.FrameEntered(frame=frame, parent=None, code=code, arguments=(("a", view[0]),)))
+    r.record(ev.AttemptStarted(frame=frame, attempt=1))
+    step = ev.InstructionStepped(frame=frame, attempt=1, offset=0, step=0, op="RESUME", stack=(view[1],))
+    r.record(step)
+    r.record(ev.InstructionStepped(frame=frame, attempt=1, offset=2, step=1, op="STORE_FAST", arg="a", changed=(("a", view[1]),)))
+    page = opened(r)
+    page.get_by_role("button", name=f"frame {frame}: ").click()
+    page.keyboard.press("End")
+    assert page.locator(".dynx-state h3").inner_text() == "Stack and locals: 1 popped, 1 local changed"
+    assert rows(page, "state", "gone") == ["− popped float32[1]"]
+    assert rows(page, "state", "new") == ["~ a float32[1] float32[0]"]
+
+
+@pytest.mark.parametrize("item", ["", "&item=node%3A1%3Alt"])
+def test_the_address_names_the_place(opened: Opened, item: str) -> None:
+    """A link opens the page at its frame, step and item; every step changes the address, and the way back leaves the page."""
+    page = opened(toy(), place=f"#frame=1&step=25{item}")
+    assert position(page) == 25
+    assert len(rows(page, "graph", "chosen")) == (1 if item else 0)
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("location.hash") == "#frame=1&step=26"
+    page.get_by_role("button", name="frame 2: ").click()
+    assert page.evaluate("location.hash").startswith("#frame=2&step=")
+    assert page.evaluate("history.length") <= 2
+    page.evaluate("location.hash = '#frame=1&step=3'")
+    expect(page.locator(".dynx-status")).to_contain_text("3 of 39")
+
+
+@pytest.mark.parametrize(
+    "place", ["#frame=99&step=1", "#frame=1&step=0", "#frame=1&step=9999", "#step=x", "#%%%", "#frame=1&step=2&item=<img>"]
+)
+def test_a_link_to_nowhere_is_left_alone(opened: Opened, place: str) -> None:
+    """What the address names and the recording does not have does no harm."""
+    page = opened(toy(), place=place)
+    assert position(page) in (2, 21)
+
+
+def test_an_explorer_that_is_not_the_page_leaves_the_address_alone(opened: Opened) -> None:
+    """In a notebook the address is the notebook's."""
+    page = opened(toy())
+    page.evaluate("new dynexplore.constructor(document.getElementById('explorer'), dynexplore.data)")
+    before = page.evaluate("location.hash")
+    page.locator(".dynexplore").nth(1).get_by_role("button", name="Last step").click()
+    assert page.evaluate("location.hash") == before
+    assert page.locator(".dynexplore").nth(1).get_by_role("button", name="link to this step").count() == 0
