@@ -176,7 +176,7 @@ class NotebookPage:
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
         self.page.wait_for_function(_KERNEL_IDLE, timeout=60_000)
 
-    def run_all(self, seconds: float = 120) -> None:
+    def run_all(self, seconds: float = 300) -> None:
         """Run every cell; none may fail, and each must have been run."""
         self.page.set_default_timeout(seconds * 1000)
         self.command("notebook:run-all-cells")

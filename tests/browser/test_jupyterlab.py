@@ -54,8 +54,15 @@ def moves(explorer: Locator) -> None:
     expect(explorer.locator(".dynx-status")).to_have_text(before)
 
 
-def keep_pictures(notebook: NotebookPage) -> None:
-    """The whole notebook, every explorer, each pane of the first one, in the light and in the dark theme."""
+@pytest.fixture(scope="module")
+def pictured() -> set[str]:
+    """The panes of which there is a picture: one of each is enough, beside those of whole explorers."""
+    shutil.rmtree(PICTURES / "panes", ignore_errors=True)
+    return set()
+
+
+def keep_pictures(notebook: NotebookPage, pictured: set[str]) -> None:
+    """The whole notebook and every explorer in the light and in the dark theme, and panes that there was none of yet."""
     folder = PICTURES / notebook.name.removesuffix(".ipynb")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -66,14 +73,15 @@ def keep_pictures(notebook: NotebookPage) -> None:
         for number, explorer in enumerate(notebook.explorers.all(), start=1):
             explorer.screenshot(path=folder / f"explorer{number}-{theme}.png")
     for pane in notebook.explorers.first.locator("section").all():
-        name = next(
-            word for word in (pane.get_attribute("class") or "").split() if word.startswith("dynx-") and word != "dynx-pane"
-        )
-        pane.screenshot(path=folder / f"pane-{name.removeprefix('dynx-')}.png")
+        words = (pane.get_attribute("class") or "").split()
+        name = next(word.removeprefix("dynx-") for word in words if word.startswith("dynx-") and word != "dynx-pane")
+        if name not in pictured:
+            pictured.add(name)
+            pane.screenshot(path=PICTURES / "panes" / f"{name}.png")
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.name[:2])
-def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path) -> None:
+def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path, pictured: set[str]) -> None:
     """Every cell runs, none fails, nothing is asked of another host, every explorer is there and steps.
 
     Every second one runs with no `dot` on PATH: a missing program must not stop anything.
@@ -83,7 +91,7 @@ def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path) -> None:
         expect(notebook.explorers.first).to_be_visible()
         for explorer in notebook.explorers.all():
             moves(explorer)
-        keep_pictures(notebook)
+        keep_pictures(notebook, pictured)
 
 
 def what_if(explorer: Locator, shape: str) -> Locator:
