@@ -100,6 +100,9 @@ def test_aligned_panes_scroll_together(opened: Opened) -> None:
     page.wait_for_timeout(200)
     one, other = page.evaluate(tops)
     assert abs(one - other) <= 1 and one > 900
+    assert page.evaluate("dynexplore.choose('modified:1:0')") is None  # what is at hand is in view, on both sides
+    page.wait_for_timeout(200)
+    assert page.evaluate(tops) == [0, 0]
 
 
 def test_search_goes_through_all_frames(opened: Opened) -> None:

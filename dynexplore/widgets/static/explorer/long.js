@@ -58,6 +58,8 @@ export class LongList {
     this.texts = undefined;
     /** @type {number | undefined} the row that should be in view */
     this.target = undefined;
+    /** Whether another pane says how far this one is scrolled. @type {() => boolean} */
+    this.follows = () => false;
     element.classList.add("dynx-long");
     if (!this.whole) {
       element.setAttribute("aria-rowcount", String(what.count));
@@ -128,6 +130,8 @@ export class LongList {
   /** @param {Marks} marks */
   aim(marks) {
     this.target = undefined;
+    this.rows.goal = undefined;
+    if (this.follows()) return;
     if (this.whole) return this.rows.aim(marks);
     this.target = bestOf(this.indexed(), marks)?.[0];
     if (this.target !== undefined) this.inside = this.inView();

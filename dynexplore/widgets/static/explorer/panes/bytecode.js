@@ -117,6 +117,7 @@ export const modifiedPane = {
           row ? emitted(explorer, frame, row) : { key: "", cells: ["", before ? fate(before.offset) : "", "", "", ""] },
         );
         const list = longTable(body, "Modified bytecode", EMITTED, rows);
+        list.follows = () => original.closest("section")?.dataset.aligned === "true"; // the instruction at hand is in view
         view.lists = [list];
         body.append(list.element);
       },
