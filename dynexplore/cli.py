@@ -26,7 +26,7 @@ import types
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import dynexplore
 
@@ -156,18 +156,21 @@ def _open_in_browser(recording: Recording, name: str, redact: bool) -> None:
     print(f"{'opened' if is_open else 'there is no browser here; open'} {page}")
 
 
-def open_lab(arguments: argparse.Namespace) -> int:
-    """Start JupyterLab on the first tutorial, or in the current folder where there are none."""
+def open_lab(arguments: argparse.Namespace) -> NoReturn:
+    """Become JupyterLab on the first tutorial, or in the current folder where there are none."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'")
     tutorials = sorted((CHECKOUT / "notebooks").glob("*.ipynb"))
-    command = [sys.executable, "-m", "jupyterlab", *map(str, tutorials[:1])]
+    command = [sys.executable, "-m", "jupyterlab"]
+    for first in tutorials[:1]:
+        # the address that is printed leads there, too, for whoever opens it by hand on another machine
+        command += [f"--ServerApp.root_dir={CHECKOUT}", f"--LabApp.default_url=/lab/tree/notebooks/{first.name}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses to run as root otherwise
-    try:
-        return subprocess.call([*command, *arguments.others], cwd=CHECKOUT if tutorials else None)
-    except KeyboardInterrupt:
-        return 0
+    if tutorials:
+        os.chdir(CHECKOUT)
+    sys.stdout.flush()
+    os.execv(sys.executable, [*command, *arguments.others])  # in its place: Ctrl-C and every other signal are JupyterLab's own
 
 
 def run_benchmark(arguments: argparse.Namespace) -> int:

@@ -98,6 +98,18 @@ def test_options_that_no_command_knows_are_refused() -> None:
     assert (arguments.passes_on, others) == (True, ["--no-browser", "--port", "1"])
 
 
+def test_lab_opens_the_first_tutorial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`lab` becomes JupyterLab in the checkout, whose address leads to the first tutorial; options go along."""
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
+    monkeypatch.chdir(ROOT)
+    cli.main(["lab", "--no-browser"])
+    ((_, *words),) = started
+    assert words[:2] == ["-m", "jupyterlab"] and words[-1] == "--no-browser"
+    (first,) = [word for word in words if word.startswith("--LabApp.default_url=/lab/tree/notebooks/01_")]
+    assert (ROOT / first.partition("/lab/tree/")[2]).is_file() and f"--ServerApp.root_dir={ROOT}" in words
+
+
 def test_help_is_quick_and_needs_no_torch() -> None:
     """`dynexplore --help` lists the commands without importing torch."""
     code = "import sys; from dynexplore import cli; cli.parser().print_help(); assert 'torch' not in sys.modules"
