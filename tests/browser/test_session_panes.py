@@ -37,6 +37,7 @@ def program(x: torch.Tensor, n: int = 3, mode: str = "sin") -> torch.Tensor:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The system's Chromium, which can reach no host."""
+    expect.set_options(timeout=20_000)  # the answers are a kernel's, on a machine that may be busy
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield started
@@ -103,6 +104,7 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     page.get_by_label("shape of x").fill("2, 3")
     page.get_by_label("value of n").fill("4")
     expect(said).to_contain_text("It is compiled again: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
+    expect(page.locator(".dynx-what-if .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
     assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "entry 0: n EQUALS 3, found 4 (not reached)".replace(
         "0", str(explanation.session.entries[0].number), 1
     )
