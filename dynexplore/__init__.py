@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.runtime.explain import Explanation, explain
     from dynexplore.engine.runtime.export import export
     from dynexplore.engine.runtime.stance import stance
+    from dynexplore.engine.translate.dispatch import override as override_handler
     from dynexplore.lenses.compare import compare
     from dynexplore.lenses.comparison import Comparison
 
@@ -106,6 +107,8 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "inductor_artifacts": (f"{_DEBUGGING}.inductor_artifacts", "inductor_artifacts"),
     "CompilationProfiler": (f"{_DEBUGGING}.compilation_profiler", "CompilationProfiler"),
     "compile_times": (f"{_DEBUGGING}.compile_times", "compile_times"),
+    # change the engine itself for a while: another handler for an opcode
+    "override_handler": ("dynexplore.engine.translate.dispatch", "override"),
     # serve without surprises
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
     "until_quiet": (f"{_DEBUGGING}.quiescence", "until_quiet"),
@@ -146,6 +149,7 @@ __all__ = [
     "inductor_artifacts",
     "CompilationProfiler",
     "compile_times",
+    "override_handler",
     "stance",
     "until_quiet",
     "list_backends",

@@ -45,6 +45,8 @@ class Refused:
         lines = [f"  {times} x {function}: {reason}" for (function, reason), times in self.counts.most_common()]
         return "\n".join(["Would have been compiled:", *lines])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = [(str(times), function, reason) for (function, reason), times in self.counts.most_common()]
         table = html_report.rows(("times", "function", "why"), rows, "Would have been compiled")

@@ -94,6 +94,8 @@ class BreakReport:
             ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         header = ("kind", "what", "where", "times", "operators outside", "time outside", "how to fix")
         rows = [

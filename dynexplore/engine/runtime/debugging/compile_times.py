@@ -45,6 +45,8 @@ class CompileTimes:
         lines = [f"{row[0]:<{wide}}" + "".join(f"{cell:>11}" for cell in row[1:]) for row in rows]
         return "\n".join(["Compile times in milliseconds", *lines])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         head, *rows = self._rows()
         how = html_report.line("write_trace(path) writes them as a trace for chrome://tracing or Perfetto")

@@ -50,6 +50,8 @@ class Coverage:
         lines += [f"  outside: {count} x {name}" for name, count in self.outside]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         first, _, _ = str(self).partition("\n")
         rows = html_report.rows(("outside of graphs", "times"), [(name, str(count)) for name, count in self.outside])

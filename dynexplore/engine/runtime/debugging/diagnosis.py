@@ -109,6 +109,8 @@ class Diagnosis:
             return [*steady, "", "Every layer runs." if steady else "Every layer gives what plain Python gives."]
         return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         head = ("layer", "backend", "", "first call", "next call", "memory")
         table = html_report.rows(head, self._rows(), f"Diagnosis of {self.function}")

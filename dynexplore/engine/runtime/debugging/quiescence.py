@@ -36,6 +36,8 @@ class Quiescence:
             " dynexplore.CompilationProfiler tells which guards fail"
         )
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = [(str(number), str(count)) for number, count in enumerate(self.compiled, 1)]
         return html_report.report(html_report.line(str(self)), html_report.rows(("round", "frames compiled"), rows))

@@ -63,6 +63,8 @@ class Minified:
             )
         )
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         title, _, _ = str(self).partition("\n")
         graphs = [(name, graph_html(graph, name)) for name, graph in (("before", self.before), ("after", self.graph))]

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import linecache
 import re
 import sys
 import textwrap
@@ -134,7 +135,7 @@ def _is_plain(value: Any) -> bool:
 def _parsed(value: Any) -> tuple[Any, str]:
     """The definition as a tree, and as text without decorators."""
     try:
-        text = textwrap.dedent(inspect.getsource(value))
+        text = textwrap.dedent(_cell_source(value) or inspect.getsource(value))
     except (OSError, TypeError):
         raise NoSource(f"{getattr(value, '__qualname__', value)!r} has no source file") from None
     try:
@@ -150,6 +151,23 @@ def _parsed(value: Any) -> tuple[Any, str]:
     if len(lambdas) != 1:
         raise NoSource(f"the source of {value.__qualname__!r} cannot be told from its neighbours")
     return lambdas[0], text
+
+
+def _cell_source(value: Any) -> str | None:
+    """The source of a class of a notebook cell, which `inspect` looks for in a file that there is not."""
+    first = next(_methods(value), None) if isinstance(value, type) else None
+    if first is None:
+        return None
+    lines = linecache.getlines(first.__code__.co_filename)
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        return None
+    line = first.__code__.co_firstlineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == value.__name__ and node.lineno <= line <= (node.end_lineno or line):
+            return "".join(lines[node.lineno - 1 : node.end_lineno])
+    return None
 
 
 def _scope(value: Any) -> Iterator[tuple[str, Any]]:

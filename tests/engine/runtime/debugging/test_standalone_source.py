@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import operator
 from typing import Any
 
@@ -75,6 +76,15 @@ def test_closures_lambdas_and_objects() -> None:
     assert run(source_of(short, "f"))["f"](1) == 8
     assert run(source_of(Scaled(5), "f"))["f"](2) == 10
     assert run(source_of(Scaled(5).__call__, "f"))["f"](2) == 10
+
+
+def test_a_class_of_a_notebook_cell() -> None:
+    """It has no file, and its lines are known all the same; a decorator is left out."""
+    text = "import functools\n\n@functools.total_ordering\nclass Cell:\n    def __lt__(self, other):\n        return True\n"
+    linecache.cache["<cell 3>"] = (len(text), None, text.splitlines(keepends=True), "<cell 3>")
+    made: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, "<cell 3>", "exec"), made)
+    assert source_of(made["Cell"], "Cell") == text[text.index("class") :]
 
 
 def test_what_has_none() -> None:
