@@ -19,7 +19,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode import Instruction, Step
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
+from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
 from dynexplore.engine.provenance.sources import (
     ClosureSource,
     GlobalSource,
@@ -302,6 +302,8 @@ def expression_of(guard: Guard) -> str:
     if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
         return ""
     expected = guard.expected
+    if isinstance(expected, Identity):
+        return f"{guard.source.text()} is <{expected.text}>"  # like a repr: the object itself has no name that all know
     if isinstance(expected, Source):
         expected = expected.text()
     elif isinstance(expected, list) and all(isinstance(other, Source) for other in expected):
