@@ -155,6 +155,13 @@ class Recording:
             self._append(event)
 
     def _append(self, event: ev.Event) -> None:
+        if type(event) is ev.InstructionStepped and len(event.arg) < LONGEST_TEXT // 2:
+            # steps are most of a recording: a guess in a fraction of the time, the new value being on top
+            stack = event.stack
+            self._bytes += 160 + len(event.arg) + 8 * len(stack) + (len(stack[-1].text) if stack else 0)
+            self._step_count += 1
+            self._events.append(event)
+            return
         size = self._size(event)
         if size > LONGEST_TEXT and not isinstance(event, _CODE_BEARERS):
             event = _shortened(event)
@@ -184,9 +191,6 @@ class Recording:
 
     def _size(self, event: ev.Event) -> int:
         """Roughly the bytes that an event costs; code and values that occurred before cost a pointer."""
-        if isinstance(event, ev.InstructionStepped):
-            # steps are most of a recording: a guess in a fraction of the time, the new value being on top
-            return 160 + len(event.arg) + 8 * len(event.stack) + (len(event.stack[-1].text) if event.stack else 0)
         return 64 + sum([self._size_of(getattr(event, name)) for name in _names(event)])
 
     def _size_of(self, value: Any) -> int:

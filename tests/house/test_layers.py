@@ -13,6 +13,7 @@ from source_tree import ROOT, Import, SourceFile, imports_of, modules, parse_tre
 ENGINE_LAYERS = {
     "dynexplore.engine.events": 0,
     "dynexplore.engine.recording": 0,
+    "dynexplore.engine.quick_records": 0,
     "dynexplore.engine.real_values": 0,
     "dynexplore.engine.graph_breaks": 0,
     "dynexplore.engine.errors": 0,

@@ -29,6 +29,7 @@ from dynexplore.engine.provenance.sources import (
     PinnedSource,
     Source,
 )
+from dynexplore.engine.quick_records import quick
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.translate.code_views import code_view, step_text
 from dynexplore.engine.translate.dispatch import Handler, rule_text
@@ -40,7 +41,7 @@ from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.function import BoundMethodVariable, BuiltinVariable, FunctionVariable
 from dynexplore.engine.variables.nn_module import NNModuleVariable
 from dynexplore.engine.variables.python_module import PythonModuleVariable
-from dynexplore.engine.variables.tensor import TensorMethodVariable
+from dynexplore.engine.variables.tensor import TensorMethodVariable, TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
@@ -55,6 +56,24 @@ _STEADY = frozenset({
 """Kinds whose text does not change while a frame is interpreted: each is shown by one record."""
 
 
+_quick_view = quick(ev.ValueView)
+_quick_step = quick(ev.InstructionStepped)
+
+
+class _Shown:
+    """A tracker's view, and what it was made of."""
+
+    __slots__ = ("length", "node", "number", "source", "text", "view")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.text = ""
+        self.source: Source | None = None
+        self.node: object = None
+        self.length = 0
+        self.view = ev.NULL_VIEW
+
+
 class Narrator:
     """One per attempt that is watched."""
 
@@ -64,10 +83,12 @@ class Narrator:
         self.frame = frame_id
         self.attempt = attempt
         self.ctx: Interpreter | None = None
-        self._ids: dict[int, tuple[VariableTracker, int]] = {}
-        self._views_made: dict[int, ev.ValueView] = {}  # of trackers that stay what they are
-        self._seen: dict[tuple[int, str], VariableTracker | None] = {}
-        self._callees: dict[int, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
+        # trackers are the same when they are one object (and are asked by themselves: an audit hook may listen to `id`)
+        self._shown: dict[VariableTracker, _Shown] = {}
+        self._length = 0  # of the graph, at this step
+        self._rules: dict[Handler | None, str] = {}
+        self._seen: dict[tuple[SymbolicFrame, str], VariableTracker | None] = {}
+        self._callees: dict[SymbolicFrame, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
         self._guards = 0
         self._changes = 0
         self._root_stack: tuple[ev.ValueView, ...] | None = None
@@ -79,25 +100,29 @@ class Narrator:
         """A value as records show it."""
         if value is NULL:
             return ev.NULL_VIEW
-        known = self._ids.get(id(value))
-        if known is None:
-            known = self._ids[id(value)] = (value, len(self._ids) + 1)
-        if type(value) not in _STEADY:
-            return self._view(value, known[1])
-        view = self._views_made.get(known[1])
-        if view is None:
-            view = self._views_made[known[1]] = self._view(value, known[1])
-        return view
-
-    def _view(self, value: VariableTracker, number: int) -> ev.ValueView:
-        node = getattr(value, "node", None)
-        return ev.ValueView(
-            number,
+        shown = self._shown.get(value)
+        if shown is None:
+            shown = self._shown[value] = _Shown(len(self._shown) + 1)
+        elif type(value) in _STEADY or not self._has_changed(value, shown):
+            return shown.view
+        node, shown.text, shown.source = getattr(value, "node", None), value.text(), value.source
+        shown.node, shown.length = node, self._length
+        shown.view = _quick_view(
+            shown.number,
             type(value).__name__,
-            ev.clip(ev.without_addresses(value.text())),
-            value.source.text() if value.source is not None else "",
+            ev.clip(ev.without_addresses(shown.text)),
+            shown.source.text() if shown.source is not None else "",
             node.name if isinstance(node, torch.fx.Node) else "",
         )
+        return shown.view
+
+    def _has_changed(self, value: VariableTracker, shown: _Shown) -> bool:
+        """Whether a tracker is no longer what its view was made of; most stay what they are for many steps."""
+        if value.source is not shown.source or getattr(value, "node", None) is not shown.node:
+            return True
+        if type(value) is TensorVariable and shown.length == self._length:
+            return False  # only an operator of the graph changes a tensor
+        return value.text() != shown.text
 
     def _views(self, values: Sequence[VariableTracker]) -> tuple[ev.ValueView, ...]:
         return tuple(map(self.view, values))
@@ -106,7 +131,7 @@ class Narrator:
         """Frame, attempt, and where the innermost frame stands."""
         assert self.ctx is not None
         innermost = self.ctx.innermost
-        inline = self._callees[id(innermost)][0] if id(innermost) in self._callees else 0
+        inline = self._callees[innermost][0] if innermost in self._callees else 0
         return {"frame": self.frame, "attempt": self.attempt, "offset": innermost.current.offset, "inline": inline}
 
     # -- attempts and steps
@@ -130,16 +155,21 @@ class Narrator:
 
     def stepped(self, frame: SymbolicFrame, step: Step, handler: Handler | None) -> None:
         """One canonical step was interpreted, by this handler."""
-        inline = self._callees[id(frame)][0] if id(frame) in self._callees else 0
+        inline = self._callees[frame][0] if frame in self._callees else 0
         if self.witness is not None:
             self.witness.stepped(frame, step, inline, len(self._callees))
+        assert self.ctx is not None
+        self._length = len(self.ctx.graph.graph.nodes)
         stack = self._views(frame.stack)
         if frame.parent is None:
             self._root_stack = stack
-        self.recorder.record(ev.InstructionStepped(
+        rule = self._rules.get(handler)
+        if rule is None:
+            rule = self._rules[handler] = rule_text(handler)
+        self.recorder.record(_quick_step(
             frame=self.frame, attempt=self.attempt, offset=step.origin.offset, inline=inline, step=step.index, op=step.op,
             arg=step_text(step), stack=stack, changed=self._changed_names(frame, step),
-            depth=frame.depth, rule=rule_text(handler),
+            depth=frame.depth, rule=rule,
         ))
 
     def _changed_names(self, frame: SymbolicFrame, step: Step) -> tuple[tuple[str, ev.ValueView | None], ...]:
@@ -149,7 +179,7 @@ class Narrator:
         value = frame.locals.get(name)
         if value is None and name in frame.cells:
             value = frame.cells[name].content
-        key = id(frame), name
+        key = frame, name
         if key in self._seen and self._seen[key] is value:
             return ()
         self._seen[key] = value
@@ -158,8 +188,8 @@ class Narrator:
     def inline_entered(self, frame: SymbolicFrame, caller: SymbolicFrame) -> None:
         """A callee is interpreted."""
         number = len(self._callees) + 1
-        inline = self._callees[id(caller)][0] if id(caller) in self._callees else 0
-        self._callees[id(frame)] = number, caller.current.offset, inline
+        inline = self._callees[caller][0] if caller in self._callees else 0
+        self._callees[frame] = number, caller.current.offset, inline
         arguments = tuple((name, self.view(value)) for name, value in frame.locals.items())
         self.recorder.record(ev.InlineEntered(
             frame=self.frame, attempt=self.attempt, offset=caller.current.offset, inline=inline, callee=number,
@@ -168,7 +198,7 @@ class Narrator:
 
     def inline_left(self, frame: SymbolicFrame, how: str = "returned") -> None:
         """A callee returned, raised or broke."""
-        number, offset, inline = self._callees[id(frame)]
+        number, offset, inline = self._callees[frame]
         result = self.view(frame.returned) if frame.returned is not None else None
         self.recorder.record(ev.InlineLeft(
             frame=self.frame, attempt=self.attempt, offset=offset, inline=inline, callee=number, result=result, how=how))
