@@ -36,7 +36,7 @@ from dynexplore.views import cache_timeline, text
 class Explanation:
     """What one call did. `print` it; or unpack it: `explanation, out_guards, graphs, ops_per_graph = explain(f, x)`.
 
-    Attributes: `recording`, `session`, `value` (what the call returned), `graphs` (GraphModules, in the order
+    Attributes: `recording`, `session`, `function`, `value` (what the call returned), `graphs` (GraphModules, in the order
     in which they were captured), and the properties below.
     """
 
@@ -44,6 +44,7 @@ class Explanation:
         self.recording = recording
         self.graphs = graphs
         self.session = session
+        self.function = session.function  # held here, for a lambda is held by nobody else, and weakly by the session
         self.value: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:

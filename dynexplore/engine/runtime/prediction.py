@@ -81,7 +81,7 @@ def predict(store: Store, frame: SupposedFrame | None, recording: Recording, *, 
     """What a call that begins with this frame would do; None: it begins with none that is looked at."""
     if frame is None:
         return Prediction("plain Python", -1, "the call starts no Python frame", (), None, None)
-    entries = tuple(judge(frame.cache, frame.scope))
+    entries = tuple(judge(frame.cache, frame.scope, recording))
     outcome = suppose(store, frame, capture=capture)
     return Prediction(
         outcome.kind, outcome.entry, outcome.reason, entries, outcome.recording, _difference(outcome, entries, recording)

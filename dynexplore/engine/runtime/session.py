@@ -71,7 +71,7 @@ class Session:
         """The function or module. LookupError when it is gone."""
         target = self._target()
         if target is None:
-            raise LookupError("the function of this recording is gone")
+            raise LookupError("the function of this recording is gone: keep it, or the explanation, to ask about it")
         return target
 
     @property
@@ -148,7 +148,7 @@ class Session:
         Raises TypeError when the arguments do not fit the function.
         """
         frame = self._frame(args, kwargs)
-        return [] if frame is None else judge(frame.cache, frame.scope)
+        return [] if frame is None else judge(frame.cache, frame.scope, self.recording)
 
     # -- what if
 

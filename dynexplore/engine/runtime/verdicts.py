@@ -11,16 +11,18 @@ torch/_dynamo/guards.py (get_guard_fail_reason) does a part of the job.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dynexplore.engine.events import clip
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
 from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, misses
 from dynexplore.engine.translate.narrator import expression_of
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
+from dynexplore.views import text
 
 Word = Literal["pass", "fail", "not reached"]
 
@@ -30,7 +32,8 @@ class GuardVerdict:
     """A guard and a new input: "pass", "fail" (with expected and actual) or "not reached".
 
     `alone` is what the guard says when it is asked by itself: "pass" or "fail", also where it is not reached. `index` is
-    that of the `GuardInstalled` event of the entry's frame; `because` is the offset of the instruction that asked for it.
+    that of the `GuardInstalled` event of the entry's frame; `because` is the offset of the instruction that asked for it,
+    `asked_by` that instruction in words ("LOAD_FAST x (offset 2, line 4)").
     """
 
     guard: str
@@ -45,6 +48,7 @@ class GuardVerdict:
     expression: str = ""
     reason: str = ""
     because: int = -1
+    asked_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +77,21 @@ class EntryVerdict:
         return "\n".join(lines)
 
 
-def judge(cache: CodeCache, scope: Scope) -> list[EntryVerdict]:
-    """The verdict of every entry of a code object, in the order in which they are tried."""
+def judge(cache: CodeCache, scope: Scope, recording: Recording) -> list[EntryVerdict]:
+    """The verdict of every entry of a code object, in the order in which they are tried; `recording` told of them."""
     failed = {miss.entry: miss for miss in misses(cache, scope)}
     return [
-        _of_entry(cache, entry, failed.get(entry), scope)
+        _of_entry(cache, entry, failed.get(entry), scope, recording)
         for entry in cache.entries
         if isinstance(entry, CompiledEntry) and entry.valid
     ]
 
 
-def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: Scope) -> EntryVerdict:
+def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: Scope, recording: Recording) -> EntryVerdict:
     code = cache.code
-    guards = _verdicts(entry, miss, scope)
+    told = (guard for guard in recording.guards if guard.frame == entry.frame)
+    asked = {guard.index: text.instruction_text(recording, guard) for guard in told}
+    guards = tuple(replace(each, asked_by=asked.get(each.index, "")) for each in _verdicts(entry, miss, scope))
     return EntryVerdict(entry.number, entry.frame, miss is None, guards, code.co_qualname if code is not None else "")
 
 

@@ -67,6 +67,7 @@ def test_a_verdict_leads_to_the_recorded_guard() -> None:
             guard.source, guard.kind, guard.expression, guard.reason,
         )  # fmt: skip
         assert found.offset == guard.because
+    assert entry.guards[1].asked_by.startswith("LOAD_FAST x (offset ")
 
 
 def test_sizes_that_vary_have_guards_that_can_be_read() -> None:
@@ -290,12 +291,19 @@ def test_a_session_of_a_module_outlives_the_garbage_collector() -> None:
     assert [entry.hits for entry in explanation.session.check(X)] == [True]
     explanation.call(X)
     assert explanation.outcomes == ["compile", "hit"]
-    gone = weakref.ref(module)
-    del module
+    gone, session = weakref.ref(module), explanation.session
+    del module, explanation
     gc.collect()
     assert gone() is None
-    with pytest.raises(LookupError):
-        explanation.session.what_if()
+    with pytest.raises(LookupError, match="the function of this recording is gone"):
+        session.what_if()
+
+
+def test_an_explanation_holds_its_function() -> None:
+    """A lambda that nobody else holds can be asked about as long as its explanation is there."""
+    explanation = dynexplore.explain(lambda x: x + 1, X)
+    gc.collect()
+    assert explanation.session.what_if(x={"shape": (5,)}).outcome == "recompile"
 
 
 def test_several_calls_are_one_explanation() -> None:
