@@ -33,6 +33,7 @@ CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.
 def save(path: Path) -> None:
     """Run one notebook and write it back."""
     notebook = nbformat.read(path, as_version=4)
+    head_solutions(notebook)
     NotebookClient(notebook, timeout=300, coalesce_streams=True, resources={"metadata": {"path": str(path.parent)}}).execute()
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
@@ -41,6 +42,14 @@ def save(path: Path) -> None:
             cell.outputs = [nbformat.from_dict(clean(output)) for output in cell.outputs if not PROFILER.fullmatch(text_of(output))]
     nbformat.validate(notebook)
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+
+
+def head_solutions(notebook: Any) -> None:
+    """Give each folded solution a first line that tells nothing: JupyterLab shows it."""
+    solutions = [cell for cell in notebook.cells if "solution" in cell.metadata.get("tags", ())]
+    for number, cell in enumerate(solutions, start=1):
+        if not cell.source.startswith("# Solution "):
+            cell.source = f"# Solution {number}\n{cell.source}"
 
 
 def text_of(output: Any) -> str:

@@ -32,9 +32,12 @@ def source(cell: dict[str, Any]) -> str:
     return "".join(cell["source"])
 
 
-def test_there_are_tutorials_without_a_gap() -> None:
-    """They are numbered from 01 up."""
-    assert [path.name[:3] for path in TUTORIALS] == [f"{number:02}_" for number in range(1, len(TUTORIALS) + 1)]
+def test_tutorials_are_numbered() -> None:
+    """Each has a number of its own in front, which says in which order they are read; the README names them all."""
+    numbers = [re.match(r"(\d\d)_\w+\.ipynb", path.name) for path in TUTORIALS]
+    assert all(numbers) and len({number[1] for number in numbers if number}) == len(TUTORIALS) >= 6
+    readme = (NOTEBOOKS.parent / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in TUTORIALS if path.name not in readme] == []
 
 
 def test_it_was_run_from_top_to_bottom(notebook: dict[str, Any]) -> None:
