@@ -169,6 +169,70 @@ def test_other_magics_around_it(notebook: Notebook) -> None:
     assert notebook.error is None
 
 
+@pytest.mark.parametrize("around", ["%%time", "%%capture out", "%%timeit -n1 -r1"])
+def test_cell_magics_around_a_cell_magic(notebook: Notebook, around: str) -> None:
+    """%%time, %%capture and %%timeit take a whole %%dynamo cell."""
+    notebook.run(f"{around}\n%%dynamo -o rec\nprint('kept')\nx = a + b\nx * 2")
+    assert notebook.error is None
+    assert notebook["rec"].graphs and torch.equal(notebook["x"], torch.zeros(2))
+    captured = "out" in around
+    assert ("kept" in notebook.stdout) != captured
+    shown = [output.data for output in notebook["out"].outputs] if captured else notebook.shown
+    assert any("Explorer(<cell>: " in data.get("text/plain", "") for data in shown)
+
+
+def test_a_cell_that_raises_shows_what_was_captured(notebook: Notebook) -> None:
+    """One sentence says what the explorer shows; -o has it; --view none says and shows nothing."""
+    notebook.run("%%dynamo -o rec\nx = a + b\nraise ValueError('mine')")
+    assert notebook.stderr == "The cell raised ValueError; what was captured until then is shown.\n"
+    assert isinstance(notebook.error, ValueError) and len(notebook.shown) == 1
+    assert notebook["rec"].graphs[0].nodes[2].name == "add"
+    notebook.run("%%dynamo --view none\nraise ValueError('mine')")
+    assert (notebook.stderr, notebook.shown) == ("", [])
+    assert torch.equal(notebook.run("%dynamo a + b"), torch.zeros(2))
+
+
+def test_an_error_keeps_no_recording(notebook: Notebook) -> None:
+    """IPython keeps the last traceback; what was captured is not kept with it when the cell runs again."""
+    notebook.run("%%dynamo -o rec\nx = a + b\n1 / 0", cell_id="c")
+    before = weakref.ref(notebook["rec"])
+    notebook.run("%%dynamo -o rec\nx = a + b\n1 / 0", cell_id="c")
+    notebook.error = None
+    gc.collect()
+    assert before() is None
+
+
+def test_a_function_without_source(notebook: Notebook) -> None:
+    """A function made of text is captured; the explorer has its bytecode, and says that there is no source."""
+    notebook.run("made = {}\nexec('def g(t):\\n    return t.sin()', made)\ng = made['g']")
+    notebook.run("%dynamo -o rec -f g g(a)")
+    assert notebook.error is None
+    assert notebook["rec"].graphs[0].nodes[1].name == "sin" and notebook["rec"].frames[0].code.source == ""
+    assert "no source" in notebook.shown[0]["text/html"]
+
+
+def test_a_huge_repr_is_cut(notebook: Notebook) -> None:
+    """A repr of 100 MB, and one that raises, are neither fatal nor part of what is sent to the page."""
+    notebook.run(
+        "class Huge:\n    size = 2\n    def __repr__(self):\n        return '<' * 100_000_000\n"
+        "class Broken:\n    size = 3\n    def __repr__(self):\n        raise RuntimeError('no repr')\n"
+        "huge, broken, text = Huge(), Broken(), 'x' * 100_000_000"
+    )
+    notebook.run("%%dynamo -o rec\nprint(len(text))\nx = a * huge.size * broken.size\ny = x + len(text)")
+    assert notebook.error is None
+    assert sum(map(len, notebook.shown[0].values())) < 1_000_000 and len(notebook["rec"].to_json()) < 1_000_000
+
+
+def test_names_with_html_in_them_stay_text(notebook: Notebook) -> None:
+    """Names, strings and reprs that look like markup are escaped in what a page shows."""
+    nasty = "<img src=x onerror=alert(1)>"
+    notebook.run(f"class Named:\n    def __repr__(self):\n        return '{nasty}'\nnamed = Named(); named.size = 2")
+    notebook.run(f"def g(t, what='{nasty}'):\n    return t * named.size if what == '{nasty}' else t\ng.__qualname__ = '{nasty}'")
+    notebook.run("%dynamo -o rec g(a)")
+    assert notebook.error is None
+    assert nasty not in notebook.shown[0]["text/html"] and "&lt;img src=x" in notebook.shown[0]["text/html"]
+
+
 def test_help(notebook: Notebook) -> None:
     """The magic's docstring lists its options."""
     text = notebook.shell.find_line_magic("dynamo").__doc__
