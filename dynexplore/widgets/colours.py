@@ -5,7 +5,8 @@ colours are an addition to it, made here for the notebook and the HTML file alik
 Pygments tells apart beyond them looks the same.
 
 In:  the data of the explorer.
-Out: `coloured(data)`, the same with `colours`: code -> for each line, pairs of how many letters and of which kind.
+Out: `coloured(data)`, the same with `colours`: code -> for each line a text like "3k1.1d", how many letters are of which
+     kind ("." is plain); static/explorer/panes/source.js has the kinds' names.
 
 PyTorch has no counterpart.
 """
@@ -19,17 +20,17 @@ from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
 
 KINDS: dict[_TokenType, str] = {
-    Keyword: "keyword",
-    Operator.Word: "keyword",
-    String: "string",
-    String.Interpol: "",
-    Number: "number",
-    Comment: "comment",
-    Name.Function: "definition",
-    Name.Class: "definition",
-    Name.Decorator: "decorator",
-    Name.Builtin: "builtin",
-    Name.Exception: "builtin",
+    Keyword: "k",
+    Operator.Word: "k",
+    String: "s",
+    String.Interpol: ".",
+    Number: "n",
+    Comment: "c",
+    Name.Function: "d",
+    Name.Class: "d",
+    Name.Decorator: "a",
+    Name.Builtin: "b",
+    Name.Exception: "b",
 }
 """Pygments' types that have a colour; a type inside one of them has its colour, unless it has a row of its own."""
 
@@ -41,38 +42,38 @@ def coloured(data: dict[str, Any]) -> dict[str, Any]:
     """Return the explorer's data with the colours of its sources.
 
     >>> coloured({"codes": {"1": {"lines": ["def f(x):", "    return 1"]}}})["colours"]
-    {'1': [[3, 'keyword', 1, '', 1, 'definition'], [4, '', 6, 'keyword', 1, '', 1, 'number']]}
+    {'1': ['3k1.1d', '4.6k1.1n']}
     """
     return {**data, "colours": {number: pieces(code["lines"]) for number, code in data["codes"].items()}}
 
 
-def pieces(lines: Sequence[str]) -> list[list[int | str]]:
-    """For each line [letters, kind, letters, kind, ...]; what follows the last pair is plain."""
+def pieces(lines: Sequence[str]) -> list[str]:
+    """For each line how many letters are of which kind; what follows the last piece is plain."""
     if len(lines) > MOST_LINES:
         return []
-    found: list[list[int | str]] = [[]]
+    found: list[list[tuple[int, str]]] = [[]]
     lexer = PythonLexer(stripnl=False, stripall=False, ensurenl=False)
-    for _, kind, text in lexer.get_tokens_unprocessed("\n".join(lines)):
+    for _, token, text in lexer.get_tokens_unprocessed("\n".join(lines)):
+        kind = _kind(token)
         first, *rest = text.split("\n")
-        _extend(found[-1], first, _kind(kind))
+        _extend(found[-1], len(first), kind)
         for part in rest:
             found.append([])
-            _extend(found[-1], part, _kind(kind))
-    for line in found:
-        if line and line[-1] == "":
-            del line[-2:]
-    return found
+            _extend(found[-1], len(part), kind)
+    return [_spelled(line) for line in found]
 
 
-def _extend(line: list[int | str], text: str, kind: str) -> None:
-    if not text:
-        return
-    if line and line[-1] == kind:
-        count = line[-2]
-        assert isinstance(count, int)
-        line[-2] = count + len(text)
-    else:
-        line += [len(text), kind]
+def _extend(line: list[tuple[int, str]], count: int, kind: str) -> None:
+    if line and line[-1][1] == kind:
+        line[-1] = (line[-1][0] + count, kind)
+    elif count:
+        line.append((count, kind))
+
+
+def _spelled(line: list[tuple[int, str]]) -> str:
+    while line and line[-1][1] == ".":
+        line.pop()
+    return "".join(f"{count}{kind}" for count, kind in line)
 
 
 def _kind(token: _TokenType) -> str:
@@ -81,4 +82,4 @@ def _kind(token: _TokenType) -> str:
         if at in KINDS:
             return KINDS[at]
         at = at.parent
-    return ""
+    return "."

@@ -119,8 +119,10 @@ def test_the_address_names_the_place(opened: Opened, item: str) -> None:
     assert position(page) == 25
     assert len(rows(page, "graph", "chosen")) == (1 if item else 0)
     page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(400)
     assert page.evaluate("location.hash") == "#frame=1&step=26"
-    page.get_by_role("button", name="frame 2: ").click()
+    page.get_by_role("button", name="frame 2: ").first.click()
+    page.wait_for_timeout(400)
     assert page.evaluate("location.hash").startswith("#frame=2&step=")
     assert page.evaluate("history.length") <= 2
     page.evaluate("location.hash = '#frame=1&step=3'")
@@ -140,7 +142,9 @@ def test_an_explorer_that_is_not_the_page_leaves_the_address_alone(opened: Opene
     """In a notebook the address is the notebook's."""
     page = opened(toy())
     page.evaluate("new dynexplore.constructor(document.getElementById('explorer'), dynexplore.data)")
+    page.wait_for_timeout(400)
     before = page.evaluate("location.hash")
     page.locator(".dynexplore").nth(1).get_by_role("button", name="Last step").click()
+    page.wait_for_timeout(400)
     assert page.evaluate("location.hash") == before
     assert page.locator(".dynexplore").nth(1).get_by_role("button", name="link to this step").count() == 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +15,8 @@ import torch
 
 import dynexplore
 from dynexplore.engine.recording import Recording
+from dynexplore.views import text
+from dynexplore.widgets import html
 from dynexplore.widgets.exports import FORMS
 from sample_recordings import toy
 from source_tree import ROOT
@@ -105,3 +109,38 @@ print(sorted(r._repr_mimebundle_()), "torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "['text/html', 'text/plain'] False\n", done.stderr
+
+
+def damaged(seed: int) -> str:
+    """A recording in which one to three things, somewhere, were deleted or replaced."""
+    chance = random.Random(seed)
+    plain: Any = json.loads(json.dumps(toy().to_plain()))
+    for _ in range(chance.choice((1, 1, 3))):
+        inside: Any = plain
+        while True:
+            key = chance.choice(list(inside) if isinstance(inside, dict) else range(len(inside)))
+            if not (isinstance(inside[key], (dict, list)) and inside[key]) or chance.random() < 0.1:
+                break
+            inside = inside[key]
+        if chance.random() < 0.2 and plain[next(iter(plain))]:
+            del inside[key]
+        else:
+            inside[key] = chance.choice((None, 0, -5, 10**6, 2**70, "zzz", [], {}, [1], True, 1.5))
+        if not plain:
+            break
+    return json.dumps(plain)
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_whatever_is_damaged_gives_one_sentence_or_a_page(start: int) -> None:
+    """A damaged recording is refused in one sentence, or what can be read of it is shown; never anything else."""
+    refused = 0
+    for seed in range(start, start + 50):
+        try:
+            recording = Recording.from_json(damaged(seed))
+        except dynexplore.exc.RecordingError as error:
+            assert "\n" not in str(error)
+            refused += 1
+        else:
+            assert "</html>" in html.page(recording) and text.report(recording) is not None
+    assert 10 < refused < 50

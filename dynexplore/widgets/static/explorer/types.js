@@ -26,7 +26,7 @@
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   timeline: Record<string, any>, anatomy: Record<string, any>, inspection: Record<string, any>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>},
- *   colours?: Record<string, (number | string)[][]>,
+ *   colours?: Record<string, string[]>,
  *   diagrams?: Record<number, string[]>} & Record<string, any>} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values

@@ -6,6 +6,9 @@
 
 import { copyButton } from "../copying.js";
 
+/** So many milliseconds after the last step the address follows. */
+const REST = 200;
+
 /** @type {import("../types.js").Control} */
 export const placeControl = {
   key: "place",
@@ -13,12 +16,15 @@ export const placeControl = {
   build(explorer, place) {
     if (!explorer.ownsAddress) return {};
     window.addEventListener("hashchange", () => follow(explorer));
-    place.append(copyButton(explorer, "a link to this step", () => location.href, "Copy link"));
+    const here = () => new URL(addressOf(explorer), location.href).href;
+    place.append(copyButton(explorer, "a link to this step", here, "Copy link"));
+    /** @type {number | undefined} */
+    let waiting;
     return {
       showState() {
-        const hash = addressOf(explorer);
-        // replaced, not added: the way back leads out of the page, not through every step
-        if (hash !== location.hash) history.replaceState(null, "", hash);
+        window.clearTimeout(waiting);
+        // when the steps rest: browsers allow few changes a second. Replaced, not added: the way back leads out of the page
+        waiting = window.setTimeout(() => history.replaceState(null, "", here()), REST);
       },
     };
   },

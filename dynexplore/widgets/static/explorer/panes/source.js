@@ -13,6 +13,9 @@ import { LongList } from "../long.js";
  * @typedef {[string, number, number]} Part  key, from and to, in letters of the line
  */
 
+/** The kinds of pieces by their letters in the data; page.css has their colours. @type {Record<string, string>} */
+const KINDS_OF_TOKENS = { k: "keyword", s: "string", n: "number", c: "comment", d: "definition", a: "decorator", b: "builtin" };
+
 /** @type {import("../types.js").Pane} */
 export const sourcePane = {
   key: "source",
@@ -41,7 +44,7 @@ export const sourcePane = {
   },
 };
 
-/** @param {string} id @param {Code} code @param {(number | string)[][]} colours @param {HTMLElement} scroller */
+/** @param {string} id @param {Code} code @param {string[]} colours @param {HTMLElement} scroller */
 function sourceOf(id, code, colours, scroller) {
   const parts = partsOf(id, code);
   const box = make("div", "dynx-lines");
@@ -73,14 +76,14 @@ function partsOf(id, code) {
   return parts;
 }
 
-/** What Pygments says of a line, as pieces from one letter to another. @param {(number | string)[]} [line] @returns {Part[]} */
-function kindsOf(line = []) {
+/** What Pygments says of a line, as pieces from one letter to another. @param {string} [line] @returns {Part[]} */
+function kindsOf(line = "") {
   /** @type {Part[]} */
   const kinds = [];
   let from = 0;
-  for (let at = 0; at < line.length; at += 2) {
-    const to = from + Number(line[at]);
-    if (line[at + 1]) kinds.push([String(line[at + 1]), from, to]);
+  for (const [, count, kind] of line.matchAll(/(\d+)(\D)/g)) {
+    const to = from + Number(count);
+    if (KINDS_OF_TOKENS[kind]) kinds.push([KINDS_OF_TOKENS[kind], from, to]);
     from = to;
   }
   return kinds;
