@@ -13,8 +13,6 @@ torch/_dynamo/cache_size.py and the cache entries of torch/csrc/dynamo do the sa
 from __future__ import annotations
 
 import contextlib
-import copy
-import itertools
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,18 +30,24 @@ from dynexplore.engine.translate.narrator import scope_of as scope_of_source
 from dynexplore.engine.translate.request import Translation
 from dynexplore.engine.translate.resume import argument_slots
 
-_numbers = itertools.count()
+_count = 0  # of entries, for their numbers; one translation at a time makes them
+
+
+def _next_number() -> int:
+    global _count
+    _count += 1
+    return _count - 1
 
 
 @contextlib.contextmanager
 def numbers_kept() -> Iterator[None]:
     """The numbers that entries are given inside the block are given again after it."""
-    global _numbers
-    before = copy.copy(_numbers)
+    global _count
+    before = _count
     try:
         yield
     finally:
-        _numbers = before
+        _count = before
 
 
 class CompiledEntry(Entry):
@@ -90,7 +94,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
         translation.inject_index,
         walk.walk if walk is not None else None,
     )
-    entry.number = next(_numbers)
+    entry.number = _next_number()
     entry.frame = frame
     entry.guards = translation.check
     entry.state = walk
