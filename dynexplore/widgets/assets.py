@@ -4,7 +4,7 @@ Which idea lives here: there is no build step. The explorer is a few dozen ES mo
 by one; the notebook (explorer.py) and the HTML file (html.py) each take one text. So the modules are joined when they are
 first asked for: in the order of their imports, each once, as a function of its own that returns what it exports, so that
 no two of them can get in each other's way. Only the way in (main.js) stands at the top and keeps its exports. A form of
-import or export that is not known is refused, rather than making something wrong of it.
+import or export that is not known is refused, rather than making something wrong of it. Comments stay behind.
 
 In:  the package's own files.
 Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules; `graphviz()`, the
@@ -30,6 +30,8 @@ _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w.
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 # what would be an import or an export that the patterns above do not take
 _UNKNOWN = re.compile(r"^(?:import|export)\b.*|\bimport\([\"'`].*", re.MULTILINE)
+# a comment of its own line or lines: it says types and why, and every page would carry it
+_COMMENT = re.compile(r"^[ ]*/\*\*(?:(?!\*/)[\s\S])*\*/\n|^[ ]*// [^\n]*\n", re.MULTILINE)
 _MARK = "// @ts-check\n"
 
 
@@ -103,10 +105,10 @@ def _imports(path: str, text: str) -> list[tuple[list[str], str]]:
 
 def _stripped(path: str, text: str, *, is_entry: bool) -> tuple[str, str]:
     """The text of a file without its imports, and the same without the word `export`."""
-    plain = _IMPORT.sub("", text.removeprefix(_MARK))
+    plain = _COMMENT.sub("", _IMPORT.sub("", text.removeprefix(_MARK)))
     rest = _EXPORT.sub("", plain)
     known = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
-    code = re.sub(r"/\*\*.*?\*/", "", known, flags=re.DOTALL)  # comments name types by import(...)
+    code = re.sub(r"/\*\*.*?\*/", "", known, flags=re.DOTALL)  # those within a line
     if unknown := _UNKNOWN.search(code):
         raise JoinError(f"{path}: the join does not understand {unknown.group().strip()!r}")
     return plain, rest

@@ -13,12 +13,14 @@ PyTorch's counterpart: the report folders of tlparse.
 from __future__ import annotations
 
 import json
+import re
 
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.recording import redacted as without_private_things
 from dynexplore.views import html_text, svg, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import grouped, start_closed
+from dynexplore.views.packing import packed
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
 
@@ -28,6 +30,9 @@ _WITH_GRAPHVIZ = " 'wasm-unsafe-eval' blob:"
 """What a page may do besides when it holds graphviz: compile WebAssembly, and import the module that the page itself made."""
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+
+_BESIDES = re.compile(r"<!--.*?-->\n?|<title>.*?</title>\n?|(?<=<text) xml:space=\"preserve\"", re.DOTALL)
+"""What of a drawing the explorer does not use."""
 
 _PAGE = """\
 <!doctype html>
@@ -72,7 +77,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         static=html_text.preformatted(text.report(shown)),
         note=html_text.escape(shown.holds),
         graphviz=f'<script type="application/json" id="graphviz">{in_script(assets.graphviz())}</script>\n' if graphviz else "",
-        data=in_script(coloured(data)),
+        data=in_script(packed(coloured(data))),
         script=assets.SCRIPT,
     )
 
@@ -83,7 +88,8 @@ def diagrams(recording: Recording) -> dict[int, list[str]]:
     for graph in recording.graphs:
         drawing = svg.drawing(graph, start_closed(grouped(graph.nodes)))
         size = f'width="{drawing.width:g}" height="{drawing.height:g}"'
-        drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {drawing.body}</svg>')
+        body = _BESIDES.sub("", drawing.body)
+        drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {body}</svg>')
     return drawn
 
 

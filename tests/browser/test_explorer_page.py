@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import expect
 
@@ -157,6 +159,14 @@ def test_text_can_be_read_in_both_themes(opened: Opened, scheme: str) -> None:
     for selector in (".dynx-original td", ".dynx-line", ".dynx-facts", ".dynx-original th", ".dynx-frame"):
         ink = light(selector, "color")
         assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, selector
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_data_arrives_as_it_was(opened: Opened, name: str) -> None:
+    """What a file holds packed is unpacked to what the views made."""
+    recording = SAMPLES[name]()
+    there = opened(recording).evaluate("dynexplore.data")
+    assert {key: there[key] for key in explorer_data(recording)} == json.loads(json.dumps(explorer_data(recording)))
 
 
 def test_two_explorers_on_one_page_step_on_their_own(opened: Opened) -> None:

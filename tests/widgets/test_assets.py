@@ -62,6 +62,13 @@ def test_what_cannot_be_joined_is_refused(files: dict[str, str], sentence: str) 
     assert sentence in str(refused.value)
 
 
+def test_comments_stay_behind() -> None:
+    """Comments of their own lines are left out; what looks like one inside a line is not."""
+    code = '/**\n * @param {string} a\n */\nexport const a = "// b /** c */"; // d\n  // e\n  /** f */\nconst g = `/**`;\n'
+    lines = join(main='import { a } from "./a.js";\n', a=code).split("\n")
+    assert lines[3:5] == ['const a = "// b /** c */"; // d', "const g = `/**`;"]
+
+
 def test_every_module_is_in_the_script_and_has_its_types_checked() -> None:
     """All files of the explorer are joined (types.js holds comments only), and each asks for type checks."""
     paths = {str(path.relative_to(FOLDER)): path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")}

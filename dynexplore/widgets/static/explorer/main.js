@@ -9,6 +9,7 @@
 import { make } from "./dom.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
+import { unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
 const SCHEMA = 1;
@@ -16,12 +17,13 @@ const SCHEMA = 1;
 /**
  * Show the explorer of `data` in `host`.
  * @param {HTMLElement} host
- * @param {any} data
+ * @param {any} given the data, packed or not
  * @param {Live | null} [live] the kernel, where there is one
  * @param {boolean} [ownsAddress] whether the page is nothing but this: its address then names the step at hand
  * @returns {Explorer | null}
  */
-export function mount(host, data, live = null, ownsAddress = false) {
+export function mount(host, given, live = null, ownsAddress = false) {
+  const data = unpacked(given);
   if (data?.schema !== SCHEMA) {
     host.append(make("p", "dynexplore", "This recording was made by another version of dynexplore."));
     return null;
