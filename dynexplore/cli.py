@@ -1,4 +1,4 @@
-"""The command line: `dynexplore explain`, `open`, `lab` and `bench`.
+"""The command line: `dynexplore explain`, `open`, `replay`, `lab` and `bench`.
 
 Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
 returns an exit status; what is wrong with the input is said in one sentence on standard error (status 2), and a
@@ -90,6 +90,16 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(command=open_recording, passes_on=False)
 
     one = commands.add_parser(
+        "replay",
+        help="show a saved frame, or run it again",
+        description="Show a frame that config.replay_record_enabled or record_frame saved; nothing of it is run without --trust.",
+    )
+    one.add_argument("frame", type=Path, metavar="ONE.frame")
+    one.add_argument("--trust", action="store_true", help="run it in a process of its own: the file holds code")
+    _add_outputs(one)
+    one.set_defaults(command=replay_frame, passes_on=False)
+
+    one = commands.add_parser(
         "lab", help="open the tutorials in JupyterLab", epilog="Other options go to jupyter lab (--no-browser, --port)."
     )
     one.set_defaults(command=open_lab, passes_on=True)
@@ -154,6 +164,21 @@ def _open_in_browser(recording: Recording, name: str, redact: bool) -> None:
     recording.save(page, redact=redact)
     is_open = webbrowser.open(page.as_uri())
     print(f"{'opened' if is_open else 'there is no browser here; open'} {page}")
+
+
+def replay_frame(arguments: argparse.Namespace) -> int:
+    """Show a saved frame; with --trust run it, and write the files that were asked for. Status 1: its translation fails."""
+    outputs = _outputs(arguments)
+    if outputs and not arguments.trust:
+        raise Mistake("files are written of a run, and nothing runs without --trust")
+    try:
+        frame = dynexplore.replay(arguments.frame, trust=arguments.trust)
+    except dynexplore.exc.ReplayError as error:
+        raise Mistake(str(error)) from None
+    print(frame)
+    if frame.recording is not None:
+        _write(outputs, frame.recording, arguments.redact)
+    return int(frame.outcome is not None and frame.outcome.kind in ("failed", "died"))
 
 
 def open_lab(arguments: argparse.Namespace) -> NoReturn:

@@ -70,6 +70,8 @@ def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) ->
         (["open", "no_such.json"], "dynexplore: no_such.json cannot be read: No such file or directory\n"),
         (["bench", "nothing"], "dynexplore: there is no benchmark 'nothing'; there are: "),
         (["open", "README.md"], "dynexplore: README.md: "),
+        (["replay", "README.md"], "dynexplore: README.md is no frame saved by dynexplore"),
+        (["replay", "README.md", "--html", "o.html"], "dynexplore: files are written of a run, and nothing runs without --trust"),
         (
             ["explain", "setup.py", "--html", "no/such/folder.html"],
             "dynexplore: no/such/folder.html cannot be written: ",
@@ -115,7 +117,7 @@ def test_help_is_quick_and_needs_no_torch() -> None:
     code = "import sys; from dynexplore import cli; cli.parser().print_help(); assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    for command in ("explain", "open", "lab", "bench"):
+    for command in ("explain", "open", "replay", "lab", "bench"):
         assert command in done.stdout
 
 
@@ -222,3 +224,14 @@ def test_open_shows_the_page_on_a_terminal(tmp_path: Path, words: list[str]) -> 
         page = Path(seen.read_text().strip().removeprefix("file://"))
         assert said.decode().split() == ["opened", str(page)]
         assert page.name == "rec.html" and "operator.truediv" in page.read_text()
+
+
+def test_a_frame_is_shown_and_run_again(tmp_path: Path) -> None:
+    """`replay` shows it; with --trust it runs, and its recording is a file; the status says whether its translation fails."""
+    frame, page = tmp_path / "one.frame", tmp_path / "one.html"
+    code = f"import dynexplore, torch; dynexplore.record_frame(lambda x: x * 2, torch.ones(2), path={str(frame)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    shown = run("replay", frame)
+    assert shown.returncode == 0 and "argument  x: float32[2] cpu" in shown.stdout and "Nothing was run." in shown.stdout
+    done = run("replay", frame, "--trust", "--html", page)
+    assert done.returncode == 0 and "it runs: float32[2] cpu" in done.stdout and page.stat().st_size > 1000

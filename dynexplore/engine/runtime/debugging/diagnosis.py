@@ -200,14 +200,15 @@ class _Outcome:
 
 def _run_plain(fn: Any, start: StartingState, tolerance: float | None) -> tuple[Stage, _Outcome | None, str]:
     """The first stage; what to expect of the others; how two plain runs differ, if they do."""
+    measured = _Measured()
     try:
-        with MemoryPeak() as memory:
-            expected, first = _observe(fn, start)
+        with measured:
+            expected = _observe(fn, start)[0]
         again, second = _observe(fn, start)
     except Exception as error:  # whatever it is, it is the finding
-        return Stage("plain Python", "-", _words(error)), None, ""
+        return measured.stage("plain Python", "-", _words(error)), None, ""
     unsteady = str(_compared(expected, again, tolerance) or "")
-    return Stage("plain Python", "-", "", first, second, memory.peak), expected, unsteady
+    return measured.stage("plain Python", "-", "", second), expected, unsteady
 
 
 def _run_stage(
@@ -220,17 +221,38 @@ def _run_stage(
     is_unsteady: bool,
 ) -> Stage:
     name = backend if isinstance(backend, str) else _name_of(backend)
+    measured = _Measured()
     try:
         called = _compiled(fn, backend)
         with _as_compilers_are_tested(backend):
-            with MemoryPeak() as memory:
-                outcome, first = _observe(called, start)
+            with measured:
+                outcome = _observe(called, start)[0]
             again, second = _observe(called, start)
         differences = (_compared(expected, found, _ANY if is_unsteady else tolerance) for found in (outcome, again))
         difference = next(filter(None, differences), None)
     except Exception as error:  # whatever it is, it is the finding
-        return Stage(layer, name, _words(error))
-    return Stage(layer, name, str(difference or ""), first, second, memory.peak)
+        return measured.stage(layer, name, _words(error))
+    return measured.stage(layer, name, str(difference or ""), second)
+
+
+class _Measured:
+    """Time and memory of the first call, also of one that raises."""
+
+    def __init__(self) -> None:
+        self._memory = MemoryPeak()
+        self._begun = self._seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._memory.__enter__()
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *exc: Any) -> None:
+        self._seconds = time.perf_counter() - self._begun
+        self._memory.__exit__(*exc)
+
+    def stage(self, layer: str, backend: str, failure: str, next_seconds: float = 0.0) -> Stage:
+        """The row."""
+        return Stage(layer, backend, failure, self._seconds, next_seconds, self._memory.peak)
 
 
 def _compiled(fn: Any, backend: str | CompilerFn) -> Any:

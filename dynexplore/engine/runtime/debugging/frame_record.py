@@ -101,7 +101,7 @@ def record_frame(
         if not callable(target):
             raise TypeError(f"a function, a method or a module is wanted, not {type(target).__qualname__}")
         function = target = optimized.entry_of(target)
-    bound = inspect.signature(target).bind(*args, **kwargs)
+    bound = inspect.signature(target, follow_wrapped=False).bind(*args, **kwargs)
     bound.apply_defaults()
     slots: dict[str, object] = dict(bound.arguments)
     if function is not target:

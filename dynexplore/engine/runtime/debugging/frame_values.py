@@ -95,6 +95,8 @@ class SavedValues:
             return self._tensor(value, path)
         if isinstance(value, type):
             return self._imported(value) or self._class(value, path)
+        if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+            raise NotSavable("TorchScript is compiled already, and has a file format of its own (torch.jit.save)")
         found = self._imported(value) or _as_import(singleton_name(value))
         return found or self._taken_apart(value, path)
 

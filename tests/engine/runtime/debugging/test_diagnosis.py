@@ -86,8 +86,9 @@ def test_nothing_is_wrong() -> None:
 )
 def test_a_faulty_backend(backend: Any, words: str) -> None:
     """One that crashes, one that is off by 1e-2, one that is wrong in backward only."""
-    layer, text, _ = diagnosed(model, X, backend=backend)
+    layer, text, found = diagnosed(model, X, backend=backend)
     assert layer == "backend" and words in text
+    assert all(stage.first_seconds > 0 and stage.memory is not None for stage in found.stages)
     assert f"dynexplore.minify(f, ..., backend={backend.__name__})" in text
 
 

@@ -78,6 +78,9 @@ def test_on_request(tmp_path: Path) -> None:
     assert frame.qualname == "Linear" and "def forward" in frame.source
     frame = dynexplore.replay(dynexplore.record_frame(model.forward, torch.ones(1, 2), path=tmp_path / "method.frame"))
     assert [held.name for held in frame.holds[:2]] == ["self", "input"]
+    decorated = torch.no_grad()(never)
+    frame = dynexplore.replay(dynexplore.record_frame(decorated, torch.ones(1), path=tmp_path / "decorated.frame"))
+    assert [held.name for held in frame.holds[:2]] == ["args", "kwargs"]
     with pytest.raises(TypeError, match="missing a required argument"):
         dynexplore.record_frame(never)
     with pytest.raises(TypeError, match="a function, a method or a module is wanted, not int"):
