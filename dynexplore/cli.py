@@ -69,12 +69,13 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "explain",
         help="run a script under the engine and report what was captured",
-        usage="dynexplore explain [--html OUT] [--json OUT] [--save OUT] [--redact] SCRIPT.py [ARGS ...]",
+        usage="dynexplore explain [--html OUT] [--json OUT] [--save OUT] [--redact] [--no-real] SCRIPT.py [ARGS ...]",
         description="Run SCRIPT.py unchanged under the engine, and report its graphs, guards and graph breaks. "
         "These options may also stand after ARGS; everything after -- belongs to the script.",
     )
     one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
     _add_outputs(one)
+    one.add_argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
     one.add_argument("script", type=Path, metavar="SCRIPT.py")
     one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     one.set_defaults(command=explain_script, passes_on=False)
@@ -131,7 +132,7 @@ def explain_script(arguments: argparse.Namespace) -> int:
     program = _Program(script)
     with _as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
         # graph breaks are not logged as they happen: the report below has all of them
-        explanation = dynexplore.explain(program.as_function())()
+        explanation = dynexplore.explain(program.as_function(), real=not arguments.no_real)()
     print(explanation)
     _write(outputs, explanation.recording, arguments.redact)
     return program.status
@@ -290,7 +291,7 @@ def _script_words_last(words: Sequence[str]) -> list[str]:
     while rest:
         word = rest.pop(0)
         name, is_joined, _ = word.partition("=")
-        if name == "--redact":
+        if name in ("--redact", "--no-real"):
             own.append(word)
         elif name in ("--html", "--json", "--save"):
             own += [word] if is_joined or not rest else [word, rest.pop(0)]

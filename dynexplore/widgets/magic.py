@@ -73,6 +73,7 @@ class DynamoMagics(Magics):
     @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
     @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
     @argument("--diagnose", action="store_true", help="find the first layer that fails, up to the backend (inductor)")
+    @argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
     @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
     @argument("code", nargs="...", help="the expression to run; a cell magic has its code below")
     @line_cell_magic
@@ -146,7 +147,9 @@ class DynamoMagics(Magics):
         if options.function:
             changes["debug_function"] = options.function
         dynamic = True if options.dynamic else None
-        explain = dynexplore.explain(function, backend=options.backend, nopython=options.fullgraph, dynamic=dynamic)
+        explain = dynexplore.explain(
+            function, backend=options.backend, nopython=options.fullgraph, dynamic=dynamic, real=not options.no_real
+        )
         try:
             with explain as cell, dynexplore.config.patch(**changes):
                 return cell.explanation, _error_of(cell, function.__code__)

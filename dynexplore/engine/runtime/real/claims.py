@@ -89,7 +89,7 @@ class Attempt:
     steps: int = 0
     makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
     claims: list[tuple[Mark, Claim]] = field(default_factory=list)
-    before: dict[int, tuple[list[VariableTracker], VariableTracker | None, torch.fx.Node | None, int]] = field(default_factory=dict)
+    before: dict[SymbolicFrame, tuple[list[VariableTracker], VariableTracker | None, torch.fx.Node | None, int]] = field(default_factory=dict)
 
 
 class Unknown(Exception):

@@ -102,7 +102,7 @@ def _of_elements(expected: torch.Tensor, actual: torch.Tensor, exact: bool) -> D
     greatest = float(finite.abs().max()) if finite.numel() else 0.0
     allowed = SMALLEST[expected.dtype] * min(1.0, max(greatest, 1e-6)) + own * wide.abs() + whole * greatest
     off = (wide - other).abs()
-    same = (off <= allowed) | (wide == other) | (torch.isnan(wide) & torch.isnan(other))
+    same = ((off <= allowed) & torch.isfinite(wide)) | (wide == other) | (torch.isnan(wide) & torch.isnan(other))
     if bool(same.all()):
         return None
     return _worst(expected, actual, torch.where(same, 0.0, torch.nan_to_num(off, nan=float("inf"))))

@@ -27,7 +27,7 @@ from dynexplore.engine.runtime.real.replay import PlannedClaim, Replay
 from dynexplore.engine.runtime.real.snapshots import RandomState, Snapshot, quiet
 
 MOST_RUNS = 3
-"""So many runs of each graph are replayed; what the later ones give is recorded as inputs and outputs only."""
+"""So many runs of each graph are looked at: a loop of training steps is to stay as fast as it is."""
 
 
 class Notes(Protocol):
@@ -117,9 +117,10 @@ class Look:
 
     def before(self, inputs: Sequence[Any]) -> None:
         """Summarize what goes in, and copy what will be written to."""
-        self.why_not = snapshots.why_not_quiet() or self._too_much(inputs)
-        if snapshots.why_not_quiet():
+        self.why_not = snapshots.why_not_quiet() or self._too_often()
+        if self.why_not:
             return
+        self.why_not = self._too_much(inputs)
         caller = self.witness.modified_frame() if self.run > 1 and not self.why_not else None
         if caller is not None:
             self.witness.look_at_locals(caller[1], frame=caller[0], moment="graph call", graph=self.graph.plan.name, run=self.run)
@@ -148,9 +149,10 @@ class Look:
             reached.put_back()
             self.snapshot = None
 
+    def _too_often(self) -> str:
+        return f"{MOST_RUNS} runs of each graph are replayed" if self.run > MOST_RUNS else ""
+
     def _too_much(self, inputs: Sequence[Any]) -> str:
-        if self.run > MOST_RUNS:
-            return f"{MOST_RUNS} runs of each graph are replayed"
         if self.witness.values_left <= 0:
             return f"{snapshots.MOST_VALUES} values are recorded"
         size = snapshots.bytes_to_copy(inputs, self.graph.plan.written)

@@ -17,6 +17,7 @@ In: the stack before and after a step, and the graph. Out: None (it is right, or
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -80,8 +81,17 @@ def _depth(view: Stepped) -> Verdict:
     if step.op in _SUSPENDED or view.frame.returned is not None:
         return None
     jumped = step.target >= 0 and view.frame.pc == step.target
-    expected = len(view.before) + stack_effect(step.op, step.arg, jump=jumped)
+    expected = len(view.before) + _effect(step.op, step.arg, jumped)
     return None if len(view.after) == expected else Mismatch("depth of the stack", str(expected), str(len(view.after)))
+
+
+def _effect(op: str, arg: Any, jumped: bool) -> int:
+    return _effect_known(op, arg, jumped) if isinstance(arg, int | tuple | None) else stack_effect(op, None, jump=jumped)
+
+
+@functools.lru_cache(maxsize=4096)
+def _effect_known(op: str, arg: Any, jumped: bool) -> int:
+    return stack_effect(op, arg, jump=jumped)
 
 
 #: a generator's stack is put together by who resumes it, and exceptions are not pushed as CPython does

@@ -148,6 +148,10 @@ def _size(size: Any) -> Any:
 # -- may it run twice? -----------------------------------------------------------------------------------------
 
 _COMPUTING_MODULES = ("torch", "_operator", "builtins", "math", "dynexplore.engine")
+_COMPUTING_BUILTINS = frozenset(
+    function.__name__
+    for function in (abs, bool, complex, divmod, float, getattr, int, isinstance, len, list, max, min, pow, round, setattr, slice)
+) | {"sum", "tuple"}
 _COMMUNICATING = ("torch.distributed", "torch.multiprocessing")
 _OWN_NAMESPACES = frozenset({"aten", "prim", "prims", "quantized", "quantized_decomposed"})
 
@@ -180,6 +184,8 @@ def _of_function(target: Any) -> str:
         return ""
     if isinstance(getattr(target, "__self__", None), type) and issubclass(target.__self__, torch.autograd.Function):
         return f"{target.__self__.__qualname__} is code of the program"
+    if getattr(target, "__module__", None) == "builtins" and isinstance(target, types.BuiltinFunctionType | type):
+        return "" if name in _COMPUTING_BUILTINS else f"{name} may do more than compute"
     file_module = getattr(target, "__module__", None) or ("torch" if getattr(torch, name, None) is target else "")
     if file_module.startswith(_COMMUNICATING):
         return f"{name} communicates with other processes"

@@ -58,13 +58,13 @@ class Witness:
         attempt = self._attempt
         assert attempt is not None
         bound = frame.locals.get(step.arg) if step.op == "LOAD_FAST" else None
-        attempt.before[id(frame)] = list(frame.stack), bound, _last_node(attempt.graph), callees
+        attempt.before[frame] = list(frame.stack), bound, _last_node(attempt.graph), callees
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
         """It was interpreted: hold what it did against what the instruction means."""
         attempt = self._attempt
         assert attempt is not None
-        before, bound, node_before, callees_before = attempt.before.pop(id(frame))
+        before, bound, node_before, callees_before = attempt.before.pop(frame)
         node_after = _last_node(attempt.graph)
         number, attempt.steps = attempt.steps, attempt.steps + 1
         if node_after is not node_before:
