@@ -79,6 +79,10 @@ class Mark:
     node_after: torch.fx.Node | None
 
 
+Before = tuple[Stack, VariableTracker | None, torch.fx.Node | None, int]
+"""Before a step: the stack, the local that LOAD_FAST loads, the last node of the graph, how many callees there were."""
+
+
 @dataclass(slots=True)
 class Attempt:
     """What was seen of the attempt that runs."""
@@ -89,7 +93,9 @@ class Attempt:
     steps: int = 0
     makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
     claims: list[tuple[Mark, Claim]] = field(default_factory=list)
-    before: dict[SymbolicFrame, tuple[list[VariableTracker], VariableTracker | None, torch.fx.Node | None, int]] = field(default_factory=dict)
+    before: dict[SymbolicFrame, Before] = field(default_factory=dict)
+        default_factory=dict
+    )
 
 
 class Unknown(Exception):
