@@ -94,8 +94,6 @@ class Attempt:
     makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
     claims: list[tuple[Mark, Claim]] = field(default_factory=list)
     before: dict[SymbolicFrame, Before] = field(default_factory=dict)
-        default_factory=dict
-    )
 
 
 class Unknown(Exception):
