@@ -90,11 +90,12 @@ class _Notes:
 
 
 def without_paths(text: str) -> str:
-    """The text with folders taken off the files that it names: they say nothing outside of this machine.
+    """The text with folders taken off the files that it names: they say nothing outside of this machine or process.
 
     >>> without_paths("# File: /home/me/model.py:3 in forward, code: return x")
     '# File: model.py:3 in forward, code: return x'
     """
+    text = re.sub(r"/\S*ipykernel_\d+/\d+\.py", "<cell>", text)  # what the kernel of a notebook calls its cells
     return re.sub(r"(?<![\w.])(?:/[\w.+\-]+){1,}/([\w.+\-]+\.(?:py|h|hpp|cpp|cu|so)\b|<\w[^>]*>|\d+\.py)", r"\1", text)
 
 
