@@ -26,7 +26,6 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch.fx.experimental.symbolic_shapes import free_symbols
 from torch.fx.node import Node
 
 _SET_GRAD: Any = torch._C._set_grad_enabled
@@ -128,8 +127,10 @@ def _inputs(graph: torch.fx.GraphModule, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _symbols(node: Node) -> set[Any]:
+    """The symbols in the sizes and strides of a value."""
     value = node.meta.get("example_value")
-    return set(free_symbols(value)) if isinstance(value, torch.Tensor | torch.SymInt | torch.SymFloat) else set()
+    numbers = [*value.shape, *value.stride()] if isinstance(value, torch.Tensor) and value.layout is torch.strided else [value]
+    return {symbol for number in numbers if isinstance(number, torch.SymInt) for symbol in number.node.expr.free_symbols}
 
 
 def _named_symbol(node: Node) -> Any:

@@ -185,8 +185,9 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
 
 
 def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
-    """The same, because of a mark; what is left alone because of its file or name is not worth a word."""
-    if store.recorder is None or not is_about_one_function(function_of(state)):
+    """The same, because of a mark; what is left alone because of its file or name is not worth a word, nor what torch marks."""
+    function = function_of(state)
+    if store.recorder is None or not is_about_one_function(function) or str(function.__module__).partition(".")[0] == "torch":
         return
     known = state_of(state.cache)
     if not known.recorded_as_skipped:
