@@ -10,7 +10,6 @@ from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets.colours import MOST_LINES, coloured, pieces
 from sample_recordings import SAMPLES
 
-
 KINDS = {"k": "keyword", "s": "string", "n": "number", "c": "comment", "d": "definition", "a": "decorator", "b": "builtin"}
 
 
