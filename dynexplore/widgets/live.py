@@ -265,10 +265,15 @@ def _stand(run: Any) -> Body:
 def _observed(value: ev.ValueObserved) -> list[str]:
     """A real value: what it is of, its name, dtype, shape and device, its range and first elements."""
     tensor = f"{value.dtype}{value.shape} {value.device}" if value.dtype else value.text
-    numbers = f"min {value.minimum}, mean {value.mean}, max {value.maximum}" if value.minimum is not None else ""
-    first = ", ".join(map(str, value.first[:6]))
+    ends = (("min", value.minimum), ("mean", value.mean), ("max", value.maximum))
+    numbers = ", ".join(f"{name} {_short(number)}" for name, number in ends if number is not None)
+    first = ", ".join(map(_short, value.first[:6]))
     what = f"{value.what}, replayed" if value.replayed else value.what
     return [str(value.frame), what, value.name, ev.clip(tensor or value.why, 120), numbers, first]
+
+
+def _short(number: object) -> str:
+    return f"{number:.5g}" if isinstance(number, float) else str(number)
 
 
 def _line(state: Any, span: Any) -> str:

@@ -29,7 +29,7 @@ from IPython.display import display
 
 import dynexplore
 from dynexplore.engine.recording import Recording
-from dynexplore.views import html_text, text
+from dynexplore.views import break_inspection, cache_timeline, html_text, text
 from dynexplore.widgets.display import outputs_of
 from dynexplore.widgets.source import CellError, call_parts, function_code
 
@@ -50,10 +50,11 @@ VIEWS: dict[str, Callable[[Recording], str] | None] = {
     "summary": text.explanation,
     "frames": text.frames,
     "calls": text.calls,
+    "timeline": cache_timeline.text,
     "graphs": lambda recording: "\n\n".join(text.graph(graph) for graph in recording.graphs),
     "bytecode": _part("bytecode"),
     "guards": _each_frame(text.guard_anatomy),
-    "breaks": lambda recording: "\n\n".join(text.break_details(recording, broke) for broke in recording.breaks),
+    "breaks": lambda recording: "\n\n".join(break_inspection.inspection(recording, broke) for broke in recording.breaks),
     "steps": _each_frame(text.steps),
     "all": text.report,
     "none": lambda recording: "",

@@ -72,6 +72,7 @@ def test_the_explorer_is_shown(notebook: Notebook) -> None:
         ("summary", "Dynamo produced 2 graphs, with 1 graph break"),
         ("frames", "frame 1: "),
         ("calls", "entry added"),
+        ("timeline", "made"),
         ("graphs", "operator.add"),
         ("bytecode", "MODIFIED BYTECODE"),
         ("guards", "TENSOR_MATCH"),

@@ -325,7 +325,7 @@ def compile_check(
     for guard in tensors:
         guard.expected.remember()
     _emit_tensors(emitter, tensors)
-    shape_code, relations = _shape_relations(emitter, shape_expressions)
+    shape_code, relations = _shape_relations(emitter, guards, shape_expressions)
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace
@@ -339,9 +339,17 @@ def compile_check(
 _SHAPE_NAMES: dict[str, Any] = {"math": math, "torch": torch, "min": min, "max": max, "abs": abs, "round": round}
 
 
-def _shape_relations(emitter: _Emitter, shape_expressions: ShapeExpressions | None) -> tuple[list[str], list[Guard]]:
-    """Require what ShapeEnv relied on; the lines of the check, and the same as guards that people read."""
+def _shape_relations(
+    emitter: _Emitter, known: GuardSet, shape_expressions: ShapeExpressions | None
+) -> tuple[list[str], list[Guard]]:
+    """Require what ShapeEnv relied on; the lines of the check, and the same as guards that people read.
+
+    They are asked for by who first read the tensor or number that they are about.
+    """
     names: dict[str, Source] = {}
+    because: dict[int, int] = {}
+    for guard in known.guards:
+        because.setdefault(id(guard.source), guard.because)
 
     def variable(source: Source) -> str:
         name = emitter.variable(source)
@@ -353,7 +361,8 @@ def _shape_relations(emitter: _Emitter, shape_expressions: ShapeExpressions | No
     for expression in shape_code:
         emitter.require(expression)
         relation = ShapeRelation(expression, names, emitter.namer.namespace)
-        guards.append(Guard(relation.source or GlobalsSource(), "SHAPE_ENV", relation, 0))
+        source = relation.source or GlobalsSource()
+        guards.append(Guard(source, "SHAPE_ENV", relation, because.get(id(source), 0)))
     return shape_code, guards
 
 

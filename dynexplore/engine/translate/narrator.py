@@ -217,12 +217,13 @@ class Narrator:
             file=innermost.parsed.code.co_filename, line=innermost.current.lineno or 0,
         ))
 
-    def guard_installed(self, guard: Guard) -> None:
-        """A fact is relied on."""
+    def guard_installed(self, guard: Guard, offset: int = -1) -> None:
+        """A fact is relied on: by the instruction at hand, or by that of the root frame at `offset`."""
         self._guards += 1
         kind = GUARD_KINDS[guard.kind]
+        place = self._place() if offset < 0 else {**self._place(), "offset": offset, "inline": 0}
         self.recorder.record(ev.GuardInstalled(
-            **self._place(), index=self._guards - 1, scope=scope_of(guard.source), source=_source_text(guard), kind=guard.kind,
+            **place, index=self._guards - 1, scope=scope_of(guard.source), source=_source_text(guard), kind=guard.kind,
             expected=kind.describe(guard.expected), expression=expression_of(guard), reason=kind.meaning,
         ))
 

@@ -567,7 +567,7 @@ class Translator:
         check = compile_check(self.guards, self.request.slot_names, shapes)
         if self.narrator is not None:
             for guard in check.guards[len(self.guards.guards) :]:
-                self.narrator.guard_installed(guard)
+                self.narrator.guard_installed(guard, guard.because)
         return check
 
 

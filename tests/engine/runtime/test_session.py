@@ -80,6 +80,7 @@ def test_sizes_that_vary_have_guards_that_can_be_read() -> None:
     (relation,) = [guard for guard in explanation.guards if guard.kind == "SHAPE_ENV" and "2*" in guard.expected]
     assert relation.expected == "x.size()[0] == 2*y.size()[0]"
     (entry,) = explanation.session.check(torch.ones(9), torch.ones(4))
+    assert entry.failed.asked_by.startswith("LOAD_FAST x (offset ") and entry.failed.because == relation.offset
     assert entry.failed.kind == "SHAPE_ENV" and entry.failed.actual == "x.size()[0] is 9, y.size()[0] is 4"
     explanation.call(torch.ones(9), torch.ones(4))
     assert explanation.outcomes == ["compile", "recompile"]

@@ -18,7 +18,7 @@ import { VERDICTS } from "./what_if.js";
 
 const NOBODY = "no call: what the guards are";
 const WHAT_IF = "the input of the what-if pane";
-const ANATOMY = ["#", "says", "source", "kind", "expected", "found", "check", "asked for by", "why"];
+const ANATOMY = ["#", "says", "source", "kind", "expected", "found", "asked for by", "why", "check"];
 
 /** @type {import("../types.js").Pane} */
 export const guardAnatomyPane = {
@@ -104,8 +104,9 @@ function entryTable(explorer, rows, entry, guards, said) {
   guards.forEach((guard, at) => {
     const [index, source, kind, expected, check, why] = guard.cells;
     const [verdict, found] = said?.get(at) ?? ["", ""];
-    const cells = [index, verdict, source, kind, expected, found, check, entry.asked[at] ?? "", why];
+    const cells = [index, verdict, source, kind, expected, found, entry.asked[at] ?? "", why, check];
     const row = entry.frame === explorer.frame.id ? rows.row(guard.key, cells) : plainRow(...cells);
+    if (found) row.title = `expected ${expected}, found ${found}`;
     if (verdict) row.classList.add(`dynx-said-${verdict.replace(" ", "-")}`);
     body.append(row);
   });
