@@ -7,16 +7,17 @@ the site is built nor when it is read: no fonts, no scripts, no styles of other 
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from pathlib import Path
+
+import dynexplore
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "dynexplore"
 author = "the dynexplore authors"
 copyright = author
-release = version = importlib.metadata.version("dynexplore")
+release = version = dynexplore.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "docstrings", "options"]
 exclude_patterns = ["_build", "tutorials/sanitize.cfg", "**/.ipynb_checkpoints"]
@@ -32,6 +33,7 @@ nb_mime_priority_overrides = [("html", "text/html", 0), ("html", "text/plain", 2
 
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_inline"]
 myst_heading_anchors = 4
+myst_heading_slug_func = "headings.slug"
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"

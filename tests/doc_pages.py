@@ -1,0 +1,91 @@
+"""The pages of docs/ as programs: every code block runs, and what a page says it prints is what it prints.
+
+A page is read from top to bottom. These fences are run, in one process per page, in a folder of its own:
+
+    python, ipython     in IPython, so that magics work and code has a source; names live on to the next block
+    console             each line after `$ ` in a shell, with this Python's programs first in PATH
+    text, below one     what it printed to standard output; `...` stands for anything
+
+Other fences (`json`, `text` that stands alone) are for reading. A page may say nothing runs here: `<!-- not run: why -->`
+before a fence takes it out, and a test reads the reasons.
+
+In:  Markdown files.
+Out: `read(path)`: the blocks; `run(blocks, folder)`: what each printed.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(
+    r"^(?:<!-- not run: (?P<excuse>[^>]*) -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```$\n*(?:```text\n(?P<says>.*?)^```$)?", re.M | re.S
+)
+RUN_HERE = ("python", "ipython", "console")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fence: its kind, its text, the line it begins at, what the page says that it prints, and why it is not run."""
+
+    kind: str
+    text: str
+    line: int
+    says: str | None = None
+    excuse: str | None = None
+
+
+def read(page: Path) -> list[Block]:
+    """Every fence that is a program, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = [
+        Block(match["kind"], match["text"], text[: match.start()].count("\n") + 1, match["says"], match["excuse"])
+        for match in _FENCE.finditer(text)
+    ]
+    return [block for block in found if block.kind in RUN_HERE]
+
+
+def run(blocks: list[Block], folder: Path, seconds: float = 600) -> list[str]:
+    """Run the blocks of one page; what each printed. AssertionError with its output for one that fails."""
+    programs = json.dumps([[block.kind, block.text] for block in blocks])
+    root = Path(__file__).resolve().parents[1]
+    path = os.pathsep.join([str(_programs(folder)), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(root), "IPYTHONDIR": str(folder / ".ipython"), "COLUMNS": "80"}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("run_doc_page.py"))],
+        input=programs,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
+    last = done.stdout.strip().splitlines()[-1:] or [""]
+    assert done.returncode == 0 and last[0].startswith("["), f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    results: list[tuple[str, str]] = json.loads(last[0])
+    for block, (printed, failure) in zip(blocks, results, strict=False):
+        assert not failure, f"the block at line {block.line} failed:\n{block.text}\n{printed}\n{failure}"
+    return [printed for printed, _ in results]
+
+
+def _programs(folder: Path) -> Path:
+    """A folder with the command `dynexplore`, as an installed package has it."""
+    programs = folder / ".programs"
+    programs.mkdir()
+    command = programs / "dynexplore"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dynexplore "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    return programs
+
+
+def is_as_said(says: str, printed: str) -> bool:
+    """Whether a block printed what the page says, where `...` stands for anything and line ends may have spaces."""
+    checker = doctest.OutputChecker()
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return checker.check_output(says.strip() + "\n", printed.strip() + "\n", flags)
