@@ -6,6 +6,7 @@
 #   make lint     ruff and mypy;  make format rewrites the layout
 #   make bench    the benchmarks, beside torch.compile
 #   make soak     the long-running tests: leaks, threads, random programs without end
+#   make docs     the site, in docs/_build/html
 #   make notebooks   runs the tutorials and saves them with their outputs
 #
 # Each of them sets up .venv first; running it again takes no time, because stamp files remember what was done.
@@ -19,6 +20,7 @@ INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
 SYSTEM := $(VENV)/.system
 BENCH := $(VENV)/.bench
+SITE := $(VENV)/.site
 
 # What the C extension is made of: when one of these changes, it is built again.
 NATIVE := setup.py $(wildcard dynexplore/engine/native/*.c dynexplore/engine/native/*.h)
@@ -27,10 +29,10 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup lab demo test lint format bench soak notebooks clean
+.PHONY: help setup lab demo test lint format bench soak docs notebooks clean
 
 help:
-	@sed -n '3,12s/^# \{0,1\}//p' Makefile
+	@sed -n '3,13s/^# \{0,1\}//p' Makefile
 
 setup: $(BUILT) $(SYSTEM)
 
@@ -82,6 +84,16 @@ $(BENCH): pyproject.toml constraints.txt | $(INSTALLED)
 		--no-build-isolation --config-settings editable_mode=compat -e ".[bench]"
 	@touch $@
 
+# -W: what Sphinx warns of is an error, -n: so is a reference that leads nowhere.
+docs: $(BUILT) $(SITE)
+	$(BIN)/python -m sphinx -W --keep-going -n -q $(ARGS) docs docs/_build/html
+	@echo "the site is in docs/_build/html/index.html"
+
+$(SITE): pyproject.toml constraints.txt | $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--no-build-isolation --config-settings editable_mode=compat -e ".[docs]"
+	@touch $@
+
 soak: $(BUILT)
 	$(BIN)/python -m pytest tests -m soak $(ARGS)
 
@@ -89,5 +101,5 @@ notebooks: setup
 	$(BIN)/python scripts/save_notebooks.py $(ARGS)
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) demo.html
+	rm -rf build dist *.egg-info $(VENV) demo.html docs/_build
 	find dynexplore -name '*.so' -delete

@@ -2,12 +2,14 @@
 
 Our docstrings are plain prose, with code in single backticks and examples after `>>>`. Sphinx reads reStructuredText, where a
 lone `*` begins emphasis and a name that ends in `_` is a link. So prose is escaped, code becomes a literal, and the first
-line of an example gets the empty line before it that makes it one.
+line of an example gets the empty line before it that makes it one. What is said of each parameter after `Args:` becomes a list.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -21,12 +23,20 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def _rewrite(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = rewritten(lines)
+    lines[:] = rewritten(lines, _parameters(obj))
 
 
-def rewritten(lines: list[str]) -> list[str]:
-    """The lines of a docstring as reStructuredText."""
+def _parameters(obj: Any) -> list[str]:
+    try:
+        return list(inspect.signature(obj).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def rewritten(lines: list[str], parameters: Sequence[str] = ()) -> list[str]:
+    """The lines of a docstring as reStructuredText; `parameters` are those of the signature."""
     made: list[str] = []
+    lines = list(_with_fields(lines, parameters))[:-1]
     is_example = False
     text = _join_code("\n".join(lines)).split("\n")
     for line in text:
@@ -43,6 +53,32 @@ def rewritten(lines: list[str]) -> list[str]:
     return made
 
 
+def _with_fields(lines: list[str], parameters: Sequence[str]) -> Iterator[str]:
+    """The paragraph that begins with `Args:`, one field for each parameter that it names."""
+    paragraph: list[str] | None = None
+    for line in [*lines, ""]:
+        if paragraph is None and parameters and line.startswith("Args:"):
+            paragraph = []
+        if paragraph is None:
+            yield line
+        elif line.strip():
+            paragraph.append(line.strip())
+        else:
+            yield from _fields(" ".join(paragraph).removeprefix("Args:").strip(), parameters)
+            yield ""
+            paragraph = None
+
+
+def _fields(text: str, parameters: Sequence[str]) -> Iterator[str]:
+    names = "|".join(sorted(map(re.escape, parameters), key=len, reverse=True))
+    parts = re.split(rf"(?:^|(?<=[.;] ))({names}): ", text)
+    if parts[0].strip():
+        yield parts[0].strip()
+        yield ""
+    for name, words in zip(parts[1::2], parts[2::2], strict=True):
+        yield f":param {name}: {words.strip()}"
+
+
 def _join_code(text: str) -> str:
     """Code that was wrapped between two backticks stands on one line."""
     return re.sub(r"`([^`\n]*)\n\s*([^`\n]*)`(?=[\s.,;:)]|$)", lambda m: f"`{m[1]} {m[2]}`" if m[1] and m[2] else m[0], text)
@@ -55,8 +91,4 @@ def _prose(line: str, made: list[str]) -> None:
     # a list begins a paragraph, an indented explanation of an argument needs none
     if stripped.startswith("- ") and made and made[-1].strip() and not made[-1].strip().startswith("- "):
         made.append("")
-    heading = re.fullmatch(r"(\s*)(Args|Attributes|Returns|Raises):", line)
-    if heading:
-        made += ["", f"{heading[1]}{heading[2]}:", ""]
-        return
     made.append("".join(words))

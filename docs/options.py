@@ -22,7 +22,15 @@ class Options(Directive):
         holder = type(dynexplore.config)
         analyzer = ModuleAnalyzer.for_module(holder.__module__)
         texts = analyzer.find_attr_docs()
-        lines = [".. list-table::", "   :header-rows: 1", "", "   * - option", "     - default", "     - what it does"]
+        lines = [
+            ".. list-table::",
+            "   :header-rows: 1",
+            "   :widths: 30 15 55",
+            "",
+            "   * - option",
+            "     - default",
+            "     - what it does",
+        ]
         for name in dynexplore.config.as_dict():
             words = " ".join(texts[holder.__name__, name]).replace("`", "``")
             lines += [f"   * - ``{name}``", f"     - ``{getattr(holder, name)!r}``", f"     - {words}"]

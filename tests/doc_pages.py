@@ -4,7 +4,7 @@ A page is read from top to bottom. These fences are run, in one process per page
 
     python, ipython     in IPython, so that magics work and code has a source; names live on to the next block
     console             each line after `$ ` in a shell, with this Python's programs first in PATH
-    text, below one     what it printed to standard output; `...` stands for anything
+    text, below one     what it printed to standard output; `...` stands for anything, measured numbers for any number
 
 Other fences (`json`, `text` that stands alone) are for reading. A page may say nothing runs here: `<!-- not run: why -->`
 before a fence takes it out, and a test reads the reasons.
@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FENCE = re.compile(
-    r"^(?:<!-- not run: (?P<excuse>[^>]*) -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```$\n*(?:```text\n(?P<says>.*?)^```$)?", re.M | re.S
+    r"^(?:<!-- not run: (?P<excuse>[^>]*) -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```$\n*(?:```text\n(?P<says>.*?)^```$)?",
+    re.M | re.S,
 )
 RUN_HERE = ("python", "ipython", "console")
 
@@ -84,8 +85,13 @@ def _programs(folder: Path) -> Path:
     return programs
 
 
+# times, shares and sizes differ from run to run and from machine to machine; counts do not
+_MEASURED = re.compile(r"\d+\.\d+(e[-+]\d+)?|\d+(?= (?:us|ms|s|MiB)\b)")
+
+
 def is_as_said(says: str, printed: str) -> bool:
-    """Whether a block printed what the page says, where `...` stands for anything and line ends may have spaces."""
+    """Whether a block printed what the page says: `...` stands for anything, and what is measured is not compared."""
+    says, printed = (_MEASURED.sub("N", text) for text in (says, printed))
     checker = doctest.OutputChecker()
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return checker.check_output(says.strip() + "\n", printed.strip() + "\n", flags)

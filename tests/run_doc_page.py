@@ -23,7 +23,9 @@ def main() -> None:
     shell = InteractiveShell.instance()
     shell.colors = "nocolor"
     results: list[tuple[str, str]] = []
-    for kind, text in blocks:
+    for number, (kind, text) in enumerate(blocks, 1):
+        shell.compile.get_code_name = lambda raw, transformed, count, name=f"block{number}.py": name
+        shell.ast_node_interactivity = "last_expr" if kind == "ipython" else "none"  # a program shows what it prints
         results.append(in_shell(text) if kind == "console" else in_python(shell, text))
         if results[-1][1]:
             break
@@ -32,11 +34,11 @@ def main() -> None:
 
 
 def in_python(shell: InteractiveShell, text: str) -> tuple[str, str]:
-    """One cell; what it shows of its last value is left out."""
+    """One cell; the prompt before what it shows of its last value is left out."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         result = shell.run_cell(text)
-    output = re.sub(r"^Out\[\d+\]: .*\n?", "", printed.getvalue(), flags=re.M)
+    output = re.sub(r"^Out\[\d+\]: ?", "", printed.getvalue(), flags=re.M)
     error = result.error_before_exec or result.error_in_exec
     failure = "".join(traceback.format_exception(error)) if error else ""
     return output, failure

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import doctest
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import dynexplore
 from doc_pages import Block, is_as_said, read, run
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts and page.name not in ("what-breaks.md", "graph-breaks.md"))
+PAGES = sorted(
+    page for page in DOCS.rglob("*.md") if "_build" not in page.parts and page.name not in ("what-breaks.md", "graph-breaks.md")
+)
 
 
 @pytest.mark.lenses  # pages run in processes of their own, and compare with torch.compile where they say so
@@ -77,11 +82,26 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
 
 
+@pytest.mark.lenses  # compare's example asks torch.fx, in a process of its own
+@pytest.mark.parametrize("name", dynexplore.__all__)
+def test_examples_of_public_names_run(name: str) -> None:
+    """The examples in the docstrings of public functions and classes give what they say, as the reference shows them."""
+    public = {known: getattr(dynexplore, known) for known in dynexplore.__all__}
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    module = sys.modules.get(getattr(public[name], "__module__", ""), torch)
+    said = io.StringIO()
+    for test in finder.find(public[name], name, module=module, globs={**public, "torch": torch, **vars(module)}):
+        runner.run(test, out=said.write)
+    assert runner.failures == 0, said.getvalue()
+
+
 def test_docstrings_become_what_sphinx_reads() -> None:
     """Code in backticks, stars in prose, and examples: as the reference needs them."""
     program = (
         "from docstrings import rewritten\n"
         "assert rewritten(['Takes `*args` and 2*3.']) == ['Takes ``*args`` and 2\\\\*3.']\n"
+        "assert rewritten(['Args: a: one, b: two. b: `b`'], ['a', 'b']) == [':param a: one, b: two.', ':param b: ``b``']\n"
         "assert rewritten(['Text.', '>>> f(*a)', '`x`']) == ['Text.', '', '>>> f(*a)', '`x`']\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=DOCS, check=True)
