@@ -86,7 +86,7 @@ def _programs(folder: Path) -> Path:
 
 
 # times, shares and sizes differ from run to run and from machine to machine; counts do not
-_MEASURED = re.compile(r"\d+\.\d+(e[-+]\d+)?|\d+(?= (?:us|ms|s|MiB)\b)")
+_MEASURED = re.compile(r"\d+\.\d+(e[-+]\d+)?|\d+(?= (?:us|ms|s|MiB|KB)\b)|(?<=__resume_at_)\d+")
 
 
 def is_as_said(says: str, printed: str) -> bool:
