@@ -323,6 +323,11 @@ class Recording:
         found = self._final(ev.DivergenceFound)
         return tuple(sorted(found, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
 
+    def step_of(self, found: ev.DivergenceFound) -> ev.InstructionStepped | None:
+        """The step at which a divergence is flagged; None when it is at no step (an input, say)."""
+        steps = [step for step in self.of_frame(found.frame, ev.InstructionStepped) if step.attempt == found.attempt]
+        return steps[found.step] if 0 <= found.step < len(steps) else None
+
     def real(self, number: int, run: int = 1) -> RealStep:
         """Step `number` (as in `step`) with the real values beside the symbolic ones, in the `run`-th run of its graph.
 

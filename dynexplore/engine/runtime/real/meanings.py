@@ -244,6 +244,8 @@ def _is_the_node(view: Stepped, target: Any, values: tuple[Any, ...], keywords: 
 
 @_about("BINARY_OP")
 def _binary(view: Stepped) -> Verdict:
+    if isinstance(view.before[-2], ListVariable) and view.step.arg.endswith("="):
+        raise Unknown  # the list is what it became by now
     return _computes(view, BINARY[view.step.arg], view.before[-2:])
 
 
@@ -371,7 +373,11 @@ def _call(view: Stepped) -> Verdict:
     return _computes(view, called, args, named)
 
 
-_OF_GRADIENTS = frozenset({"detach", "requires_grad_", "backward", "register_hook", "retain_grad"})
+#: methods about gradients, modes and memory: these are others in a replay
+_OF_GRADIENTS = frozenset({
+    "detach", "requires_grad_", "backward", "register_hook", "retain_grad", "is_inference", "is_shared", "is_pinned", "is_set_to",
+    "stride", "storage_offset", "is_contiguous", "data_ptr", "untyped_storage",
+})  # fmt: skip
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -47,8 +47,9 @@ def recorded(fn: Callable[..., Any], *args: Any, **options: Any) -> Recording:
 def flagged(recording: Recording) -> tuple[ev.DivergenceFound, ev.InstructionStepped]:
     """The first divergence, and the step that it is flagged at."""
     first = recording.divergences[0]
-    steps = [step for step in recording.of_frame(first.frame, ev.InstructionStepped) if step.attempt == first.attempt]
-    return first, steps[first.step]
+    step = recording.step_of(first)
+    assert step is not None
+    return first, step
 
 
 def assert_clean(recording: Recording, *, compared: bool = True) -> None:
@@ -327,7 +328,21 @@ def switches(x: torch.Tensor) -> torch.Tensor:
     return z.float() + y.sum()
 
 
-PROGRAMS = [in_place, random_numbers, low_precision, flow, switches, Model()]
+def lists(x: torch.Tensor) -> Any:
+    numbers = [1, 2]
+    numbers += [3]
+    numbers *= 2
+    return x + len(numbers), numbers
+
+
+def questions(x: torch.Tensor) -> Any:
+    with torch.inference_mode():
+        y = x.T * 2
+        asked = y.is_inference(), y.is_contiguous(), x.T.stride(), x[1:].storage_offset(), x.requires_grad, y.dim(), y.size(0)
+    return x + 1, asked
+
+
+PROGRAMS = [lists, questions, in_place, random_numbers, low_precision, flow, switches, Model()]
 CLEAN = [(program, backend) for backend in ("eager", "aot_eager") for program in PROGRAMS]
 if shutil.which("g++") or shutil.which("clang++"):  # inductor needs a compiler, and takes its time
     CLEAN += [(random_numbers, "inductor"), (low_precision, "inductor")]
