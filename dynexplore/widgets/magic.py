@@ -85,6 +85,9 @@ class DynamoMagics(Magics):
         """
         __tracebackhide__ = True  # what a cell raises is shown with the user's frames only
         words, code = _split(line)
+        if {"-h", "--help"} & set(words):
+            _show_text(self.dynamo.__doc__.strip())
+            return None
         options = _parsed(self.dynamo.parser, words)
         if cell is None:
             if not code:
@@ -103,8 +106,6 @@ class DynamoMagics(Magics):
         if options.no_run:
             _show_text(dis.Bytecode(function.__code__).dis())
             return None
-        if options.output:
-            self.shell.user_ns.pop(options.output, None)  # the recording of the last run, if it is one, is free now
         explanation, error = self._run(options, function)
         if options.output:
             self.shell.user_ns[options.output] = explanation.recording

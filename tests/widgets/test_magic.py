@@ -161,6 +161,15 @@ def test_running_again_frees_the_recording_before(notebook: Notebook) -> None:
     assert before() is None
 
 
+def test_the_recording_before_is_there_until_there_is_a_new_one(notebook: Notebook) -> None:
+    """A cell may look at what the name of -o held; an option that is refused leaves it alone."""
+    notebook.run("%%dynamo -o rec\nx = a + b")
+    notebook.run("%%dynamo -o rec --backend nope\nx = a + b")
+    assert "there is no backend" in notebook.stderr and isinstance(notebook["rec"], Recording)
+    notebook.run("%%dynamo -o rec\ncount = len(rec.graphs)")
+    assert (notebook.error, notebook["count"]) == (None, 1)
+
+
 def test_other_magics_around_it(notebook: Notebook) -> None:
     """%%time and %%capture around the cell work."""
     notebook.run("%%capture out\n%%dynamo\nprint('kept')\nx = a + b")
@@ -236,6 +245,10 @@ def test_names_with_html_in_them_stay_text(notebook: Notebook) -> None:
 
 def test_help(notebook: Notebook) -> None:
     """The magic's docstring lists its options."""
+    notebook.run("%dynamo --help")
+    assert notebook.error is None and "--fullgraph" in notebook.shown[0]["text/plain"]
+    notebook.run("%%dynamo -h\nnever = 1")
+    assert "bind the recording" in notebook.shown[0]["text/plain"] and "never" not in notebook
     text = notebook.shell.find_line_magic("dynamo").__doc__
     assert "--fullgraph" in text
     assert "bind the recording" in text
