@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from pathlib import Path
 from typing import Any
@@ -91,4 +92,4 @@ def test_descriptions() -> None:
     """One line each."""
     assert described(torch.nn.BatchNorm1d(2)) == "BatchNorm1d, a state_dict of 5 tensors"
     assert described((torch.ones(1),)) == "(float32[1] cpu,)" and described(torch) == "module torch, by import"
-    assert described(len) == "<built-in function len>" and described(Path) == "class pathlib.Path"
+    assert described(len) == "<built-in function len>" and described(argparse.Namespace) == "class argparse.Namespace"

@@ -86,7 +86,7 @@ def test_it_shows_and_runs_nothing(frames: tuple[Path, Path]) -> None:
         "    return net(x) * SCALE // turned.sum()",
         "argument  turned: float32[4, 2] cpu, strides (1, 4)",
         "global    net: Net, a state_dict of 2 tensors",
-        "net.log: cannot pickle '_io.TextIOWrapper' object",
+        "net.log: cannot pickle",
         "Nothing was run.",
     ):
         assert words in text
