@@ -55,6 +55,13 @@ def test_speedup(tmp_path: Path) -> None:
     assert row["speed-up"] > 0 and row["torch.compile speed-up"] > 0
 
 
+def test_explorer(tmp_path: Path) -> None:
+    """A recording is made, opened in Chromium and stepped; the file is within its budget, which no load changes."""
+    row, total = rows_of("explorer", tmp_path, "--repeats", "1", "--models", "2000")
+    assert row["steps"] >= 2000 and row["explain"] > 1 and total["step CPU ms"] == row["step CPU ms"] > 0
+    assert row["file KiB"] <= 1024
+
+
 @pytest.mark.parametrize("name", ["coverage", "overhead", "accuracy", "speedup"])
 def test_an_unknown_model(name: str) -> None:
     """One sentence that lists the models."""

@@ -94,6 +94,18 @@ def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path, pictured: set[str]
         keep_pictures(notebook, pictured)
 
 
+def test_the_kernel_sends_what_draws_diagrams(lab: Lab) -> None:
+    """The diagram is drawn when it comes into view; the next explorer of the page has no need to ask for graphviz again."""
+    with lab.opened([TOY, "explanation", "dynexplore.explain(lambda x: x * 2 + 1, torch.ones(2))"]) as notebook:
+        notebook.run_all()
+        first, second = notebook.explorers.all()
+        for explorer, boxes in ((first, 8), (second, 4)):
+            explorer.locator(".dynx-diagram").scroll_into_view_if_needed()
+            expect(explorer.locator(".dynx-figure .node")).to_have_count(boxes)
+        first.locator(".dynx-figure .node", has_text="operator.lt").click()
+        assert status(first).endswith("COMPARE_OP <")
+
+
 def what_if(explorer: Locator, shape: str) -> Locator:
     """Another shape for the input `a`, in the what-if pane; where the answer will stand."""
     explorer.get_by_label("shape of a").fill(shape)
