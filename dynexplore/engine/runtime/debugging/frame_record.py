@@ -70,12 +70,13 @@ def save_failed_frame(store: Store, state: FrameState, error: BaseException, whe
         history=vars(state_of(state.cache).history),
         failure={"type": type(error).__name__, "message": str(error), "where": where},
     )
+    name = _shown_name(frame)
     try:
-        path = save(frame, _new_path(state.code.co_qualname))
+        path = save(frame, _new_path(name))
     except (OSError, RecursionError, MemoryError) as trouble:
-        reports.log("WARNING", f"the frame of {state.code.co_qualname} could not be saved: {type(trouble).__name__}: {trouble}")
+        reports.log("WARNING", f"the frame of {name} could not be saved: {type(trouble).__name__}: {trouble}")
         return None
-    reports.log("WARNING", f"the frame of {state.code.co_qualname} is saved: dynexplore.replay({str(path)!r}) shows it")
+    reports.log("WARNING", f"the frame of {name} is saved: dynexplore.replay({str(path)!r}) shows it")
     return path
 
 
