@@ -82,7 +82,8 @@ class BreakReport:
 
     def __str__(self) -> str:
         share = f"{self.inside} of {self.operators} operators run in graphs"
-        lines = [f"{self.function}: {len(self.costs)} places break the graph; {share}"]
+        places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
+        lines = [f"{self.function}: {places} the graph; {share}"]
         for number, cost in enumerate(self.costs, 1):
             outside = f"{len(cost.operators)} operators outside ({cost.seconds * 1e6:.0f} us)"
             lines += [

@@ -16,7 +16,6 @@ import inspect
 import itertools
 import linecache
 import os
-import platform
 import re
 import sys
 import textwrap
@@ -28,6 +27,7 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import DEFAULTS, config
 from dynexplore.engine.events import clip
 from dynexplore.engine.native import FrameState
@@ -131,7 +131,7 @@ def save(frame: FrameToSave, path: Path) -> Path:
     saved = SavedValues()
     file, line, source = _source(frame)
     data: dict[str, Any] = {
-        "python": platform.python_version(),
+        "python": PYTHON,
         "torch": str(torch.__version__),
         "qualname": _shown_name(frame),
         "file": file,
