@@ -105,6 +105,10 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     page.get_by_label("value of n").fill("4")
     expect(said).to_contain_text("It is compiled again: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
     expect(page.locator(".dynx-what-if .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
+    # the answer to the first change is there before the second one's
+    expect(page.locator(".dynx-what-if .dynx-fails li").last).to_contain_text("found 4")
+    expect(page.locator(".dynx-anatomy tbody tr").nth(2)).to_contain_text("not reached")
+    expect(page.locator(".dynx-what-if tbody tr", has_text="float32[2, 3]").first).to_be_visible()
     assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "entry 0: n EQUALS 3, found 4 (not reached)".replace(
         "0", str(explanation.session.entries[0].number), 1
     )
