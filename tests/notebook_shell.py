@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from typing import Any
 
@@ -13,6 +14,7 @@ class Notebook:
     """Runs cells and keeps what they showed."""
 
     def __init__(self, shell: InteractiveShell) -> None:
+        vars(builtins).pop("_", None)  # of a doctest run before: IPython binds `_` only where nobody else does
         self.shell = shell
         self.stdout = self.stderr = ""
         self.shown: list[Any] = []

@@ -50,6 +50,14 @@ def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
     return True
 
 
+def may_be_assumed(frame: SymbolicFrame) -> bool:
+    """Whether the next step is a branch of which one way only raises: what decides it is assumed there, and not asked here."""
+    following = frame.steps[frame.pc]
+    if following.op not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
+        return False
+    return only_raises(frame, following.target) != only_raises(frame, frame.pc + 1)
+
+
 def only_raises(frame: SymbolicFrame, start: int) -> bool:
     """Whether straight code from this step on ends in a `raise` that the frame itself does not catch."""
     steps = frame.steps

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynexplore.engine.bytecode import Step
+from dynexplore.engine.translate.assumptions import may_be_assumed
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.known import known_truth
 from dynexplore.engine.variables.operators import binary, compare, unary
 from dynexplore.engine.variables.ranges import SliceVariable
-from dynexplore.engine.variables.tensor import truth_to_come
+from dynexplore.engine.variables.tensor import PendingTruthVariable, truth_to_come
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
@@ -69,7 +70,10 @@ def to_bool(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """The truth of the top; that of a tensor waits for the jump that uses it."""
     value = frame.pop()
     answer = value.truth(ctx)
-    frame.push(ConstantVariable(answer) if isinstance(answer, bool) else truth_to_come(ctx, value))
+    if isinstance(answer, bool):
+        frame.push(ConstantVariable(answer))
+    else:
+        frame.push(PendingTruthVariable(value) if may_be_assumed(frame) else truth_to_come(ctx, value))
 
 
 @handles("BINARY_SUBSCR")
