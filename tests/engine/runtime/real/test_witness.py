@@ -344,6 +344,8 @@ def questions(x: torch.Tensor) -> Any:
 
 PROGRAMS = [lists, questions, in_place, random_numbers, low_precision, flow, switches, Model()]
 CLEAN = [(program, backend) for backend in ("eager", "aot_eager") for program in PROGRAMS]
+# AOTAutograd of torch 2.11 fails on a view in inference mode, under torch.compile too, and no operator works afterwards
+CLEAN.remove((questions, "aot_eager"))
 if shutil.which("g++") or shutil.which("clang++"):  # inductor needs a compiler, and takes its time
     CLEAN += [(random_numbers, "inductor"), (low_precision, "inductor")]
 
