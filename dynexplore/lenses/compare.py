@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore import engine
+from dynexplore.engine.runtime import optimized
 from dynexplore.lenses import isolation
 from dynexplore.lenses.comparison import Comparison
 from dynexplore.lenses.examination import EagerRun, Trial, examine, in_eager
@@ -104,18 +105,19 @@ def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings,
     alone = isolation.here if against else isolation.in_a_child
     _prepare(lenses)
     trials = list(_trials(fn, settings, args, kwargs))
+    name = optimized.name_of(fn)
     try:
         kept, outcomes = _everything(fn, lenses, trials, settings, alone)
     except isolation.ChildFailed as error:
-        raise ValueError(f"there is nothing to compare: {_name_of(fn)} in eager: {error}") from None
+        raise ValueError(f"there is nothing to compare: {name} in eager: {error}") from None
     finally:
         trials[0].start.fresh()
     eager = kept[0][1]
     if eager.answer.raised:
-        raise ValueError(f"there is nothing to compare: in eager, this call of {_name_of(fn)} raises {eager.answer.raised}")
-    probes = [Probe(name, run.path != eager.path, run.seconds) for name, run in kept]
+        raise ValueError(f"there is nothing to compare: in eager, this call of {name} raises {eager.answer.raised}")
+    probes = [Probe(label, run.path != eager.path, run.seconds) for label, run in kept]
     note = f"All methods ran in the program's own process, because {against}: what they cache stays there." if against else ""
-    return Comparison(_name_of(fn), probes, outcomes, note)
+    return Comparison(name, probes, outcomes, note)
 
 
 def _prepare(lenses: Sequence[Lens]) -> None:
@@ -157,8 +159,3 @@ def _outcome(lens: Lens, fn: Any, kept: Sequence[tuple[Trial, EagerRun]], settin
     except isolation.ChildFailed as error:
         return Outcome(*about, failure=f"{lens.name} could not be tried: {error}")
     return found
-
-
-def _name_of(fn: Any) -> str:
-    name = getattr(fn, "__qualname__", None)
-    return name if isinstance(name, str) else type(fn).__qualname__

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 
 from dynexplore.lenses import comparison_text
 from dynexplore.lenses.outcome import Compared, Graph, Outcome
-from dynexplore.views import html_text, text
+from dynexplore.views import html_text
+from dynexplore.views.counts import plural
 from dynexplore.views.html_text import escape
 
 STYLE = """
@@ -73,7 +74,7 @@ def _graph(graph: Graph) -> str:
     header, rows = comparison_text.columns(graph)
     cut = rows[: html_text.MOST_ROWS]
     more = f"<p>... and {len(rows) - len(cut)} more rows</p>" if len(rows) > len(cut) else ""
-    title = f"{graph.name}: {text.plural(graph.call_count, 'call')}"
+    title = f"{graph.name}: {plural(graph.call_count, 'call')}"
     table = f"<details open><summary>{escape(title)}</summary>{_table(header, cut)}{more}</details>"
     return f"{table}<details><summary>diagram</summary>{_drawing(graph)}</details>"
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from dynexplore.lenses.outcome import LOSES, SAME, Compared, Graph, Outcome, Verdict
 from dynexplore.views import text
+from dynexplore.views.counts import plural
 
 MARKS = {SAME: "same", LOSES: "same, side effects lost"}
 """Verdicts in a cell, where they are not their own name."""
@@ -26,8 +27,8 @@ def summary(compared: Compared) -> str:
     """One stable line: no times, no addresses."""
     captured = sum(not outcome.failed for outcome in compared.outcomes)
     sound = sum(outcome.sound for outcome in compared.outcomes)
-    methods = text.plural(len(compared.outcomes), "method")
-    calls = text.plural(len(compared.probes), "call")
+    methods = plural(len(compared.outcomes), "method")
+    calls = plural(len(compared.probes), "call")
     return f"Comparison({compared.title}: {methods}, {captured} captured, {sound} sound on {calls})"
 
 
@@ -104,7 +105,7 @@ def graph_table(graph: Graph) -> str:
 def comparison(compared: Compared) -> str:
     """Everything."""
     blocks = [
-        f"{compared.title}, captured in {text.plural(len(compared.outcomes), 'way')}",
+        f"{compared.title}, captured in {plural(len(compared.outcomes), 'way')}",
         text.table(header(compared), facts(compared)),
     ]
     blocks += [f"* {words}" for words in ("eager takes another path than in the call as given",) if _has_another_path(compared)]

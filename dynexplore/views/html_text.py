@@ -21,6 +21,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import GraphView, Recording
 from dynexplore.views import text
+from dynexplore.views.counts import plural
 from dynexplore.views.timeline import Timeline
 
 MOST_ROWS = 2000
@@ -111,7 +112,7 @@ class _Frame:
         parts += [f"<pre>{escape(text.break_details(self.recording, broke))}</pre>" for broke in breaks]
         parts += [self._graph(graph) for graph in graphs]
         if guards:
-            parts.append(section(text.plural(len(guards), "guard"), self._guards(guards)))
+            parts.append(section(plural(len(guards), "guard"), self._guards(guards)))
         parts.append(section("Bytecode", self._bytecode(), is_open=False))
         parts += [self._resume_function(made) for made in self.recording.of_frame(self.frame, ev.ResumeFunctionMade)]
         parts.append(section("Steps", self._steps(), is_open=False))
@@ -135,7 +136,7 @@ class _Frame:
             ]
             for node in graph.nodes
         ]
-        title = f"{graph.name}: {text.plural(graph.call_count, 'operator')}"
+        title = f"{graph.name}: {plural(graph.call_count, 'operator')}"
         return section(title, table(header, rows))
 
     def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.real_values import Indexed, RealValue, elements
 from dynexplore.engine.recording import Recording
+from dynexplore.views.counts import plural
 from dynexplore.views.timeline import State
 
 Plain = dict[str, Any]
@@ -34,8 +35,8 @@ def verdict(recording: Recording) -> str:
     compared = recording.of(ev.RunCompared)
     if compared:
         nodes, outputs = sum(run.nodes for run in compared), sum(run.outputs for run in compared)
-        runs = _plural(len(compared), "run of a graph", "runs of graphs")
-        return f"Nothing diverges: {runs}, {_plural(nodes, 'value')} and {_plural(outputs, 'output')} compared."
+        runs = plural(len(compared), "run of a graph", "runs of graphs")
+        return f"Nothing diverges: {runs}, {plural(nodes, 'value')} and {plural(outputs, 'output')} compared."
     left_out = recording.of(ev.RunLeftOut)
     return f"No run was compared: {left_out[0].reason}." if left_out else ""
 
@@ -70,18 +71,14 @@ def runs(recording: Recording) -> list[tuple[str, ...]]:
 
 
 def _compared(run: ev.RunCompared) -> str:
-    what = f"{_plural(run.nodes, 'value')}, {_plural(run.outputs, 'output')}"
-    verdict = "nothing diverges" if not run.divergences else _plural(run.divergences, "divergence")
+    what = f"{plural(run.nodes, 'value')}, {plural(run.outputs, 'output')}"
+    verdict = "nothing diverges" if not run.divergences else plural(run.divergences, "divergence")
     return "; ".join([f"{what} compared: {verdict}", *run.notes])
 
 
 def milliseconds(seconds: float) -> str:
     """A duration in milliseconds."""
     return f"{seconds * 1e3:.3g} ms"
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def report(recording: Recording) -> str:

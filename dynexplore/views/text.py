@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
+from dynexplore.views.counts import plural
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -35,11 +36,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     cells.insert(1, tuple("-" * width for width in widths))
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 graph`, `2 graphs`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # -- bytecode ----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -30,21 +29,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, sync_playwright
 
+from browser.system_browser import FLAGS, chromium
+
 TOP = Path(__file__).resolve().parents[2]
 NOTEBOOKS = TOP / "notebooks"
-
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
-]
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none", "scrollPastEnd": False, "kernelShutdown": True},
@@ -85,14 +73,6 @@ _REPORT = """() => {
   const empty = cells.filter((cell) => cell.model.sharedModel.source.trim() && !cell.model.executionCount);
   return { errors, notRun: empty.map((cell) => cell.model.sharedModel.source) };
 }"""
-
-
-def chromium() -> str:
-    """The system's Chromium; the test fails with one sentence where there is none."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    pytest.fail("no Chromium found, which tests/browser drives; on Debian: apt-get install chromium", pytrace=False)
 
 
 def jupyterlab_is_there() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browser.lab import NO_DOT, NOTEBOOKS, TOP, Lab, NotebookPage, chromium, jupyterlab_is_there, running_lab
+from browser.lab import NO_DOT, NOTEBOOKS, TOP, Lab, NotebookPage, jupyterlab_is_there, running_lab
+from browser.system_browser import chromium
 
 PICTURES = Path(os.environ.get("DYNEXPLORE_SCREENSHOTS") or TOP / "build" / "screenshots")
 TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))

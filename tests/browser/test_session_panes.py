@@ -15,11 +15,10 @@ import torch
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import dynexplore
-from browser.lab import chromium
+from browser.system_browser import FLAGS, chromium
 from dynexplore.widgets import html
 from dynexplore.widgets.explorer import Explorer
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND,EXCLUDE 127.0.0.1"]
 CONNECTED = (
     "new Live({ handlers: [], on(_, f) { this.handlers.push(f); }, off() {},"
     " send(m) { globalThis.kernel(m).then((a) => this.handlers.forEach((f) => f(a, []))); } })"

@@ -80,7 +80,7 @@ def test_an_environment_made_of_it_runs_a_tutorial(tmp_path: Path) -> None:
     for name in filter(None, tracked):
         if (ROOT / name).exists():
             (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, checkout / name)
+            shutil.copy2(ROOT / name, checkout / name, follow_symlinks=False)  # the docs link to the tutorials
     subprocess.check_call([sys.executable, "-m", "venv", tmp_path / "venv"])
     programs = tmp_path / "venv" / "bin"
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(programs.parent)}

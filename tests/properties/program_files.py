@@ -15,6 +15,11 @@ from hypothesis import strategies as st
 from properties.drawn_programs import programs
 from properties.random_programs import CALLS
 
+#: which calls follow a program's first one
+CALL_LISTS = st.lists(st.sampled_from(list(CALLS)), min_size=1, max_size=3)
+#: a program may take its time, however it was drawn
+RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None, print_blob=False)
+
 BETWEEN = "\n# " + "-" * 70 + "\n"
 
 
@@ -34,10 +39,8 @@ def drawn(count: int) -> list[str]:
     found: dict[str, None] = {}
 
     @seed(count)
-    @settings(
-        max_examples=2 * count, phases=(Phase.generate,), database=None, deadline=None, suppress_health_check=list(HealthCheck)
-    )
-    @given(programs(), st.lists(st.sampled_from(list(CALLS)), min_size=1, max_size=3))
+    @settings(RELAXED, max_examples=2 * count, phases=(Phase.generate,))
+    @given(programs(), CALL_LISTS)
     def keep(program: str, calls: list[str]) -> None:
         head = "\n".join(f"# then: {call}" for call in calls)
         found.setdefault(f"{head}\n\n\n{program.rstrip()}\n")

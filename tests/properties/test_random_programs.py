@@ -15,17 +15,13 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, seed, settings
 from properties.drawn_programs import programs
-from properties.program_files import programs_of, read_program
-from properties.random_programs import CALLS, assert_program_is_right
+from properties.program_files import CALL_LISTS, RELAXED, programs_of, read_program
+from properties.random_programs import assert_program_is_right
 
 KEPT = Path(__file__).parent / "programs_that_failed"
 DRAWN = programs_of((Path(__file__).parent / "programs_drawn_once.txt").read_text(encoding="utf-8"))
-OFTEN = list(CALLS)
-calls = st.lists(st.sampled_from(OFTEN), min_size=1, max_size=3)
-relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None, print_blob=False)
 
 
 @pytest.mark.parametrize("number", range(len(DRAWN)))
@@ -69,8 +65,8 @@ def failure_of_round(round_seed: int, count: int) -> str:
     """Draw programs from a seed; what the first one that fails is, shrunk, or ""."""
 
     @seed(round_seed)
-    @settings(relaxed, max_examples=count, phases=(Phase.generate, Phase.shrink))
-    @given(programs(), calls)
+    @settings(RELAXED, max_examples=count, phases=(Phase.generate, Phase.shrink))
+    @given(programs(), CALL_LISTS)
     def run(text: str, more: list[str]) -> None:
         assert_program_is_right(text, more)
 

@@ -99,15 +99,16 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None
     ) -> object:
         """Carry out one operator, after a look at its schema, or give what it was seen to make."""
+        given = kwargs or {}
         if not self.watching:
-            return super().dispatch(func, types, args, kwargs or {})
-        self._note(func, args, kwargs or {})
-        key = operator_memo.key_of(self, func, args, kwargs or {}) if operator_memo.is_fit(func) else None
+            return super().dispatch(func, types, args, given)
+        self._note(func, args, given)
+        key = operator_memo.key_of(self, func, args, given) if operator_memo.is_fit(func) else None
         if key is None:
-            return self._carry_out(func, types, args, kwargs or {})
+            return self._carry_out(func, types, args, given)
         result = operator_memo.recall(self, key, args)
         if result is None:
-            result = self._carry_out(func, types, args, kwargs or {})
+            result = self._carry_out(func, types, args, given)
             operator_memo.remember(key, func, result)
         return result
 

@@ -333,4 +333,4 @@ def reset() -> None:
     counters.clear()
     times.clear()
     reports.forget_breaks()
-    unique_names.reset()
+    unique_names.NUMBERS.reset()

@@ -222,7 +222,7 @@ def _ask(
         raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=backend.name)
     try:
         if floats:
-            module, examples = float_inputs.as_tensors(module, examples, fake_mode)
+            module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
         with released(), tracing(TracingContext(fake_mode)), _modes_off():
             watched = compiler_stages.watched(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)

@@ -12,15 +12,15 @@ torch/_dynamo/cache_size.py and the cache entries of torch/csrc/dynamo do the sa
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol, cast
 
 from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
+from dynexplore.engine.numbering import Numbering
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.module_guards import StateWalk
 from dynexplore.engine.provenance.sources import Scope
@@ -30,24 +30,7 @@ from dynexplore.engine.translate.narrator import scope_of as scope_of_source
 from dynexplore.engine.translate.request import Translation
 from dynexplore.engine.translate.resume import argument_slots
 
-_count = 0  # of entries, for their numbers; one translation at a time makes them
-
-
-def _next_number() -> int:
-    global _count
-    _count += 1
-    return _count - 1
-
-
-@contextlib.contextmanager
-def numbers_kept() -> Iterator[None]:
-    """The numbers that entries are given inside the block are given again after it."""
-    global _count
-    before = _count
-    try:
-        yield
-    finally:
-        _count = before
+NUMBERS = Numbering()  # of entries
 
 
 class CompiledEntry(Entry):
@@ -94,7 +77,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
         translation.inject_index,
         walk.walk if walk is not None else None,
     )
-    entry.number = _next_number()
+    entry.number = NUMBERS.next()
     entry.frame = frame
     entry.guards = translation.check
     entry.state = walk

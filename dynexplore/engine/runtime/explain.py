@@ -229,14 +229,9 @@ def explain(
 def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool) -> Explanation:
     """An explanation of no call yet."""
     target = optimized.original_of(fn)
-    recording = Recording(title=_name_of(target))
+    recording = Recording(title=optimized.name_of(target))
     recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
     store = watched_store(backend, options, recording, real=real)
     assert store.graphs is not None
     explainer = functools.partial(Explainer, backend=backend, options=options, real=real)
     return Explanation(recording, store.graphs, Session(target, store, explainer, recording))
-
-
-def _name_of(target: Any) -> str:
-    name = getattr(target, "__qualname__", None)
-    return name if isinstance(name, str) else type(target).__qualname__

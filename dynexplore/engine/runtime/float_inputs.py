@@ -38,12 +38,14 @@ def places(examples: Sequence[object]) -> list[int]:
     return [place for place, example in enumerate(examples) if isinstance(example, torch.SymFloat)]
 
 
-def as_tensors(module: torch.fx.GraphModule, examples: Sequence[Any], fake_mode: Any) -> tuple[torch.fx.GraphModule, list[Any]]:
+def as_tensors(
+    module: torch.fx.GraphModule, examples: Sequence[Any], floats: Sequence[int], fake_mode: Any
+) -> tuple[torch.fx.GraphModule, list[Any]]:
     """A copy of the graph that takes tensors of no dimensions in the places of floats, and its example inputs."""
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
     inputs = [node for node in copied.graph.nodes if node.op == "placeholder"]
     given = list(examples)
-    for place in places(examples):
+    for place in floats:
         with fake_mode:
             given[place] = torch.empty((), dtype=torch.float64, device="cpu")
         given[place].item_memo = examples[place]

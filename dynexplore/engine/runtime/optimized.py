@@ -70,6 +70,13 @@ def original_of(target: Any) -> Any:
             return target
 
 
+def name_of(target: Any) -> str:
+    """What people call a function, a method or a module, wrapped or not."""
+    original = original_of(target)
+    name = getattr(original, "__qualname__", None)
+    return name if isinstance(name, str) else type(original).__qualname__
+
+
 # a wrapper is copied and pickled as a function is: by name
 copyreg.pickle(RegionCall, lambda call: call.__qualname__)
 

@@ -168,7 +168,7 @@ def _leaving_no_trace() -> Iterator[None]:
     """Counts, names and numbers are what they were when the block is over; nothing is printed or logged meanwhile."""
     counted = counters.snapshot()
     quiet = config.patch(debug=False, output_code=False, logs=(), log_level="ERROR")
-    with quiet, unique_names.kept(), cache.numbers_kept(), reports.breaks_unheard():
+    with quiet, unique_names.NUMBERS.kept(), cache.NUMBERS.kept(), reports.breaks_unheard():
         try:
             yield
         finally:

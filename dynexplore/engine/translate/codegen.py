@@ -32,7 +32,7 @@ from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.new_functions import push_function
 from dynexplore.engine.translate.request import CompiledGraph, Translation
 from dynexplore.engine.translate.symbolic_frame import NULL
-from dynexplore.engine.translate.unique_names import unique_number
+from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context_manager import restoring_modes
@@ -199,7 +199,7 @@ class CodeGenerator:
         self.temporaries += write_draws(ctx, head, self.injected)
         tail = Writer(self.code)
         if ctx.graph.call_count or self.outputs:
-            name = f"__compiled_fn_{unique_number()}"
+            name = f"__compiled_fn_{NUMBERS.next()}"
             order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             graph = ctx.graph.finish(list(self.outputs), name)

@@ -16,7 +16,7 @@ from dynexplore.engine.bytecode import Instruction, live_locals
 from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
 from dynexplore.engine.translate.stack_shape import Shape
 from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
-from dynexplore.engine.translate.unique_names import unique_number
+from dynexplore.engine.translate.unique_names import NUMBERS
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.codegen import CodeGenerator
@@ -99,7 +99,7 @@ class ResumeCalls:
         bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
         passed = tuple(name for name in self.parsed.code.co_varnames
                        if name in self.frame.locals and name in live and name not in arguments and name not in cells)
-        name = f"__resume_at_{target.offset}_{unique_number()}"
+        name = f"__resume_at_{target.offset}_{NUMBERS.next()}"
         cleared = tuple(name for name in cells if name not in self.shadowed and name not in self.frame.cells)
         resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name,
                                   shadowed=tuple(self.shadowed), cleared=cleared)

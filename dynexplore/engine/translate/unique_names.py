@@ -2,31 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from dynexplore.engine.numbering import Numbering
 
-_count = 0
-
-
-def unique_number() -> int:
-    """The next number."""
-    global _count
-    _count += 1
-    return _count - 1
-
-
-def reset() -> None:
-    """Start from 0 again."""
-    global _count
-    _count = 0
-
-
-@contextlib.contextmanager
-def kept() -> Iterator[None]:
-    """The numbers that are given inside the block are given again after it."""
-    global _count
-    before = _count
-    try:
-        yield
-    finally:
-        _count = before
+NUMBERS = Numbering()

@@ -154,7 +154,7 @@ def diagnose(
     start.fresh()
     counters.put_back(counted)
     failing = stages[-1].layer if stages[-1].failure else ""
-    return Diagnosis(_name_of(fn), tuple(stages), _advice(failing, backend), unsteady)
+    return Diagnosis(optimized.name_of(fn), tuple(stages), _advice(failing, backend), unsteady)
 
 
 def _raised_by_a_graph(stage: Stage, raised: set[str]) -> Stage:
@@ -177,12 +177,7 @@ def _advice(layer: str, backend: str | CompilerFn) -> str:
     if layer not in _NEXT:
         return ""
     after = ", after='aot'" if backend == "inductor" else ""
-    return _NEXT[layer].format(backend=repr(backend) if isinstance(backend, str) else _name_of(backend), after=after)
-
-
-def _name_of(fn: Any) -> str:
-    name = getattr(optimized.original_of(fn), "__qualname__", None)
-    return name if isinstance(name, str) else type(fn).__qualname__
+    return _NEXT[layer].format(backend=repr(backend) if isinstance(backend, str) else optimized.name_of(backend), after=after)
 
 
 # -- one stage -------------------------------------------------------------------------------------------------------
@@ -220,7 +215,7 @@ def _run_stage(
     tolerance: float | None,
     is_unsteady: bool,
 ) -> Stage:
-    name = backend if isinstance(backend, str) else _name_of(backend)
+    name = backend if isinstance(backend, str) else optimized.name_of(backend)
     measured = _Measured()
     try:
         called = _compiled(fn, backend)

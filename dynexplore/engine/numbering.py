@@ -1,0 +1,43 @@
+"""Running numbers that can be taken back: for names in modified code, and for cache entries.
+
+The idea: people meet these numbers (`__compiled_fn_0`, `entry 3`), so they start from 0 and have no gaps. What is only asked
+(what would this call do?) translates as if it were real, and its numbers are given again afterwards.
+
+In:  nothing. Out: `Numbering`. One translation at a time asks, so no lock is needed.
+PyTorch's counterpart: torch/_dynamo/bytecode_transformation.py (unique_id).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+
+class Numbering:
+    """0, 1, 2, ...
+
+    >>> numbers = Numbering()
+    >>> numbers.next(), numbers.next()
+    (0, 1)
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def next(self) -> int:
+        """The next number."""
+        self._count += 1
+        return self._count - 1
+
+    def reset(self) -> None:
+        """Start from 0 again."""
+        self._count = 0
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """The numbers that are given inside the block are given again after it."""
+        before = self._count
+        try:
+            yield
+        finally:
+            self._count = before
