@@ -52,9 +52,8 @@ def main(
     good = [row for row in rows if "failed" not in row]
     if good:
         rows.append({"model": "all", **summary(good)})
-    console.print(_table(title, rows))
-    if options.json is not None:
-        options.json.write_text(json.dumps({"title": title, "torch": torch.__version__, "rows": rows}, indent=1), encoding="utf-8")
+    console.print(table(title, rows))
+    write(title, rows, options.json)
     return 0 if len(good) == len(models) else 1
 
 
@@ -77,18 +76,25 @@ def _measured(model: Model, measure: Callable[[Model, argparse.Namespace], Row],
         return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:80]}
 
 
-def _table(title: str, rows: Sequence[Row]) -> Any:
+def write(title: str, rows: Sequence[Row], path: Path | None) -> None:
+    """The rows as JSON, where a path is given."""
+    if path is not None:
+        path.write_text(json.dumps({"title": title, "torch": torch.__version__, "rows": rows}, indent=1), encoding="utf-8")
+
+
+def table(title: str, rows: Sequence[Row]) -> Any:
+    """The rows as a table of rich's; a column for each name that occurs in one."""
     from rich.table import Table
 
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    table = Table(title=title)
+    found = Table(title=title)
     for name in columns:
-        table.add_column(name, justify="left" if name in ("model", "failed") else "right")
+        found.add_column(name, justify="left" if name in ("model", "failed") else "right")
     for row in rows:
-        if row["model"] == "all":
-            table.add_section()
-        table.add_row(*(_cell(row.get(name, "")) for name in columns))
-    return table
+        if row.get("model") == "all":
+            found.add_section()
+        found.add_row(*(_cell(row.get(name, "")) for name in columns))
+    return found
 
 
 def _cell(value: Any) -> str:

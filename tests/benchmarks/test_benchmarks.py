@@ -62,6 +62,24 @@ def test_explorer(tmp_path: Path) -> None:
     assert row["file KiB"] <= 1024
 
 
+def test_ddp(tmp_path: Path) -> None:
+    """Two processes over gloo: the gradients are those of DDP alone."""
+    out = tmp_path / "rows.json"
+    done = run("ddp", "--quick", "--backends", "eager", "--processes", "2", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads(out.read_text())["rows"]
+    assert row["backend"] == "eager" and row["dynexplore difference"] == 0 and row["dynexplore"] > 0
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--backends", "nothing"], "there is no backend 'nothing'"), (["--size", "12"], "--size a multiple of 8"),
+])
+def test_ddp_with_a_bad_option(words: list[str], said: str) -> None:
+    """One sentence, before any process starts."""
+    done = run("ddp", *words)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("name", ["coverage", "overhead", "accuracy", "speedup"])
 def test_an_unknown_model(name: str) -> None:
     """One sentence that lists the models."""
