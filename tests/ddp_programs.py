@@ -365,12 +365,57 @@ def death() -> None:
         loss.backward()
 
 
+@dataclass
+class Early:
+    """A model that is compiled, and trained for a step, before there is a group of processes; then it trains inside DDP."""
+
+    model: Callable[[], nn.Module]
+    inside: bool = False  # its parts are optimized, and not the model
+    models: list[nn.Module] = field(default_factory=list)  # the plain one and the one under the engine
+    graphs: int = 0
+    backend: str = "aot_eager"
+
+    def prepare(self) -> None:
+        """No group yet: plain and compiled are one and the same."""
+        for engine in (False, True):
+            torch.manual_seed(7)
+            model: Any = self.model()
+            if engine and self.inside:
+                for number, part in enumerate(model):
+                    model[number] = dynexplore.optimize(self.backend)(part)
+            elif engine:
+                model = dynexplore.optimize(self.backend)(model)
+            model(torch.ones(6, 32)).square().mean().backward()
+            model.zero_grad()
+            self.models.append(model)
+        self.graphs = dynexplore.counters["stats"]["graphs"]
+
+    def run(self) -> dict[str, Any]:
+        """The same again in DDP: two trainings of four steps."""
+        with watching() as pieces:
+            plain, engine = (Training(lambda: model, rows, steps=4, wrap="inside").run(engine=False) for model in self.models)
+        for found in (plain, engine):  # the parts' names are those of the wrapped
+            found["gradients"] = dict(enumerate(found["gradients"].values()))
+            found["state"] = dict(enumerate(found["state"].values()))
+        return {"plain": plain, "engine": engine, "pieces": pieces, "graphs": self.graphs}
+
+
+EARLY = {
+    "whole": Early(mlp),
+    "broken": Early(Broken),
+    "parts": Early(lambda: nn.Sequential(*(mlp() for _ in range(2))), inside=True),
+}
+
+
 def main(group: str, folder: str) -> None:
     """Join the group of processes, run, and write down what was found."""
     warnings.simplefilter("error", UserWarning)
     dynexplore.config.raise_engine_errors = True
     dynexplore.config.log_level = "ERROR"
     torch.set_num_threads(1)
+    if group == "early":
+        for early in EARLY.values():
+            early.prepare()
     meeting_place = os.environ.get("DDP_MEETING_PLACE", "env://")
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     timeout = datetime.timedelta(seconds=30 if group == "death" else 150)  # a busy machine is no dead process
@@ -385,6 +430,7 @@ GROUPS: dict[str, Callable[[], Any]] = {
     "trainings": lambda: {"trainings": train(TRAININGS), "overlap": overlap()},
     "compiled": lambda: {"trainings": train(COMPILED)},
     "death": death,
+    "early": lambda: {"trainings": {name: early.run() for name, early in EARLY.items()}},
 }
 
 if __name__ == "__main__":

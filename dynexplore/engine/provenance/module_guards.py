@@ -99,6 +99,7 @@ class ModuleGuards:
         self._facts: dict[int, ObjectFacts] = {}
         self._known: dict[int, Source] = {}
         self._sources: dict[int, ObjectSource] = {}
+        self._of_process: dict[int, ObjectFacts] = {}
 
     # -- noting
 
@@ -123,6 +124,11 @@ class ModuleGuards:
     def rely_on_value(self, value: Any, key: str, expected: Any) -> None:
         """`value.__dict__[key] is expected`."""
         self._facts[id(value)].same[key] = expected
+
+    def rely_on_process(self, value: Any, label: str, key: str) -> None:
+        """`value.__dict__[key] is None`, a fact about the process: a part of GLOBAL_STATE, and no guard of its own."""
+        facts = self._of_process.setdefault(id(value), ObjectFacts(value, label, NamedSource(label)))
+        facts.same[key] = None
 
     def rely_on_absence(self, value: Any, key: str) -> None:
         """`key not in value.__dict__`."""
@@ -190,7 +196,7 @@ class ModuleGuards:
 
     def walk(self, make: Callable[[Iterable[Spec]], Any]) -> StateWalk | None:
         """The facts as a walk (`make` is `native.GuardWalk`); None when nothing is relied on."""
-        facts = self.facts()
+        facts = [*self.facts(), *self._of_process.values()]  # of the process last: the others have guards, by their place
         if not facts:
             return None
         specs = [(entry.value, type(entry.value), entry.checks()) for entry in facts]

@@ -22,7 +22,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
 from dynexplore.engine.numbering import Numbering
 from dynexplore.engine.provenance.guard_check import GuardCheck
-from dynexplore.engine.provenance.module_guards import StateWalk
+from dynexplore.engine.provenance.module_guards import StateFailure, StateWalk
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.runtime.profiler_ranges import GUARDS, ranged
 from dynexplore.engine.translate.history import FrameHistory
@@ -184,13 +184,24 @@ def misses(cache: CodeCache, scope: Scope) -> list[Miss]:
 _IDENTITY_KINDS = frozenset({"ID_MATCH", "NN_MODULE"})
 
 
+_SAME = frozenset({"the same object", "the same value", "the same items", "the object that was captured"})
+
+
+def _changed_state(entry: CompiledEntry, changed: StateFailure) -> Miss:
+    """What the walk found: about an object, or about the process (a part of GLOBAL_STATE)."""
+    kinds = [guard.kind for guard in entry.guards.guards]
+    states = [index for index, kind in enumerate(kinds) if kind == "MODULE_STATE"]
+    if changed.index >= len(states):
+        return Miss(entry, kinds.index("GLOBAL_STATE"), "", changed.path, "GLOBAL_STATE", "None", changed.actual)
+    same = changed.expected in _SAME
+    return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
+
+
 def _miss(entry: CompiledEntry, scope: Scope) -> Miss | None:
     if entry.state is not None:
         changed = entry.state.first_failure()
         if changed is not None:
-            same = changed.expected in ("the same object", "the same value", "the same items", "the object that was captured")
-            states = [index for index, guard in enumerate(entry.guards.guards) if guard.kind == "MODULE_STATE"]
-            return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
+            return _changed_state(entry, changed)
     failure = entry.guards.first_failure(scope)
     if failure is None:
         return None

@@ -24,7 +24,7 @@ import torch.fx
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
-from dynexplore.engine.provenance.data_parallel import place_of_active_ddp, relies_on_no_ddp
+from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
 from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, write_draws
@@ -205,7 +205,7 @@ class CodeGenerator:
             graph = ctx.graph.finish(list(self.outputs), name)
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
-                ctx.guard(place_of_active_ddp(), "EQUALS", None)
+                rely_on_no_ddp(ctx.guard, ctx.module_guards)
             with collector_at_work():
                 function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
             function = undone_on_failure(function, graph)

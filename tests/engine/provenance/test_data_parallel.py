@@ -11,6 +11,7 @@ from recorded import recorded
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.provenance.data_parallel import active_ddp, place_of_active_ddp, relies_on_no_ddp
 
@@ -35,9 +36,29 @@ def test_a_whole_graph_is_guarded_where_processes_work_together() -> None:
     assert place_of_active_ddp().text() == "DistributedDataParallel._active_ddp_module"
 
 
-def test_a_single_process_pays_nothing() -> None:
-    """Without a group of processes there is no such guard."""
+def test_a_single_process_reads_nothing_of_it() -> None:
+    """Without a group of processes there is no such guard: one pointer more is compared in the walk."""
     assert place_of_active_ddp().text() not in guarded_places(nn.Linear(3, 3))
+
+
+def test_ddp_is_noticed_where_it_was_not_possible_at_capture() -> None:
+    """The miss names the class attribute, and is one of the process's state; outside of DDP the same entry hits."""
+    x, explanation = torch.ones(2, 3), dynexplore.explain(nn.Linear(3, 3), torch.ones(2, 3))
+    session = explanation.session
+    assert session.predict(x).outcome == "hit"
+    DDP._active_ddp_module = object()
+    try:
+        foretold = session.predict(x)
+    finally:
+        DDP._active_ddp_module = None
+    assert foretold.outcome == "recompile"
+    assert foretold.reason == "DistributedDataParallel._active_ddp_module GLOBAL_STATE: expected None, found a object"
+    (entry,) = foretold.entries
+    assert [guard.kind for guard in entry.guards if guard.verdict == "fail"] == ["GLOBAL_STATE"]
+    assert session.predict(x).outcome == "hit"
+    with torch.no_grad():
+        frozen = dynexplore.explain(nn.Linear(3, 3), x).session.entries
+    assert all(entry.state is None or "DistributedDataParallel" not in entry.state.labels for entry in frozen)
 
 
 @pytest.mark.usefixtures("alone")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
-from ddp_programs import COMPILED, TRAININGS, mlp
+from ddp_programs import COMPILED, EARLY, TRAININGS, mlp
 from recorded import recorded
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -55,6 +55,11 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return torchrun("compiled", tmp_path_factory.mktemp("compiled"))
 
 
+@pytest.fixture(scope="module")
+def early(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    return torchrun("early", tmp_path_factory.mktemp("early"))
+
+
 def assert_trained_the_same(found: Found, name: str) -> None:
     """Losses of each step, gradients of the last, and parameters and buffers after it, are those of eager DDP."""
     for rank in found:
@@ -67,7 +72,8 @@ def assert_trained_the_same(found: Found, name: str) -> None:
                 torch.testing.assert_close(engine["gradients"][key], gradient, rtol=0, atol=1e-6, msg=key)
         for key, value in plain["state"].items():
             torch.testing.assert_close(engine["state"][key], value, rtol=1e-6, atol=1e-6, msg=key)
-    if TRAININGS.get(name, COMPILED.get(name)).join:
+    training = TRAININGS.get(name, COMPILED.get(name))
+    if training is not None and training.join:
         return  # the last steps of one process are not the other's
     first, second = (rank["trainings"][name]["engine"]["gradients"] for rank in found)
     assert first == second, "the gradients of both processes are the average"
@@ -80,6 +86,16 @@ def assert_trained_the_same(found: Found, name: str) -> None:
 def test_training_is_that_of_eager_ddp(trained: Found, name: str) -> None:
     """Whatever DDP's options and the model are, losses and gradients are those of eager DDP."""
     assert_trained_the_same(trained, name)
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_what_was_compiled_before_there_was_a_group_is_split_inside_ddp(early: Found, name: str) -> None:
+    """A model that was compiled, and ran, before init_process_group is compiled again for DDP: in pieces, gradients right."""
+    assert_trained_the_same(early, name)
+    for rank in early:
+        pieces = rank["trainings"][name]["pieces"]
+        assert rank["trainings"][name]["graphs"] >= 1
+        assert pieces and all(len(graph) >= 2 for graph in pieces), pieces
 
 
 @pytest.mark.parametrize("name", COMPILED)

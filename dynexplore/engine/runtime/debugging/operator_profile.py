@@ -4,6 +4,9 @@ The idea: PyTorch's own profiler sees every operator with its parent; compiled g
 as ranges (profiler_ranges.py). An operator that no other operator called counts once, as inside if a graph's range is
 among its parents. Work of the autograd engine is left out: it belongs to the backward.
 
+Of torch's two profilers it is the older one, which knows the CPU alone: the other (Kineto) writes lines like
+"USDT:... profiler_start" to standard error each time, whatever KINETO_LOG_LEVEL says.
+
 In: a call to run. Out: `OperatorRun`s in the order in which they ran, each with the frame whose code called it.
 
 torch/_dynamo/profiler.py did the same job by comparing two traces.
@@ -15,9 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+from torch._C._autograd import _profiler_enabled
+from torch.autograd.profiler_legacy import profile
 from torch.autograd.profiler_util import FunctionEvent
 
+from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, GUARDS
 
 
@@ -31,11 +36,17 @@ class OperatorRun:
     frame: int
 
 
+class ProfilerRunning(DynexploreError, RuntimeError):
+    """The program is being profiled already, and torch has one profiler for each thread."""
+
+
 def profiled(call: Callable[[], Any]) -> list[OperatorRun]:
-    """Run the call once under the profiler."""
-    with torch.autograd.profiler.profile() as profile:
+    """Run the call once under the profiler. Raises ProfilerRunning where one is at work."""
+    if _profiler_enabled():
+        raise ProfilerRunning("operators are counted by torch's profiler, which is running already: ask after its block has ended")
+    with profile() as watching:  # type: ignore[no-untyped-call]
         call()
-    events = sorted(profile.function_events, key=lambda event: event.time_range.start)
+    events = sorted(watching.function_events, key=lambda event: event.time_range.start)
     return list(_operators(events))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 import torch
 
-from dynexplore.engine.runtime.debugging.operator_profile import profiled
+from dynexplore.engine.runtime.debugging.operator_profile import ProfilerRunning, profiled
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, GUARDS
 
 
@@ -35,3 +38,20 @@ def test_the_backward_is_left_out() -> None:
     """What the autograd engine runs belongs to no line of the program."""
     x = torch.ones(2, requires_grad=True)
     assert [run.name for run in profiled(lambda: x.sin().sum().backward())][:2] == ["aten::sin", "aten::sum"]
+
+
+def test_nothing_is_written_to_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    """Kineto's lines ("USDT: ... profiler_start") are not there; what the call itself writes is."""
+    profiled(lambda: print("mine", file=sys.stderr))
+    assert capfd.readouterr().err == "mine\n"
+
+
+def test_a_program_that_is_being_profiled_is_refused_in_a_sentence() -> None:
+    """Torch has one profiler for each thread; the one that runs keeps what it saw."""
+    x = torch.ones(2)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as outer:
+        x.cos()
+        with pytest.raises(ProfilerRunning, match="running already: ask after its block has ended"):
+            profiled(x.sin)
+    names = {event.name for event in outer.events()}
+    assert "aten::cos" in names and "aten::sin" not in names
