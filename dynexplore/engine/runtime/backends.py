@@ -220,10 +220,11 @@ def _ask(
     floats = float_inputs.places(examples) if float_inputs.are_served(backend.name) else []
     if floats and not float_inputs.can_become_tensors(module):
         raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=backend.name)
+    still_floats = float_inputs.kept_symbolic(examples, floats) if floats else contextlib.nullcontext()
     try:
         if floats:
             module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
-        with released(), tracing(TracingContext(fake_mode)), _modes_off():
+        with still_floats, released(), tracing(TracingContext(fake_mode)), _modes_off():
             watched = compiler_stages.watched(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
         if not callable(compiled):

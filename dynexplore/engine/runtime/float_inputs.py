@@ -3,8 +3,9 @@
 The idea: `x * rate` with a rate that changes from call to call is one graph with a float among its inputs. AOTAutograd takes
 tensors and symbolic ints only, but it turns `tensor.item()` into tensor arithmetic where it can (its pass
 tensorify_python_scalars). So the graph that goes to such a backend begins with `rate_tensor.item()`, and what comes back is
-called with a tensor in the place of the float. Where a float has to stay a float (the `alpha=` of an addition) the caller
-compiles for the very value.
+called with a tensor in the place of the float. The operators that this pass leaves alone (`a - x`, `a ** x`, `x > a`) get the
+tensor already here (operators_on_floats.py). Where a float has to stay a float (the `alpha=` of an addition) the caller compiles
+for the very value.
 
 In:  the graph and its example inputs. Out: the same with tensors, and a callable that takes the floats again.
 torch/_dynamo/variables/builder.py (wrap_symfloat) does the same job.
@@ -12,19 +13,23 @@ torch/_dynamo/variables/builder.py (wrap_symfloat) does the same job.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+
+from dynexplore.engine.runtime import operators_on_floats
 
 #: torch's backends that hand the graph to AOTAutograd, by name
 _THROUGH_AOT = frozenset({"aot_eager", "aot_eager_decomp_partition", "aot_eager_default_partitioner", "inductor"})
 
 _NAMES = ("add", "sub", "mul", "truediv", "iadd", "isub", "imul", "itruediv")
 _FUNCTIONS = frozenset({*(getattr(operator, name) for name in _NAMES), torch.add, torch.sub, torch.mul, torch.div})
-_COMMUTE = frozenset({operator.add, operator.mul, torch.add, torch.mul})
+#: with the float on the left, too: `a / x` is `x.reciprocal() * a`
+_COMMUTE = frozenset({operator.add, operator.mul, operator.truediv, torch.add, torch.mul})
 _METHODS = frozenset({"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"})
 
 
@@ -51,6 +56,7 @@ def as_tensors(
         given[place].item_memo = examples[place]
         _read_out(copied.graph, inputs[place], inputs[-1])
         inputs[place].meta["example_value"] = given[place]
+    operators_on_floats.give_tensors(copied.graph)
     copied.recompile()
     return copied, given
 
@@ -64,17 +70,40 @@ def _read_out(graph: torch.fx.Graph, tensor: torch.fx.Node, after: torch.fx.Node
 
 def can_become_tensors(module: torch.fx.GraphModule) -> bool:
     """Whether every float of the graph is only computed with in ways that tensors of no dimensions can take over."""
-    floats = (node for node in module.graph.nodes if isinstance(node.meta.get("example_value"), torch.SymFloat))
-    return all(_is_arithmetic(user) for number in floats for user in number.users)
+    is_float = operators_on_floats.is_float
+    return all(_is_arithmetic(user) for number in module.graph.nodes if is_float(number) for user in number.users)
 
 
 def _is_arithmetic(node: torch.fx.Node) -> bool:
+    if node.op == "output" or operators_on_floats.same_with_a_tensor(node) is not None:
+        return True
+    if node.kwargs:
+        return False
     left, *others = [argument.meta.get("example_value") for argument in node.args if isinstance(argument, torch.fx.Node)] or [None]
     if isinstance(left, torch.SymFloat) and any(isinstance(other, torch.Tensor) for other in others):
-        return node.target in _COMMUTE and not node.kwargs  # of `a - x` AOTAutograd makes an operator that wants a float
-    if node.op == "call_method":
-        return node.target in _METHODS and not node.kwargs
-    return node.op == "output" or (node.op == "call_function" and node.target in _FUNCTIONS and not node.kwargs)
+        return node.target in _COMMUTE
+    return node.target in (_METHODS if node.op == "call_method" else _FUNCTIONS)
+
+
+@contextlib.contextmanager
+def kept_symbolic(examples: Sequence[Any], floats: Sequence[int]) -> Iterator[None]:
+    """While the backend compiles: a float that it cannot but take as the number that it is now makes it fail.
+
+    Raises TypeError at the end, if so. Left alone, the pass gives up a float that it found nothing to do for.
+    """
+    from torch._dynamo.symbolic_convert import TensorifyState
+
+    symbols = {examples[place].node._expr for place in floats}
+    unknown = {str(symbol) for symbol in symbols} - TensorifyState.force_specializations
+    TensorifyState.force_specializations.update(unknown)
+    env = examples[floats[0]].node.shape_env
+    relied_on = len(env.guards)
+    try:
+        yield
+    finally:
+        TensorifyState.force_specializations.difference_update(unknown)
+    if symbols & env.replacements.keys() or any(symbols & guard.expr.free_symbols for guard in env.guards[relied_on:]):
+        raise TypeError("a float among the inputs is needed as a number")
 
 
 def taking_floats(compiled: Callable[..., Any], floats: Sequence[int]) -> Callable[..., Any]:

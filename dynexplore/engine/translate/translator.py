@@ -13,6 +13,7 @@ torch/_dynamo/symbolic_convert.py and output_graph.py do the same job.
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -332,7 +333,7 @@ class Translator:
         handler = step.origin.handler
         if handler is None:
             raise raised
-        del frame.stack[handler.depth:]
+        del frame.stack[handler.depth :]
         if handler.lasti:
             frame.push(ConstantVariable(step.origin.index))
         frame.push(raised.exception)
@@ -439,7 +440,7 @@ class Translator:
 
     def dynamic_number(self, value: Any, source: Source) -> VariableTracker | None:
         """The symbol of a number that changes from call to call; None while it is taken as a constant."""
-        if type(value) not in (int, float) or (type(value) is float and not self.request.symbolic_floats):
+        if type(value) not in (int, float) or (type(value) is float and not self._may_be_symbolic(value)):
             return None
         varies = self.history.is_dynamic_number(source.text(), value, self.request.dynamic, source.varies)
         if not varies:
@@ -451,6 +452,10 @@ class Translator:
             node = self.graph.placeholder(source.text(), source, value, symbol)
             known = self.numbers[source] = SymbolicNumberVariable(node, symbol, source)
         return known
+
+    def _may_be_symbolic(self, value: float) -> bool:
+        """Whether a float may be a symbol: of nan and infinity ShapeEnv would conclude what holds for no other number."""
+        return self.request.symbolic_floats and math.isfinite(value)
 
     def keep(self, value: object) -> None:
         """Let the cache entry hold an object that was made while tracing."""
