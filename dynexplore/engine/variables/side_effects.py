@@ -33,6 +33,10 @@ class Journal:
         """The tracker that already stands for this very object."""
         return self._trackers.get(id(value))
 
+    def value_of(self, tracker: VariableTracker) -> object | None:
+        """The live object that a tracker stands for."""
+        return next((value for value in self._keep if self._trackers[id(value)] is tracker), None)
+
     def remember(self, value: object, tracker: VariableTracker) -> None:
         """From now on `tracker` stands for `value` (which stays alive as long as the attempt)."""
         self._trackers[id(value)] = tracker

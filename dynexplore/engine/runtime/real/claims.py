@@ -22,6 +22,7 @@ from dynexplore.engine.variables.changing import ChangingVariable
 from dynexplore.engine.variables.constant import LITERALS, ConstantVariable
 from dynexplore.engine.variables.ranges import SliceVariable
 from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable
+from dynexplore.engine.variables.side_effects import Journal
 from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.tensor import TensorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 Stack = list[VariableTracker]
+Kept = dict[VariableTracker, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Stepped:
     bound: VariableTracker | None  # LOAD_FAST: what the local held before
     made: Sequence[torch.fx.Node]
     inlined: bool
+    kept: Kept  # what the step may change, as it was before
+    journal: Journal  # which tracker stands for which live object
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +83,9 @@ class Mark:
     node_after: torch.fx.Node | None
 
 
-Before = tuple[Stack, VariableTracker | None, torch.fx.Node | None, int]
-"""Before a step: the stack, the local that LOAD_FAST loads, the last node of the graph, how many callees there were."""
+Before = tuple[Stack, VariableTracker | None, torch.fx.Node | None, int, Kept]
+"""Before a step: the stack, the local that LOAD_FAST loads, the last node of the graph, how many callees there were, and what
+the step may change."""
 
 
 @dataclass(slots=True)
@@ -90,6 +95,7 @@ class Attempt:
     frame: int
     number: int
     graph: torch.fx.Graph
+    journal: Journal
     steps: int = 0
     makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
     claims: list[tuple[Mark, Claim]] = field(default_factory=list)

@@ -25,9 +25,9 @@ from typing import Any
 import torch
 import torch.fx
 
-from dynexplore.engine.bytecode import FACTS
 from dynexplore.engine.bytecode.opcodes import stack_effect
 from dynexplore.engine.policy.skip import is_graph_callable
+from dynexplore.engine.runtime.real import container_meanings, place_meanings
 from dynexplore.engine.runtime.real.claims import (
     Claim,
     Mismatch,
@@ -41,6 +41,8 @@ from dynexplore.engine.runtime.real.claims import (
     may_change,
     same_constant,
 )
+from dynexplore.engine.runtime.real.opinions import OPINIONS, Verdict, about, differs, moved, says
+from dynexplore.engine.runtime.real.stack_calls import called
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
@@ -53,26 +55,17 @@ from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.tensor import TensorMethodVariable, TensorVariable
 from dynexplore.engine.variables.unread import UnreadVariable
 
-Verdict = Mismatch | Claim | None
-Opinion = Callable[[Stepped], Verdict]
-OPINIONS: dict[str, Opinion] = {}
-
-
-def _about(*ops: str) -> Callable[[Opinion], Opinion]:
-    def declare(opinion: Opinion) -> Opinion:
-        OPINIONS.update(dict.fromkeys(ops, opinion))
-        return opinion
-
-    return declare
+_THEMES = (container_meanings, place_meanings)  # imported for the opinions they declare
 
 
 def verdict(view: Stepped) -> Verdict:
     """What there is to say of a step."""
-    opinion = OPINIONS.get(view.step.op, _depth)
-    try:
-        return opinion(view)
-    except (Unknown, IndexError):  # a wrong handler may have left a stack that is too short to look at
-        return _depth(view)
+    for opinion in OPINIONS.get(view.step.op, ()):
+        try:
+            return opinion(view) or _depth(view)
+        except (Unknown, IndexError):  # a wrong handler may have left a stack that is too short to look at
+            continue
+    return _depth(view)
 
 
 def _depth(view: Stepped) -> Verdict:
@@ -103,99 +96,75 @@ _SUSPENDED = frozenset(
 # -- moves -----------------------------------------------------------------------------------------------------
 
 
-def _says(value: VariableTracker | None) -> str:
-    return "nothing" if value is None else value.text()
-
-
-def _moved(expected: Stack, view: Stepped) -> Verdict:
-    """The stack must be `expected`, the very same values."""
-    after = view.after
-    if len(after) != len(expected):
-        return Mismatch("depth of the stack", str(len(expected)), str(len(after)))
-    for want, found in zip(reversed(expected), reversed(after), strict=True):
-        if as_read(want) is not as_read(found):
-            return Mismatch("value on the stack", _says(want), _says(found))
-    return None
-
-
-@_about("NOP")
+@about("NOP")
 def _nop(view: Stepped) -> Verdict:
-    return _moved(view.before, view)
+    return moved(view.before, view)
 
 
-@_about("POP_TOP")
+@about("POP_TOP")
 def _pop(view: Stepped) -> Verdict:
-    return _moved(view.before[:-1], view)
+    return moved(view.before[:-1], view)
 
 
-@_about("PUSH_NULL")
+@about("PUSH_NULL")
 def _push_null(view: Stepped) -> Verdict:
-    return _moved([*view.before, NULL], view)
+    return moved([*view.before, NULL], view)
 
 
-@_about("COPY")
+@about("COPY")
 def _copy(view: Stepped) -> Verdict:
-    return _moved([*view.before, view.before[-view.step.arg]], view)
+    return moved([*view.before, view.before[-view.step.arg]], view)
 
 
-@_about("SWAP")
+@about("SWAP")
 def _swap(view: Stepped) -> Verdict:
     expected = list(view.before)
     expected[-1], expected[-view.step.arg] = expected[-view.step.arg], expected[-1]
-    return _moved(expected, view)
+    return moved(expected, view)
 
 
-@_about("LOAD_FAST")
+@about("LOAD_FAST")
 def _load_fast(view: Stepped) -> Verdict:
     bound = view.bound
     if bound is None or (isinstance(bound, UnreadVariable) and type(bound) is not UnreadVariable):
         raise Unknown
-    return _moved([*view.before, bound], view)
+    return moved([*view.before, bound], view)
 
 
-@_about("STORE_FAST")
+@about("STORE_FAST")
 def _store_fast(view: Stepped) -> Verdict:
     value = view.before[-1]
     bound = view.frame.locals.get(view.step.arg)
     if value is not NULL and not isinstance(value, CellVariable) and bound is not value:
-        return Mismatch(f"local {view.step.arg}", _says(value), _says(bound))
-    return _moved(view.before[:-1], view)
+        return differs(f"local {view.step.arg}", says(value), says(bound))
+    return moved(view.before[:-1], view)
 
 
-@_about("LOAD_DEREF")
-def _load_deref(view: Stepped) -> Verdict:
-    cell = view.frame.cells.get(view.step.arg)
-    content = None if cell is None else cell.content
-    if content is None or (isinstance(content, UnreadVariable) and content._read is None):
-        raise Unknown
-    return _moved([*view.before, content], view)
-
-
-@_about("RETURN_VALUE")
+@about("RETURN_VALUE")
 def _return_value(view: Stepped) -> Verdict:
     returned = view.frame.returned
-    return None if returned is view.before[-1] else Mismatch("value returned", _says(view.before[-1]), _says(returned))
+    return None if returned is view.before[-1] else differs("value returned", says(view.before[-1]), says(returned))
 
 
-@_about("BUILD_TUPLE", "BUILD_LIST")
+@about("BUILD_TUPLE", "BUILD_LIST")
 def _build(view: Stepped) -> Verdict:
     count = view.step.arg
     items = view.before[len(view.before) - count :]
     made = view.after[-1]
     if not isinstance(made, TupleVariable if view.step.op == "BUILD_TUPLE" else ListVariable):
-        return Mismatch("value on the stack", view.step.op.removeprefix("BUILD_").lower(), _says(made))
+        return Mismatch("value on the stack", view.step.op.removeprefix("BUILD_").lower(), says(made))
     if len(made.items) != count or any(as_read(want) is not as_read(got) for want, got in zip(items, made.items, strict=True)):
-        return Mismatch("items", ", ".join(map(_says, items)), ", ".join(map(_says, made.items)))
+        return differs("items", ", ".join(map(says, items)), ", ".join(map(says, made.items)))
     return None
 
 
-@_about("UNPACK_SEQUENCE")
+@about("UNPACK_SEQUENCE")
 def _unpack(view: Stepped) -> Verdict:
     sequence = view.before[-1]
     if type(sequence) not in (TupleVariable, ListVariable, SizeVariable):
         raise Unknown
     items = sequence.items  # type: ignore[attr-defined]
-    return _moved([*view.before[:-1], *reversed(items)], view)
+    return moved([*view.before[:-1], *reversed(items)], view)
 
 
 # -- computations ----------------------------------------------------------------------------------------------
@@ -242,29 +211,29 @@ def _is_the_node(view: Stepped, target: Any, values: tuple[Any, ...], keywords: 
     )
 
 
-@_about("BINARY_OP")
+@about("BINARY_OP")
 def _binary(view: Stepped) -> Verdict:
     if isinstance(view.before[-2], ListVariable) and view.step.arg.endswith("="):
         raise Unknown  # the list is what it became by now
     return _computes(view, BINARY[view.step.arg], view.before[-2:])
 
 
-@_about("COMPARE_OP")
+@about("COMPARE_OP")
 def _compare(view: Stepped) -> Verdict:
     return _computes(view, COMPARE[view.step.arg], view.before[-2:])
 
 
-@_about("UNARY_OP")
+@about("UNARY_OP")
 def _unary(view: Stepped) -> Verdict:
     return _computes(view, UNARY[view.step.arg], view.before[-1:])
 
 
-@_about("BINARY_SUBSCR")
+@about("BINARY_SUBSCR")
 def _subscript(view: Stepped) -> Verdict:
     return _item(view, view.before[-2], view.before[-1:])
 
 
-@_about("BINARY_SLICE")
+@about("BINARY_SLICE")
 def _slice(view: Stepped) -> Verdict:
     return _item(view, view.before[-3], view.before[-2:])
 
@@ -276,7 +245,7 @@ def _item(view: Stepped, container: VariableTracker, key: Stack) -> Verdict:
         items = container.items  # type: ignore[attr-defined]
         if type(where) is not int or not -len(items) <= where < len(items):
             raise Unknown
-        return _moved([*view.before[:-2], items[where]], view)
+        return moved([*view.before[:-2], items[where]], view)
     return _computes(view, operator.getitem, [container, *key] if len(key) == 1 else [container, _made_slice(*key, _NONE)])
 
 
@@ -284,29 +253,29 @@ _NONE = ConstantVariable(None)
 _made_slice: Any = SliceVariable
 
 
-@_about("CONTAINS_OP")
+@about("CONTAINS_OP")
 def _contains(view: Stepped) -> Verdict:
     inverted = bool(view.step.arg)
     return _computes(view, lambda item, container: (item in container) is not inverted, view.before[-2:])
 
 
-@_about("TO_BOOL")
+@about("TO_BOOL")
 def _to_bool(view: Stepped) -> Verdict:
     return _computes(view, bool, view.before[-1:])
 
 
-@_about("GET_LEN")
+@about("GET_LEN")
 def _length(view: Stepped) -> Verdict:
     return _computes(view, len, view.before[-1:])
 
 
-@_about("LOAD_CONST")
+@about("LOAD_CONST")
 def _load_const(view: Stepped) -> Verdict:
     constant = view.step.arg
     return _computes(view, lambda: constant, []) if is_plain(constant) else None
 
 
-@_about("BUILD_STRING")
+@about("BUILD_STRING")
 def _build_string(view: Stepped) -> Verdict:
     parts = view.before[len(view.before) - view.step.arg :]
     return _computes(view, lambda *texts: "".join(texts), parts)
@@ -315,12 +284,12 @@ def _build_string(view: Stepped) -> Verdict:
 _CONVERSIONS: dict[str | None, Callable[[Any], Any]] = {"str": str, "repr": repr, "ascii": ascii}
 
 
-@_about("CONVERT_VALUE")
+@about("CONVERT_VALUE")
 def _convert(view: Stepped) -> Verdict:
     return _computes(view, _CONVERSIONS[view.step.arg], view.before[-1:])
 
 
-@_about("FORMAT_VALUE")
+@about("FORMAT_VALUE")
 def _format(view: Stepped) -> Verdict:
     conversion, has_spec = view.step.arg
     first = _CONVERSIONS.get(conversion, lambda value: value)
@@ -330,11 +299,11 @@ def _format(view: Stepped) -> Verdict:
 _ABOUT_TENSORS = frozenset({"shape", "ndim", "dtype", "device", "T", "mT", "H", "mH", "real", "imag", "itemsize", "is_cuda"})
 
 
-@_about("LOAD_ATTR")
+@about("LOAD_ATTR")
 def _load_attribute(view: Stepped) -> Verdict:
     owner, name = view.before[-1], view.step.arg
     if not isinstance(owner, TensorVariable) or name not in _ABOUT_TENSORS:
-        return None
+        raise Unknown
     node = view.made[0] if len(view.made) == 1 else None
     if node is not None and node.target is getattr and node.args == (owner.node, name) and known(view.after[-1]) is node:
         return None
@@ -346,20 +315,12 @@ def _load_attribute(view: Stepped) -> Verdict:
 _PURE = (len, abs, min, max, sum, int, float, bool, str, round, divmod, pow)
 
 
-@_about("CALL", "CALL_KW")
+@about("CALL", "CALL_KW", "CALL_FUNCTION_EX")
 def _call(view: Stepped) -> Verdict:
     """A call of an operator of torch, a method of a tensor, or a builtin that only computes."""
     if view.inlined:
         return None
-    stack = list(view.before)
-    if view.step.op == "CALL":
-        count, names = view.step.arg
-    else:
-        count, names = view.step.arg, known(stack.pop())
-    begin = len(stack) - count
-    function, first = _callee(stack[begin - 2], stack[begin - 1])
-    args = [*first, *stack[begin : len(stack) - len(names)]]
-    named = dict(zip(names, stack[len(stack) - len(names) :], strict=True))
+    function, args, named = called(view)
     if type(function) is TensorMethodVariable:
         name = function.name
         if name.endswith("_") or name in _OF_GRADIENTS:
@@ -367,10 +328,10 @@ def _call(view: Stepped) -> Verdict:
         return _computes(view, _method(name), [function.tensor, *args], named, method=name)
     if type(function) is not BuiltinVariable:
         raise Unknown
-    called = function.function
-    if not any(called is one for one in _PURE) and (rule_for(called) is not None or not is_graph_callable(called)):
+    target = function.function
+    if not any(target is one for one in _PURE) and (rule_for(target) is not None or not is_graph_callable(target)):
         raise Unknown
-    return _computes(view, called, args, named)
+    return _computes(view, target, args, named)
 
 
 #: methods about gradients, modes and memory: these are others in a replay
@@ -384,37 +345,30 @@ def _method(name: str) -> Callable[..., Any]:
     return lambda receiver, *args, **named: getattr(receiver, name)(*args, **named)
 
 
-def _callee(lower: VariableTracker, upper: VariableTracker) -> tuple[VariableTracker, Stack]:
-    """The callable and its receiver, if any: how the pair lies on the stack is a fact of the Python version."""
-    if FACTS.null_below:
-        return (upper, []) if lower is NULL else (lower, [upper])
-    return (lower, []) if upper is NULL else (lower, [upper])
-
-
 # -- jumps -----------------------------------------------------------------------------------------------------
 
 
-@_about("JUMP")
+@about("JUMP")
 def _jump(view: Stepped) -> Verdict:
     return _went(view, True)
 
 
-@_about("POP_JUMP_IF_TRUE", "JUMP_IF_TRUE_OR_POP")
+@about("POP_JUMP_IF_TRUE", "JUMP_IF_TRUE_OR_POP")
 def _jump_if_true(view: Stepped) -> Verdict:
     return _decided(view, bool)
 
 
-@_about("POP_JUMP_IF_FALSE", "JUMP_IF_FALSE_OR_POP")
+@about("POP_JUMP_IF_FALSE", "JUMP_IF_FALSE_OR_POP")
 def _jump_if_false(view: Stepped) -> Verdict:
     return _decided(view, operator.not_)
 
 
-@_about("POP_JUMP_IF_NONE")
+@about("POP_JUMP_IF_NONE")
 def _jump_if_none(view: Stepped) -> Verdict:
     return _decided(view, lambda value: value is None)
 
 
-@_about("POP_JUMP_IF_NOT_NONE")
+@about("POP_JUMP_IF_NOT_NONE")
 def _jump_if_not_none(view: Stepped) -> Verdict:
     return _decided(view, lambda value: value is not None)
 

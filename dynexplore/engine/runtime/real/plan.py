@@ -10,14 +10,13 @@ In: a `FinishedGraph`, and the claims of the attempt. Out: `Plan`.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.fx
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
-from torch.fx.node import map_arg
 
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.runtime.real.summaries import dtype_name
@@ -97,23 +96,31 @@ def refs(value: Any) -> Iterator[Ref]:
 
 def with_refs(value: Any) -> Any:
     """A nest with nodes as one with references."""
-    to_ref: Any = lambda node: Ref(node.name)  # noqa: E731
-    return map_arg(value, to_ref)
+    if isinstance(value, torch.fx.Node):
+        return Ref(value.name)
+    return _mapped(value, with_refs)
 
 
 def with_values(value: Any, values: Mapping[str, Any]) -> Any:
     """A nest with references as one with values. KeyError for a value that is not there."""
     if isinstance(value, Ref):
         return values[value.name]
+    return _mapped(value, lambda item: with_values(item, values))
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A nest with each item changed."""
+    if isinstance(value, torch.Size):
+        return value  # it holds numbers alone
     if isinstance(value, tuple):
-        items = [with_values(item, values) for item in value]
+        items = list(map(change, value))
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [with_values(item, values) for item in value]
+        return list(map(change, value))
     if isinstance(value, Mapping):
-        return {key: with_values(item, values) for key, item in value.items()}
+        return {key: change(item) for key, item in value.items()}
     if isinstance(value, slice):
-        return slice(*(with_values(part, values) for part in (value.start, value.stop, value.step)))
+        return slice(*map(change, (value.start, value.stop, value.step)))
     return value
 
 

@@ -25,6 +25,7 @@ from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.real import snapshots
 from dynexplore.engine.runtime.real.claims import Attempt, Claim, Mark, Mismatch, Stepped
 from dynexplore.engine.runtime.real.differences import Difference
+from dynexplore.engine.runtime.real.kept import keep
 from dynexplore.engine.runtime.real.look import WatchedGraph
 from dynexplore.engine.runtime.real.meanings import verdict
 from dynexplore.engine.runtime.real.plan import make_plan
@@ -51,20 +52,20 @@ class Witness:
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
         """An attempt begins."""
-        self._attempt = self._attempts[frame_id] = Attempt(frame_id, attempt, ctx.graph.graph)
+        self._attempt = self._attempts[frame_id] = Attempt(frame_id, attempt, ctx.graph.graph, ctx.journal)
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
         """A step is about to be interpreted: keep what it may change."""
         attempt = self._attempt
         assert attempt is not None
         bound = frame.locals.get(step.arg) if step.op == "LOAD_FAST" else None
-        attempt.before[frame] = list(frame.stack), bound, _last_node(attempt.graph), callees
+        attempt.before[frame] = list(frame.stack), bound, _last_node(attempt.graph), callees, keep(frame, step)
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
         """It was interpreted: hold what it did against what the instruction means."""
         attempt = self._attempt
         assert attempt is not None
-        before, bound, node_before, callees_before = attempt.before.pop(frame)
+        before, bound, node_before, callees_before, kept = attempt.before.pop(frame)
         node_after = _last_node(attempt.graph)
         number, attempt.steps = attempt.steps, attempt.steps + 1
         if node_after is not node_before:
@@ -73,7 +74,7 @@ class Witness:
         if handler is not None and frame.pc == frame.parsed.first_step[handler.target.index]:
             return  # it raised, and the exception was caught here
         made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
-        view = Stepped(step, frame, before, frame.stack, bound, made, callees != callees_before)
+        view = Stepped(step, frame, before, frame.stack, bound, made, callees != callees_before, kept, attempt.journal)
         try:
             found = verdict(view)
         except Exception as error:  # whatever goes wrong in looking, the program goes on

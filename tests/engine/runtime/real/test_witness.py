@@ -342,7 +342,11 @@ def questions(x: torch.Tensor) -> Any:
     return x + 1, asked
 
 
-PROGRAMS = [lists, questions, in_place, random_numbers, low_precision, flow, switches, Model()]
+def sizes(x: torch.Tensor) -> Any:
+    return x.new(x.size()).shape, x.new(torch.Size([4, 1])).shape, x.new([1, 2]) + x.sum()
+
+
+PROGRAMS = [lists, sizes, questions, in_place, random_numbers, low_precision, flow, switches, Model()]
 CLEAN = [(program, backend) for backend in ("eager", "aot_eager") for program in PROGRAMS]
 # AOTAutograd of torch 2.11 fails on a view in inference mode, under torch.compile too, and no operator works afterwards
 CLEAN.remove((questions, "aot_eager"))
