@@ -1,4 +1,4 @@
-"""The command line: `dynexplore explain`, `open`, `replay`, `lab` and `bench`.
+"""The command line: `dynexplore explain`, `open`, `replay`, `lab` and `bench`, and the tools (cli_tools.py).
 
 Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
 returns an exit status; what is wrong with the input is said in one sentence on standard error (status 2), and a
@@ -14,21 +14,19 @@ PyTorch has no counterpart; its reports come from the environment variables TORC
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import os
-import runpy
 import subprocess
 import sys
 import tempfile
-import traceback
-import types
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import dynexplore
+from dynexplore import cli_tools
+from dynexplore.cli_program import Mistake, Program, as_python_starts_it, script_words_last
 
 if TYPE_CHECKING:
     from dynexplore.engine.recording import Recording
@@ -37,14 +35,10 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 """The folder with notebooks/ and benchmarks/, where dynexplore runs from a checkout."""
 
 
-class Mistake(Exception):
-    """What the user asked for cannot be done; the message is the one sentence that says why."""
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     looks = parser()
-    arguments, others = looks.parse_known_args(_script_words_last(sys.argv[1:] if words is None else words))
+    arguments, others = looks.parse_known_args(script_words_last(sys.argv[1:] if words is None else words))
     if others and not arguments.passes_on:
         looks.error(f"unrecognized arguments: {' '.join(others)}")
     arguments.others = others
@@ -79,6 +73,8 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("script", type=Path, metavar="SCRIPT.py")
     one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     one.set_defaults(command=explain_script, passes_on=False)
+
+    cli_tools.add_to(commands)
 
     one = commands.add_parser(
         "open",
@@ -129,8 +125,8 @@ def explain_script(arguments: argparse.Namespace) -> int:
     if not script.is_file():
         raise Mistake(f"there is no script {script}")
     outputs = _outputs(arguments)  # found out before a long run, not after it
-    program = _Program(script)
-    with _as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
+    program = Program(script)
+    with as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
         # graph breaks are not logged as they happen: the report below has all of them
         explanation = dynexplore.explain(program.as_function(), real=not arguments.no_real)()
     print(explanation)
@@ -214,92 +210,6 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
     paths = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths}
     return max(subprocess.call([sys.executable, str(path), *options], env=environment) for path in benchmarks.values())
-
-
-class _Program:
-    """A script as a function: run as `python SCRIPT.py ARGS` would, its end remembered and not passed on."""
-
-    def __init__(self, script: Path) -> None:
-        self.script = script
-        self.status = 0
-
-    def as_function(self) -> Callable[[], None]:
-        """A function of the script's file, named like it (what the engine explains and puts in its title), that runs it.
-
-        Its own frame is no part of what is explained; what it calls is. So nothing of this package's may stand between
-        the two: frames of this package run with all that they call as plain Python.
-        """
-
-        def run() -> None:
-            try:
-                runpy.run_path(str(self.script), run_name="__main__")
-            except SystemExit as end:
-                self.exited(end)
-            except Exception as error:
-                self.failed(error)
-
-        code = run.__code__.replace(co_filename=str(self.script), co_name=self.script.name, co_qualname=self.script.name)
-        program = types.FunctionType(code, run.__globals__, self.script.name, None, run.__closure__)
-        return dynexplore.skip(program)
-
-    def _is_own(self, code: types.CodeType) -> bool:
-        """Whether it is code of the script, and not the function that stands for it."""
-        return code.co_filename == str(self.script) and code.co_name != self.script.name
-
-    def exited(self, end: SystemExit) -> None:
-        """The script ended itself; the report still follows."""
-        self.status = end.code if isinstance(end.code, int) else int(end.code is not None)
-        if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
-
-    def failed(self, error: Exception) -> None:
-        """The script raised: print its own frames only, as Python would; the report still follows."""
-        frames = error.__traceback__
-        while frames is not None and not self._is_own(frames.tb_frame.f_code):
-            frames = frames.tb_next
-        traceback.print_exception(type(error), error, frames or error.__traceback__)
-        self.status = 1
-
-
-@contextlib.contextmanager
-def _as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
-    # what `python SCRIPT.py ARGS` sets up: the script's own arguments, and its folder first on the path
-    path, argv = list(sys.path), list(sys.argv)
-    sys.path.insert(0, str(script.resolve().parent))
-    sys.argv[:] = [str(script), *args]
-    try:
-        yield
-    finally:
-        sys.path[:], sys.argv[:] = path, argv
-
-
-def _script_words_last(words: Sequence[str]) -> list[str]:
-    """`explain`'s own options moved before the script, wherever they stand before a `--`.
-
-    >>> _script_words_last(["explain", "s.py", "3", "--html", "out.html", "--", "--json"])
-    ['explain', '--html', 'out.html', 's.py', '3', '--json']
-    """
-    if not words or words[0] != "explain":
-        return list(words)
-    rest = list(words[1:])
-    after: list[str] = []
-    if "--" in rest:
-        cut = rest.index("--")
-        rest, after = rest[:cut], rest[cut + 1 :]
-    own: list[str] = []
-    others: list[str] = []
-    while rest:
-        word = rest.pop(0)
-        name, is_joined, _ = word.partition("=")
-        if name in ("--redact", "--no-real"):
-            own.append(word)
-        elif name in ("--html", "--json", "--save"):
-            own += [word] if is_joined or not rest else [word, rest.pop(0)]
-        elif word in ("-h", "--help") and not others:
-            own.append(word)
-        else:
-            others.append(word)
-    return ["explain", *own, *others, *after]
 
 
 def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:

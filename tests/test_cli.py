@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dynexplore import cli
+from dynexplore import cli, cli_program
 from dynexplore.engine.recording import save
 from sample_recordings import toy
 from source_tree import ROOT
@@ -60,7 +60,7 @@ def run(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
 )
 def test_own_options_may_stand_anywhere(words: list[str], ordered: list[str]) -> None:
     """`explain`'s own options are found before and after the script's, up to a `--`; the rest is the script's."""
-    assert cli._script_words_last(words) == ordered
+    assert cli_program.script_words_last(words) == ordered
 
 
 @pytest.mark.parametrize(

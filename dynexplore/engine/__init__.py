@@ -24,6 +24,7 @@ DOOR: dict[str, str] = {
     "StartingState": "dynexplore.engine.runtime.debugging.starting_state",
     "first_difference": "dynexplore.engine.runtime.debugging.accuracy",
     "original_of": "dynexplore.engine.runtime.optimized",
+    "name_of": "dynexplore.engine.runtime.optimized",
     "optimize": "dynexplore.engine.runtime.api",
     "reset": "dynexplore.engine.runtime.api",
 }

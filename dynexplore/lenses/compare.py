@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore import engine
-from dynexplore.engine.runtime import optimized
 from dynexplore.lenses import isolation
 from dynexplore.lenses.comparison import Comparison
 from dynexplore.lenses.examination import EagerRun, Trial, examine, in_eager
@@ -43,6 +42,10 @@ LENSES: tuple[Lens, ...] = (
     ThisEngine(),
 )
 """Every method, from those that look at least closely at Python to those that read its bytecode."""
+
+
+class NothingToCompare(ValueError):
+    """An unknown method, or a call that eager itself cannot make. One sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def compare(
 def _chosen(methods: tuple[str, ...] | None) -> Iterator[Lens]:
     known = {lens.key: lens for lens in LENSES} | {lens.name: lens for lens in LENSES}
     for unknown in [name for name in methods or () if name not in known]:
-        raise ValueError(f"there is no method {unknown!r}; there are {', '.join(lens.key for lens in LENSES)}")
+        raise NothingToCompare(f"there is no method {unknown!r}; there are {', '.join(lens.key for lens in LENSES)}")
     for lens in LENSES:
         if methods is None or lens.key in methods or lens.name in methods:
             yield lens
@@ -105,16 +108,16 @@ def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings,
     alone = isolation.here if against else isolation.in_a_child
     _prepare(lenses)
     trials = list(_trials(fn, settings, args, kwargs))
-    name = optimized.name_of(fn)
+    name = engine.name_of(fn)
     try:
         kept, outcomes = _everything(fn, lenses, trials, settings, alone)
     except isolation.ChildFailed as error:
-        raise ValueError(f"there is nothing to compare: {name} in eager: {error}") from None
+        raise NothingToCompare(f"there is nothing to compare: {name} in eager: {error}") from None
     finally:
         trials[0].start.fresh()
     eager = kept[0][1]
     if eager.answer.raised:
-        raise ValueError(f"there is nothing to compare: in eager, this call of {name} raises {eager.answer.raised}")
+        raise NothingToCompare(f"there is nothing to compare: in eager, this call of {name} raises {eager.answer.raised}")
     probes = [Probe(label, run.path != eager.path, run.seconds) for label, run in kept]
     note = f"All methods ran in the program's own process, because {against}: what they cache stays there." if against else ""
     return Comparison(name, probes, outcomes, note)

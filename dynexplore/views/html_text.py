@@ -49,12 +49,17 @@ PAGE_STYLE = "margin: 24px auto; padding: 0 24px; max-width: 1500px; color-schem
 
 def page(recording: Recording, title: str = "", *, note: str = "") -> str:
     """Return the recording as one HTML document that needs nothing else; `note` stands at its end."""
-    name = escape(title or recording.title or "recording")
+    return document(title or recording.title or "recording", fragment(recording), note)
+
+
+def document(title: str, body: str, note: str = "") -> str:
+    """Return a fragment of HTML as one HTML document; `note` stands at its end."""
+    name = escape(title)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f"<title>{name}</title>"
     end = f"<footer>{escape(note)}</footer>" if note else ""
-    body = f"<main><h1>{name}</h1>{fragment(recording)}</main>{end}"
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body style="{PAGE_STYLE}">{body}</body></html>\n'
+    shown = f"<main><h1>{name}</h1>{body}</main>{end}"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body style="{PAGE_STYLE}">{shown}</body></html>\n'
 
 
 _fragments = itertools.count(1)

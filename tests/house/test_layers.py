@@ -21,6 +21,7 @@ ENGINE_LAYERS = {
     "dynexplore.engine.config": 0,
     "dynexplore.engine.outlets": 0,
     "dynexplore.engine.phases": 0,
+    "dynexplore.engine.numbering": 0,
     "dynexplore.engine.bytecode": 1,
     "dynexplore.engine.native": 1,
     "dynexplore.engine.policy": 2,
@@ -64,7 +65,8 @@ AROUND = {
 
 # The doors: they name modules in a table (or import them in the command that needs them), so that
 # `import dynexplore` stays cheap and reading a recording imports no torch.
-DOORS = ("dynexplore", "dynexplore.engine", "dynexplore.__main__", "dynexplore.cli")
+COMMAND_LINE = ("dynexplore.__main__", "dynexplore.cli", "dynexplore.cli_program", "dynexplore.cli_tools")
+DOORS = ("dynexplore", "dynexplore.engine", *COMMAND_LINE)
 
 # Rooms that must work in a process without torch.
 STANDARD_LIBRARY_ONLY = (

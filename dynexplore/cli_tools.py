@@ -1,0 +1,194 @@
+"""The tools on the command line: `dynexplore diagnose`, `minify`, `breaks` and `compare`, on a script's own call.
+
+Which idea lives here: the tools want a function and its arguments, and a script makes that call already. So it runs, unchanged,
+up to the first call of the function that SCRIPT.py:FUNCTION names, and the tool works on that very call; without a name on the
+first function, or module, that gets a tensor.
+
+In:  parsed arguments. Out: what the tool says as text, files where --html, --json and --out say so, the status: 0 where
+nothing is wrong, 1 where something fails, 2 for a mistake.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dynexplore
+from dynexplore.cli_program import Mistake, Program, as_python_starts_it
+
+_WHICH = (
+    "SCRIPT.py runs unchanged up to the first call of FUNCTION (a function, Class.method, or the class or global name of a module;"
+    " without one: the first function or module that gets a tensor), and ends there."
+    " These options may also stand after ARGS; everything after -- belongs to the script."
+)
+
+
+def add_to(commands: Any) -> None:
+    """Add the tools to the command line's parser."""
+    one = _command(
+        commands, "diagnose", "find the first layer that fails", _diagnose, "--backend NAME", "--tolerance X", "--html OUT"
+    )
+    _add_backend(one)
+
+    options = ("--backend NAME", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
+    one = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
+    _add_backend(one)
+    one.add_argument(
+        "--after", choices=("dynamo", "aot"), default="dynamo", help="what is cut: captured graphs, or those of aten operators"
+    )
+    one.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
+
+    _command(commands, "breaks", "list every graph break by what it costs", _breaks, "--html OUT")
+
+    one = _command(
+        commands,
+        "compare",
+        "capture the call in every way that PyTorch knows",
+        _compare,
+        "--methods A,B",
+        "--html OUT",
+        "--json OUT",
+    )
+    one.add_argument("--methods", metavar="A,B", help="these only: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
+    one.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long each may take (120)")
+    one.add_argument("--json", type=Path, metavar="OUT", help="write everything as JSON")
+
+
+def _command(commands: Any, name: str, what: str, run: Callable[..., int], *options: str) -> argparse.ArgumentParser:
+    usage = " ".join([f"dynexplore {name}", *(f"[{option}]" for option in options), "SCRIPT.py[:FUNCTION] [ARGS ...]"])
+    one: argparse.ArgumentParser = commands.add_parser(
+        name, help=what, usage=usage, description=f"{what[0].upper()}{what[1:]}. {_WHICH}"
+    )
+    one.add_argument("--html", type=Path, metavar="OUT", help="write it as one HTML file")
+    one.add_argument("script", metavar="SCRIPT.py[:FUNCTION]")
+    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    one.set_defaults(command=run, passes_on=False)
+    return one
+
+
+def _add_backend(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--backend", default="inductor", metavar="NAME", help="the backend that is suspected (inductor)")
+    command.add_argument(
+        "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
+    )
+
+
+# -- the tools -----------------------------------------------------------------------------------------------
+
+
+def _diagnose(arguments: argparse.Namespace) -> int:
+    """Status 1: a layer fails."""
+    options = {"backend": arguments.backend, "tolerance": arguments.tolerance}
+    status, found = _asked(arguments, dynexplore.diagnose, options)
+    return int(found.failing is not None) if status is None else status
+
+
+def _minify(arguments: argparse.Namespace) -> int:
+    """Status 1: something fails, and REPRO.py shows it."""
+    from dynexplore.engine.runtime.debugging.minifier import NothingFails
+
+    out: Path = arguments.out
+    _check_place(out)
+    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "after": arguments.after}
+    try:
+        status, found = _asked(arguments, dynexplore.minify, options)
+    except NothingFails as error:
+        print(error)
+        return 0
+    if status is not None:
+        return status
+    print(f"wrote {found.write(out)}: run it with python {out}")
+    return 1
+
+
+def _breaks(arguments: argparse.Namespace) -> int:
+    return _asked(arguments, dynexplore.all_breaks, {})[0] or 0
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    if arguments.json is not None:
+        _check_place(arguments.json)
+    methods = arguments.methods.split(",") if arguments.methods else None
+    status, found = _asked(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
+    if status is None and arguments.json is not None:
+        arguments.json.write_text(found.to_json(), encoding="utf-8")
+        print(f"wrote {arguments.json}")
+    return status or 0
+
+
+# -- a call of a script --------------------------------------------------------------------------------------
+
+
+def _script_of(arguments: argparse.Namespace) -> Path:
+    """The script, which is there. A colon may also be a part of its name."""
+    given: str = arguments.script
+    script = Path(given if Path(given).is_file() else given.rpartition(":")[0] or given)
+    if not script.is_file():
+        raise Mistake(f"there is no script {script}")
+    return script
+
+
+def _function_of(arguments: argparse.Namespace) -> str:
+    """The name after the colon; "" where there is none."""
+    rest: str = arguments.script.removeprefix(str(_script_of(arguments)))
+    return rest.removeprefix(":")
+
+
+def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dict[str, Any]) -> tuple[int | None, Any]:
+    """What a tool says of the script's call; or the status of a script that failed before it, or in it."""
+    from dynexplore.engine.runtime.debugging.first_call import FirstCall, NotCalled, at_first_call
+    from dynexplore.engine.runtime.debugging.minifier import NothingFails
+    from dynexplore.lenses.compare import NothingToCompare
+
+    script, wanted = _script_of(arguments), _function_of(arguments)
+    _check_place(arguments.html)
+
+    def look(call: FirstCall) -> Any:
+        taken = sorted(options.keys() & call.kwargs.keys())
+        if taken:
+            raise Mistake(
+                f"{call.name} has an argument named {taken[0]!r}, as this command has: call dynexplore.{tool.__name__} in Python"
+            )
+        print(f"the first call of {call.name} in {script}:")
+        return tool(call.target, *call.args, **options, **call.kwargs)
+
+    program = Program(script)
+    with as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
+        try:
+            found = at_first_call(program.as_function(), str(script), wanted, look)
+        except NotCalled as error:
+            if program.status:
+                return program.status, None
+            raise Mistake(str(error)) from None
+        except (NothingFails, Mistake):
+            raise
+        except (dynexplore.exc.DynexploreError, NothingToCompare) as error:
+            raise Mistake(str(error)) from None
+        except Exception as error:  # the function's own: said as the script would say it
+            program.failed(error)
+            return program.status, None
+    _show(found, arguments)
+    return None, found
+
+
+def _check_place(out: Path | None) -> None:
+    """What cannot be written is found out before a long run."""
+    if out is not None and (not out.resolve().parent.is_dir() or out.is_dir() or not os.access(out.resolve().parent, os.W_OK)):
+        raise Mistake(
+            f"{out} cannot be written: {'it is a folder' if out.is_dir() else f'there is no folder {out.parent} to write to'}"
+        )
+
+
+def _show(found: Any, arguments: argparse.Namespace) -> None:
+    print(found)
+    out: Path | None = arguments.html
+    if out is not None:
+        from dynexplore.views.html_text import document
+
+        out.write_text(document(Path(arguments.script).name, found._repr_html_()), encoding="utf-8")
+        print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB)")
