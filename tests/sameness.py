@@ -210,10 +210,15 @@ class _Walk:
         numpy = sys.modules["numpy"]
         if expected.dtype != actual.dtype or expected.shape != actual.shape:
             self._note(path, f"{expected.dtype}{expected.shape} expected, {actual.dtype}{actual.shape} found")
-        elif expected.dtype != object and not numpy.array_equal(
-            expected, actual, equal_nan=expected.dtype.kind in "fc"
-        ):
+        elif expected.dtype != object and not self._equal_arrays(expected, actual):
             self._note(path, f"{_short(expected)} was expected, {_short(actual)} was found")
+
+    def _equal_arrays(self, expected: Any, actual: Any) -> bool:
+        numpy = sys.modules["numpy"]
+        if self.exact or expected.dtype.kind not in "fc":
+            return bool(numpy.array_equal(expected, actual, equal_nan=expected.dtype.kind in "fc"))
+        tolerance = 1e-3 if expected.dtype.itemsize == 2 else 1e-5
+        return bool(numpy.allclose(expected, actual, rtol=tolerance, atol=tolerance, equal_nan=True))
 
     def _compare_objects(self, expected: Any, actual: Any, path: str) -> None:
         names = [

@@ -266,7 +266,8 @@ def f(x):
     Kind(
         "DX207",
         "a numpy call",
-        "numpy computes on memory that exists only when the graph runs, or draws random numbers.",
+        "This call draws random numbers, depends on data that exist only when the graph runs, or is one for which torch's operators"
+        " are not known to give what numpy gives.",
         "Use the torch function of the same name, or convert outside of the compiled function.",
         example="""
 import numpy as np
@@ -796,13 +797,12 @@ def f(x):
     Kind(
         "DX417",
         "a numpy array made from a tensor",
-        "`Tensor.numpy()` and numpy's conversion share memory that exists only when the graph runs.",
-        "Stay in torch, or convert outside of the compiled function.",
+        "Only a tensor on the CPU that needs no gradient, of a dtype that numpy has, is an array on the same memory.",
+        "Call `x.detach().cpu().numpy()`, stay in torch, or convert outside of the compiled function.",
         example="""
 def f(x):
-    return torch.from_numpy(x.numpy()) * 2
+    return torch.from_numpy(x.numpy(force=True)) * 2
 """,
-        fundamental=True,
     ),
     Kind(
         "DX418",

@@ -33,6 +33,7 @@ from dynexplore.engine.translate.new_functions import push_function
 from dynexplore.engine.translate.request import CompiledGraph, Translation
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
+from dynexplore.engine.variables.array_memory import guard_memory
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.context_manager import restoring_modes
@@ -203,6 +204,7 @@ class CodeGenerator:
             order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             graph = ctx.graph.finish(list(self.outputs), name)
+            guard_memory(ctx, graph)
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
                 rely_on_no_ddp(ctx.guard, ctx.module_guards)

@@ -3,6 +3,8 @@
 from dynexplore.engine.variables import (
     adapters,
     annotation,
+    array,
+    array_rules,
     builtin_rules,
     builtin_subclass,
     class_,
@@ -53,6 +55,8 @@ from dynexplore.engine.variables import (
 __all__ = [
     "adapters",
     "annotation",
+    "array",
+    "array_rules",
     "builtin_rules",
     "builtin_subclass",
     "class_",

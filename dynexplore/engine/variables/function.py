@@ -22,11 +22,11 @@ from dynexplore.engine.policy import constants, skip
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.array_rules import call_numpy
 from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.known_array import call_numpy
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule, rule_for
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def copy_array(value: Any) -> Any:
     return value.copy(order="K")
 
 
-def call_numpy(
+def call_known(
     ctx: TraceContext, function: Callable[..., Any], name: str, args: Sequence[VariableTracker],
     kwargs: Mapping[str, VariableTracker],
 ) -> VariableTracker:

@@ -39,7 +39,7 @@ KNOWN_ATTRIBUTES = frozenset({
 OPERATION_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 # Methods that need data.
 DATA_METHODS = {
-    "item": "DX101", "tolist": "DX102", "numpy": "DX417", "__array__": "DX417", "data_ptr": "DX112",
+    "item": "DX101", "tolist": "DX102", "data_ptr": "DX112",
     "untyped_storage": "DX112", "storage": "DX112", "__bool__": "DX105", "__float__": "DX101", "__int__": "DX101",
     "__index__": "DX101", "__complex__": "DX101", "__repr__": "DX103", "__str__": "DX103", "__format__": "DX103",
     "backward": "DX406", "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",

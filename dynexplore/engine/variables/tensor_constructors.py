@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch._refs
 
+from dynexplore.engine.variables.array_rules import tensor_of_array
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.known_array import KnownArrayVariable, tensor_of
 from dynexplore.engine.variables.ranges import RangeVariable
@@ -76,6 +77,8 @@ def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[
     """`torch.tensor(data)`; a tensor inside a list is read out, a numpy array is known."""
     if len(args) == 1 and isinstance(array := args[0].read(ctx), KnownArrayVariable):
         return tensor_of(ctx, array, kwargs)
+    if (made := tensor_of_array(ctx, args, kwargs)) is not None:
+        return made
     for arg in args:
         arg.read_items(ctx)
     nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])

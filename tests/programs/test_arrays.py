@@ -1,0 +1,194 @@
+"""numpy arrays in traced code: `x.numpy()`, arrays as arguments, numpy's functions on them, and back to torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from programs.program_table import Programs
+
+import dynexplore
+from engine_checks import CountingBackend, assert_same_as_eager
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3) / 10
+A = np.arange(6.0, dtype=np.float32).reshape(2, 3) - 2
+WHOLE = np.arange(-3, 3, dtype=np.int32)
+
+
+@program(X, graphs=1)
+def through_numpy_and_back(x):
+    return torch.from_numpy(np.sin(x.numpy()) + 1) * 2
+
+
+@program(A, graphs=1)
+def an_array_in_and_an_array_out(a):
+    return np.cos(a) * 2, a[1:] - a[:1], -a, abs(a), a @ a.T
+
+
+@program(A, graphs=1)
+def scalars_are_no_arrays(a):
+    total, first, most = a.sum(), a[0, 0], np.argmax(a)
+    kinds = [type(total) is np.float32, isinstance(first, np.ndarray), isinstance(most, np.int64), type(a) is np.ndarray]
+    return total, first, most, a.mean(axis=0), (a > 1).all(), a.sum(keepdims=True), kinds
+
+
+@program(WHOLE, graphs=1)
+def dtypes_of_whole_numbers(a):
+    return a / 2, a * 1.5, a + np.int8(1), np.sqrt(abs(a)), a.mean(), a.sum(), a > 0, a**2, a // 2, a % 3, a.astype(np.int8) + 1
+
+
+@program(np.arange(4, dtype=np.int8), graphs=1)
+def dtypes_of_bytes(a):
+    return np.sqrt(a), a + 1, a * np.float32(2), a * np.float64(2), a.std(), a.astype(float), a / a.astype("int16").max()
+
+
+@program(A, graphs=1)
+def writing_to_an_argument(a):
+    a[0] = 5
+    a += 1
+    a[:, 1] *= np.float32(2)
+    a[a > 7] = 0
+    return a, a.T
+
+
+@program(X, A, graphs=1)
+def shared_memory(x, a):
+    seen = x.numpy()
+    seen[0] = 7
+    other = torch.from_numpy(a)
+    other.add_(1)
+    return x + 1, seen, a, other, torch.as_tensor(a), torch.tensor(a)
+
+
+@program(A, graphs=1)
+def a_scalar_is_a_copy(a):
+    first = a[0, 0]
+    a[0, 0] = 9
+    return first, a[0, 0]
+
+
+@program(A, graphs=1)
+def what_an_array_is(a):
+    about = a.shape, a.ndim, a.size, a.dtype, a.itemsize, a.strides, len(a), a.dtype == np.float32, a.dtype == "int64"
+    return a * 2, about, np.shape(a), [row.sum() for row in a]
+
+
+@program(A, graphs=1)
+def arrays_in_lists(a):
+    b = a * 2
+    return np.stack([a, b]), np.concatenate((a, b), axis=1), np.where(a > 0, a, b), np.maximum(a, 0), np.vstack([a, b[:1]])
+
+
+@program(A, A, graphs=1)
+def one_array_twice(a, b):
+    b += 1
+    return a is b, a * b
+
+
+@program(torch.ones(2, requires_grad=True), breaks=["DX417"])
+def a_tensor_that_needs_a_gradient(x):
+    y = x * 2
+    return y.detach().numpy(), y.numpy()
+
+
+@program(A, breaks=None)
+def what_is_left_to_python(a):
+    b = a * 2
+    c = b + np.random.rand() * 0
+    return c[::-1], c[a > 0], float(c.sum()), c.tolist(), np.broadcast_to(c, (2, 2, 3))
+
+
+@program(WHOLE, breaks=None)
+def whole_numbers_divided_by_zero(a):
+    with np.errstate(all="ignore"):
+        return a // (a * 0), 1 // a
+
+
+@program(WHOLE, breaks=None)
+def an_integer_to_a_negative_power(a):
+    b = a + 1
+    return b**-1
+
+
+@program(np.arange(3.0)[::-1], breaks=None)
+def an_array_walked_backwards(a):
+    return a * 2
+
+
+@program(np.array(["a", 1], dtype=object), breaks=None)
+def an_array_of_objects(a):
+    return a + a
+
+
+@program(np.broadcast_to(np.arange(3.0), (2, 3)), breaks=None)
+def an_array_that_cannot_be_written(a):
+    return a * 2
+
+
+@program(np.arange(3, dtype=np.uint16), breaks=None)
+def a_dtype_that_torch_barely_has(a):
+    return a + 1
+
+
+@PROGRAMS.parameters()
+def test_program(run):
+    """The program does under the engine what it does without, in as many graphs as expected."""
+    run()
+
+
+@pytest.mark.filterwarnings("ignore:__array_wrap__")
+def test_a_tensor_and_an_array() -> None:
+    """Between a tensor and an array numpy computes, and torch makes a tensor of the result."""
+
+    def mixed(x, a):
+        return x @ a.T, x + a, x * a
+
+    backend = CountingBackend()
+    for expected, actual in zip(mixed(X, A), dynexplore.optimize(backend)(mixed)(X, A), strict=True):
+        assert type(actual) is torch.Tensor and torch.equal(actual, expected)
+    assert len(backend.graphs) == 1 and backend.ops == 4
+
+
+def test_arrays_that_are_one_object_later() -> None:
+    """What was traced with two arrays does not answer for one array given twice, nor for two in the same memory."""
+    base = np.ones(4)
+
+    def change(a, b):
+        a += 1
+        return a * b, a is b
+
+    cases = [(base, base), (base[:3], base[1:]), (base[1:], base[:3])]
+    for backend in ("eager", "aot_eager"):
+        assert_same_as_eager(change, np.ones(4), np.ones(4), then=cases, backend=backend, breaks=None)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compilers_see_operators_of_torch(backend: str) -> None:
+    """The same programs, traced by compilers: values up to rounding; types, dtypes and shared memory as they are."""
+    assert_same_as_eager(through_numpy_and_back, X, graphs=1, backend=backend)
+    for run in (an_array_in_and_an_array_out, scalars_are_no_arrays, writing_to_an_argument, a_scalar_is_a_copy):
+        assert_same_as_eager(run, A, backend=backend, breaks=None)
+    assert_same_as_eager(dtypes_of_whole_numbers, WHOLE, graphs=1, backend=backend)
+    assert_same_as_eager(dtypes_of_bytes, np.arange(4, dtype=np.int8), graphs=1, backend=backend)
+
+
+def test_errors_that_numpy_raises() -> None:
+    """Where numpy is told to raise, it does."""
+
+    def divide(a):
+        return a / (a - a)
+
+    with np.errstate(all="raise"):
+        assert_same_as_eager(divide, A, breaks=None)
+    with np.errstate(all="ignore"):
+        assert_same_as_eager(divide, A, graphs=1)
+
+
+def test_sizes_that_change() -> None:
+    """Arrays of many lengths make two graphs."""
+    others = [(np.ones(size),) for size in range(3, 8)]
+    assert_same_as_eager(
+        lambda a: (np.sin(a) + 1, a.sum(), a[1:], len(a), a.shape), np.ones(2), then=others, graphs=2, recompiles=1
+    )
