@@ -71,8 +71,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     plain = name.removeprefix(_PREFIX)
     copied, plain = plain.endswith(_COPIED), plain.removesuffix(_COPIED)
-    if plain.startswith(_METHOD):
-        plain = "ndarray." + plain.removeprefix(_METHOD)
+    for part in (_METHOD, "linalg_"):
+        if plain.startswith(part):
+            plain = part.replace("_", ".") + plain.removeprefix(part)
     return numpy_operator(plain, copied=copied)
 
 
@@ -110,7 +111,14 @@ def _arrays(value: Any) -> Any:
         if not _is_real(value):
             raise _NotReal
         return value.numpy()
-    return type(value)(map(_arrays, value)) if type(value) in (tuple, list) else value
+    return _nest(_arrays, value)
+
+
+def _nest(function: Callable[[Any], Any], value: Any) -> Any:
+    """A list or tuple (FX has some of its own) of what a function makes of the items; anything else as it is."""
+    if isinstance(value, list):
+        return [function(item) for item in value]
+    return tuple(function(item) for item in value) if isinstance(value, tuple) else value
 
 
 def _is_real(value: torch.Tensor) -> bool:
@@ -140,22 +148,22 @@ def _imitations(value: Any) -> Any:
     """The same nest with arrays of torch._numpy where tensors were."""
     if isinstance(value, torch.Tensor):
         return torch_numpy().ndarray(value)
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(_imitations, value))
     if isinstance(value, dict):
         return {key: _imitations(item) for key, item in value.items()}
-    return value
+    return _nest(_imitations, value)
 
 
 def _tensors(value: Any) -> Any:
     if isinstance(value, torch_numpy().ndarray):
         return value.tensor
-    return type(value)(map(_tensors, value)) if isinstance(value, (tuple, list)) else value
+    return _nest(_tensors, value)
 
 
 def _torchs_function(name: str) -> Callable[..., Any]:
     if name in IN_PLACE:
         return _in_place(getattr(torch_numpy(), IN_PLACE[name]))
+    if name in _CORRECTED:
+        return _CORRECTED[name]
     found: Callable[..., Any] = _by_syntax(name) or functools.reduce(getattr, name.split("."), torch_numpy())
     return found
 
@@ -168,6 +176,42 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
         return array
 
     return change
+
+
+def _sign(array: Any) -> Any:
+    """torch's gives 0 for what is no number."""
+    imitated = torch_numpy()
+    if not array.tensor.is_floating_point():
+        return imitated.sign(array)
+    return imitated.where(imitated.isnan(array), array, imitated.sign(array))
+
+
+def _square(array: Any) -> Any:
+    """torch's makes other dtypes of whole numbers."""
+    return torch_numpy().multiply(array, array)
+
+
+def _copy(array: Any) -> Any:
+    """torch's keeps the order of the dimensions in memory."""
+    return torch_numpy().ndarray(array.tensor.clone(memory_format=torch.contiguous_format))
+
+
+def _flatten(array: Any) -> Any:
+    """torch's may give a view."""
+    return torch_numpy().ndarray(array.tensor.reshape(-1).clone())
+
+
+def _array(data: Any, **kwargs: Any) -> Any:
+    """torch's reads out what a list holds."""
+    imitated = torch_numpy()
+    if isinstance(data, (list, tuple)) and data:
+        data = imitated.stack([_array(item) for item in data])
+    return imitated.array(data, **kwargs)
+
+
+_CORRECTED: dict[str, Callable[..., Any]] = {
+    "sign": _sign, "square": _square, "array": _array, "ndarray.copy": _copy, "ndarray.flatten": _flatten,
+}
 
 
 # -- between tensors and arrays ----------------------------------------------------------------------------------------

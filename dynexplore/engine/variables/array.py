@@ -30,6 +30,7 @@ from dynexplore.engine.variables.constant import ConstantMethodVariable, Constan
 from dynexplore.engine.variables.known_array import KnownArrayVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.ranges import SliceVariable
+from dynexplore.engine.variables.rules import method
 from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.tensor import TensorVariable
@@ -99,16 +100,16 @@ class ArrayVariable(VariableTracker):
             return TupleVariable(map(ConstantVariable, found)) if isinstance(found, tuple) else ConstantVariable(found)
         if name == "T":
             return traced(ctx, "T", lambda array: array.T, [self], {})
-        if name in METHODS or name in _OF_DATA or name == "__abs__":
+        if name in METHODS or name in _OF_DATA or name in ("__abs__", "fill"):
             return ConstantMethodVariable(self, name)
         return super().get_attribute(ctx, name)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        _check_key(ctx, key)
+        key = _checked_key(ctx, key)
         return traced(ctx, "getitem", lambda array, wanted: array[wanted], [self, key], {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        _check_key(ctx, key, value)
+        key = _checked_key(ctx, key, value)
         traced(ctx, "setitem", _set_item, [self, key, value], {})
 
     def call_method(
@@ -116,6 +117,9 @@ class ArrayVariable(VariableTracker):
     ) -> VariableTracker:
         if name in _OF_DATA:
             ctx.break_graph(_OF_DATA[name], operation=f"ndarray.{name}()")
+        if name == "fill" and len(args) == 1 and not self.is_scalar():
+            self.set_item(ctx, ConstantVariable(Ellipsis), args[0])
+            return ConstantVariable(None)
         if name == "__abs__" and not args:
             return traced(ctx, "absolute", abs, [self], {})
         if name not in METHODS or not kwargs.keys().isdisjoint(("out", "where", "casting", "order", "kind")):
@@ -193,19 +197,24 @@ def _set_item(array: Any, key: Any, value: Any) -> Any:
     return array
 
 
-def _check_key(ctx: TraceContext, key: VariableTracker, value: VariableTracker | None = None) -> None:
-    """Indices that are arrays: torch takes bytes for a mask, and which of several writes to one place wins is not said."""
-    parts = key.unpack(ctx) if key.python_type() is tuple else [key]
-    for part in (part.read(ctx) for part in parts):
-        if isinstance(part, SliceVariable) or (part.is_constant() and not is_numpy_number(part.as_constant())):
-            continue
-        kind = part.model.dtype.name if type(part) is ArrayVariable else ""
-        one_mask = kind == "bool" and len(parts) == 1
-        if value is None and one_mask:
-            ctx.break_graph("DX107", operator="a mask as subscript")
-        fits = kind in ("int64", "int32") if value is None else one_mask and value.is_constant()
-        if not fits:
-            ctx.break_graph("DX207", function="subscript of an array")
+def _checked_key(ctx: TraceContext, key: VariableTracker, value: VariableTracker | None = None) -> VariableTracker:
+    """The subscript with numpy's whole numbers as Python's; a graph break for arrays that numpy and torch do not take alike.
+
+    Torch takes bytes for a mask, and does not say which of several writes to one place wins.
+    """
+    if key.python_type() is tuple:
+        return TupleVariable([_checked_key(ctx, part.read(ctx), value) for part in key.unpack(ctx)])
+    if isinstance(key, SliceVariable):
+        return key
+    if key.is_constant():
+        known = key.as_constant()
+        return ConstantVariable(known.item()) if is_numpy_number(known) and known.dtype.kind in "iu" else key
+    kind = key.model.dtype.name if type(key) is ArrayVariable else ""
+    if value is None and kind == "bool":
+        ctx.break_graph("DX107", operator="a mask as subscript")
+    if not (kind in ("int64", "int32") if value is None else kind == "bool" and value.is_constant()):
+        ctx.break_graph("DX207", function="subscript of an array")
+    return key
 
 
 # -- carrying out an operation, on models and in the graph -------------------------------------------------------------
@@ -294,8 +303,8 @@ def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
 
 
 def _constant(ctx: TraceContext, array: Any) -> VariableTracker:
-    if not is_traceable(copy := array.copy()):
-        raise NotConstant(array)
+    if not is_traceable(copy := array.copy(order="K")):
+        ctx.break_graph("DX207", function=f"an array of {array.dtype}")
     return ctx.constant_tensor(torch.from_numpy(copy))
 
 
@@ -316,13 +325,16 @@ def on_models(
 
 
 def _sums_halves(name: str, operands: Sequence[ArrayVariable]) -> bool:
-    numpy: Any = sys.modules["numpy"]
-    if not any(operand.model.dtype.name == _HALF for operand in operands):
-        return False
-    return _is_ufunc(getattr(numpy, name, None)) is None and name.removeprefix("ndarray.") in _ADDING_UP
+    halves = any(operand.model.dtype.name == _HALF for operand in operands)
+    return halves and name.removeprefix("ndarray.") in _ADDING_UP
 
 
-_ADDING_UP = _words("sum mean std var prod cumsum cumprod dot trace matmul")
+_ADDING_UP = _words(
+    "sum mean std var prod cumsum cumprod dot trace matmul inner tensordot kron round around einsum linalg.norm"
+)
+
+
+_SUMS = _words("sum prod cumsum cumprod")
 
 
 def _is_ufunc(function: Any) -> Any:
@@ -331,10 +343,13 @@ def _is_ufunc(function: Any) -> Any:
 
 
 def _dtype_to_compute_in(name: str, expected: Any, operands: Sequence[ArrayVariable]) -> str | None:
-    """Whole numbers that give fractions are computed in the dtype of the result; torch would take its own default."""
+    """Sums, and whole numbers that give fractions, are computed in the dtype of the result; torch has defaults of its own."""
     numpy: Any = sys.modules["numpy"]
     plain = name.removeprefix("ndarray.")
-    if _is_ufunc(getattr(numpy, plain, None)) is None and plain not in ("mean", "std", "var"):
+    given = {operand.model.dtype.name for operand in operands}
+    if plain in _SUMS and given != {found := expected.dtype.name} and found in TRACEABLE:
+        return str(found)
+    if plain == "square" or (_is_ufunc(getattr(numpy, plain, None)) is None and plain not in ("mean", "std", "var")):
         return None
     dtype = getattr(expected, "dtype", None)
     if dtype is None or dtype.kind != "f" or any(operand.model.dtype.kind == "f" for operand in operands):
@@ -391,6 +406,33 @@ def _difference(fake: torch.Tensor, expected: Any) -> str | None:
 def hint(size: Any) -> Any:
     """The number that a size has in this call."""
     return size if isinstance(size, int) else size.node.hint
+
+
+def enter_graph(ctx: TraceContext, known: KnownArrayVariable) -> ArrayVariable:
+    """An array of known numbers that is written to, or shares its memory with a tensor, is from now on one of the graph."""
+    if known.is_view or known.is_viewed:
+        ctx.break_graph("DX207", function="writing to an array of which there are views")
+    tensor = ctx.operation("call_method", "clone", [_constant(ctx, known.value)], {})
+    _guard_error_handling(ctx)
+    model = known.value.copy(order="K")
+    known.__class__ = ArrayVariable  # type: ignore[assignment]  # all that hold the tracker see it
+    assert isinstance(tensor, TensorVariable)
+    assert isinstance(known, ArrayVariable)
+    known.tensor, known.model, known.source, known.real = tensor, model, None, None
+    return known
+
+
+@method(KnownArrayVariable, "__setitem__")
+def _write_known(ctx: TraceContext, known: KnownArrayVariable, args: Sequence[VariableTracker],
+                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    enter_graph(ctx, known).set_item(ctx, *args)
+    return known
+
+
+@method(KnownArrayVariable, "fill")
+def _fill_known(ctx: TraceContext, known: KnownArrayVariable, args: Sequence[VariableTracker],
+                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return enter_graph(ctx, known).call_method(ctx, "fill", args, kwargs)
 
 
 # -- where arrays come from --------------------------------------------------------------------------------------------

@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, wrapped_from_numpy, wrapped_mixed
-from dynexplore.engine.variables.array import ArrayVariable, ScalarVariable, array_from, hint, holds_array, on_models, traced
+from dynexplore.engine.variables.array import (
+    ArrayVariable,
+    ScalarVariable,
+    array_from,
+    enter_graph,
+    hint,
+    holds_array,
+    on_models,
+    traced,
+)
 from dynexplore.engine.variables.array_memory import TRACEABLE
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, is_numpy_number
@@ -37,14 +46,15 @@ def _words(text: str) -> frozenset[str]:
 
 FUNCTIONS = _words(
     """
-    abs absolute add all amax amin any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin around array asarray
-    atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or bitwise_xor ceil clip column_stack concatenate copy cos cosh cumprod
-    cumsum deg2rad degrees diag diagonal diff divide dot dstack empty_like equal exp exp2 expand_dims expm1 fabs
-    flip fliplr flipud float_power floor floor_divide fmax fmin full_like greater greater_equal hstack hypot inner isclose isfinite
-    isinf isnan kron less less_equal log log10 log1p log2 logical_and logical_not logical_or logical_xor matmul max maximum mean
-    min minimum mod moveaxis multiply negative not_equal ones_like outer positive power prod rad2deg radians ravel reciprocal
-    remainder repeat reshape rint roll rot90 round sign signbit sin sinh sqrt square squeeze stack std subtract sum swapaxes
-    take tan tanh tensordot tile trace transpose tril triu true_divide trunc var vstack where zeros_like
+    abs absolute add all amax amin any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin around array
+    array_split asarray atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or bitwise_xor ceil clip column_stack
+    concatenate copy cos cosh count_nonzero cumprod cumsum deg2rad degrees diag diagonal diff divide dot dstack einsum
+    empty_like equal exp exp2 expand_dims expm1 fabs flip fliplr flipud float_power floor floor_divide fmax fmin full_like
+    greater greater_equal hstack hypot inner isclose isfinite isinf isnan kron less less_equal linalg.norm log log10 log1p
+    log2 logical_and logical_not logical_or logical_xor matmul max maximum mean min minimum mod moveaxis multiply negative
+    not_equal ones_like outer positive power prod rad2deg radians ravel reciprocal remainder repeat reshape rint roll rot90
+    round sign signbit sin sinh sort split sqrt square squeeze stack std subtract sum swapaxes take tan tanh tensordot tile
+    trace transpose tril triu true_divide trunc var vstack where zeros_like
     """
 )
 _ABOUT_ARRAYS = _words("ndim shape size")  # functions that are answered like attributes
@@ -71,15 +81,22 @@ def call_numpy(
         args = [array_from(ctx, args[0], f"np.{plain}()")]
     if not any(map(holds_array, (*args, *kwargs.values()))):
         return call_known(ctx, function, name, args, kwargs)
-    numpy: Any = sys.modules["numpy"]
     if plain in _ABOUT_ARRAYS and len(args) == 1 and not kwargs:
         return args[0].get_attribute(ctx, plain)
     unary_inputs = getattr(function, "nin", None)
-    if getattr(numpy, plain, None) is not function or plain not in FUNCTIONS or not kwargs.keys().isdisjoint(_UNUSUAL) \
+    plain = next((known for known in (plain, f"linalg.{plain}") if known in FUNCTIONS and _named(known) is function), "")
+    if not plain or not kwargs.keys().isdisjoint(_UNUSUAL) \
             or (unary_inputs is not None and len(args) > unary_inputs):
         ctx.break_graph("DX207", function=name)
     _refuse_data_dependent_errors(ctx, plain, args)
     return traced(ctx, plain, function, args, kwargs)
+
+
+def _named(name: str) -> Any:
+    owner: Any = sys.modules["numpy"]
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner
 
 
 _UNUSUAL = _words("out where casting order subok signature kind like initial correction device mode")
@@ -141,6 +158,11 @@ def _binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variab
     return traced(ctx, name, function, [left, right], {})
 
 
+@binary_rule(KnownArrayVariable, VariableTracker, *(symbol for symbol in BINARY if symbol.endswith("=")), rank=8)
+def _written(ctx: TraceContext, symbol: str, left: KnownArrayVariable, right: VariableTracker) -> VariableTracker:
+    return _binary(ctx, symbol, enter_graph(ctx, left), right)
+
+
 for _other in (ArrayVariable, ConstantVariable, KnownArrayVariable, ListVariable, TupleVariable, SymbolicNumberVariable):
     binary_rule(ArrayVariable, _other, rank=9)(_binary)
     binary_rule(_other, ArrayVariable, rank=9)(_binary)
@@ -194,6 +216,8 @@ def _from_numpy(ctx: TraceContext, args: Sequence[VariableTracker],
     if kwargs or len(args) != 1:
         ctx.break_graph("DX201", function="torch.from_numpy")
     array = args[0].read(ctx)
+    if isinstance(array, KnownArrayVariable):
+        array = enter_graph(ctx, array)
     if type(array) is not ArrayVariable or not array.model.flags.writeable:
         ctx.break_graph("DX207", function="torch.from_numpy")
     return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
@@ -218,6 +242,8 @@ def _tensor_of(
     ctx: TraceContext, function: Callable[..., Any], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker | None:
     array = args[0].read(ctx) if len(args) == 1 else None
+    if function is torch.as_tensor and isinstance(array, KnownArrayVariable):
+        array = enter_graph(ctx, array)
     if not isinstance(array, ArrayVariable):
         return None
     if not kwargs.keys() <= {"dtype"} or not all(value.is_constant() for value in kwargs.values()):
@@ -229,9 +255,9 @@ def _tensor_of(
                             {name: value.as_constant() for name, value in kwargs.items()})
     if not copies and wanted.dtype == array.tensor.fake.dtype:
         return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
-    return _new_tensor(ctx, array.tensor, wanted.dtype)
-
-
-def _new_tensor(ctx: TraceContext, tensor: VariableTracker, dtype: torch.dtype) -> VariableTracker:
-    keywords = {"dtype": dtype, "copy": True, "memory_format": torch.contiguous_format}
-    return ctx.operation("call_method", "to", [tensor], {name: ConstantVariable(value) for name, value in keywords.items()})
+    keywords = {"dtype": ConstantVariable(wanted.dtype), "copy": ConstantVariable(True)}
+    made = ctx.operation("call_method", "to", [array.tensor], keywords)
+    assert isinstance(made, TensorVariable)
+    if tuple(map(hint, made.fake.stride())) != wanted.stride():
+        ctx.break_graph("DX207", function=function.__name__)
+    return made

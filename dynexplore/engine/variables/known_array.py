@@ -1,9 +1,9 @@
 """numpy arrays that a frame makes of known numbers: `np.zeros((4, 2))`, `np.arange(8) // 2`.
 
 The idea: such an array is as known as the numbers it is made of, so numpy itself computes while tracing, and
-`torch.tensor(array)` is a constant of the graph. An array is never changed here (assignments break the graph), so it does not
-matter which arrays are views of which, as long as no view leaves the frame. Functions that draw random numbers, read files or write
-to their arguments are left to Python. Arrays that existed before the frame are not looked into.
+`torch.tensor(array)` is a constant of the graph. An array is never changed here: one that is written to becomes one of the
+graph (array.py), if it has no views. So it does not matter which arrays are views of which, as long as no view leaves the
+frame. Functions that draw random numbers, read files or write to their arguments are left to Python.
 
 In: calls of numpy's functions, and of torch's that take arrays. Out: constants, arrays. torch/_dynamo/variables/tensor.py
 (NumpyNdarrayVariable) goes another way: it puts torch's imitation of numpy into the graph.
@@ -21,6 +21,7 @@ from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.constant import ConstantMethodVariable, ConstantVariable, is_constant_value, run_now
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.ranges import SliceVariable
+from dynexplore.engine.variables.rules import METHODS
 from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _FUNCTIONS = _words(
     """
     abs absolute add all allclose amax amin any arange arccos arcsin arctan arctan2 argmax argmin argsort around array
     array_equal atleast_1d atleast_2d broadcast_to ceil clip column_stack concatenate cos cosh cross cumprod cumsum
-    deg2rad degrees diag diff divide dot dstack empty_like equal exp exp2 expand_dims expm1 eye flatnonzero flip
+    deg2rad degrees diag diff divide dot dstack empty empty_like equal exp exp2 expand_dims expm1 eye flatnonzero flip
     float_power floor floor_divide fmod full full_like geomspace greater greater_equal hstack hypot identity inner
     isclose isfinite isinf isnan kron less less_equal linspace log log10 log1p log2 logical_and logical_not logical_or
     logical_xor logspace matmul max maximum mean median meshgrid min minimum mod moveaxis multiply nanmax nanmean nanmin
@@ -64,6 +65,7 @@ class KnownArrayVariable(VariableTracker):
 
     def __init__(self, value: Any, is_view: bool) -> None:
         self.value, self.is_view = value, is_view
+        self.is_viewed = False  # whether another one may share its memory
 
     def python_type(self) -> type[Any]:
         return type(self.value)
@@ -83,14 +85,19 @@ class KnownArrayVariable(VariableTracker):
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         return _compute(ctx, "subscript of an array", lambda value, wanted: value[wanted], (self, key), {})
 
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        METHODS[KnownArrayVariable, "__setitem__"](ctx, self, (key, value), {})
+
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _ATTRIBUTES:
             return _wrap(ctx, getattr(self.value, name), (self,))
-        return ConstantMethodVariable(self, name) if name in _METHODS else super().get_attribute(ctx, name)
+        return ConstantMethodVariable(self, name) if name in _METHODS or name == "fill" else super().get_attribute(ctx, name)
 
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
+        if (row := METHODS.get((KnownArrayVariable, name))) is not None:
+            return row(ctx, self, args, kwargs)
         if name not in _METHODS or "out" in kwargs:
             ctx.break_graph("DX207", function=f"ndarray.{name}")
         return _compute(ctx, f"ndarray.{name}", getattr(type(self.value), name), (self, *args), kwargs)
@@ -166,7 +173,10 @@ def _wrap(ctx: TraceContext, result: Any, given: Sequence[VariableTracker], name
     same = next((value for value in sources if value.value is result), None)
     if same is not None:
         return same
-    is_view = result.base is not None and any(numpy.may_share_memory(result, value.value) for value in sources)
+    viewed = [value for value in sources if result.base is not None and numpy.may_share_memory(result, value.value)]
+    is_view = bool(viewed)
+    for value in viewed:
+        value.is_viewed = True
     result.flags.writeable = False
     return KnownArrayVariable(result, is_view)
 
