@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 
 from dynexplore.views.html_text import STYLE, escape, section, table
 
-__all__ = ["code", "drawing", "escape", "line", "report", "rows", "side_by_side", "table", "to_copy"]
+__all__ = ["code", "drawing", "entry", "escape", "line", "report", "rows", "side_by_side", "table", "to_copy"]
 
 
 def report(*parts: str) -> str:
@@ -44,6 +44,12 @@ def rows(header: Sequence[str], cells: Iterable[Sequence[str]], title: str = "")
 def code(shown: str) -> str:
     """Return text as it stands, in a fixed font."""
     return f"<pre>{escape(shown)}</pre>"
+
+
+def entry(anchor: str, title: str, sentences: Iterable[str], example: str = "") -> str:
+    """Return an entry of the docs that a link of the same page leads to: it is there where no site is."""
+    told = "".join(map(line, sentences)) + (code(example) if example else "")
+    return f'<div id="{escape(anchor)}"><p><strong>{escape(title)}</strong></p>{told}</div>'
 
 
 def side_by_side(*parts: tuple[str, str]) -> str:

@@ -31,6 +31,7 @@ calls = st.tuples(
     st.one_of(st.just(2), st.just(3), numbers),
     st.sampled_from(["sin", "sin", "relu", "none of them"]),
     st.one_of(st.none(), st.none(), st.lists(st.one_of(tensors, numbers), max_size=2)),
+    st.one_of(st.just(2), st.just(3), st.just("text"), tensors),
 )
 
 
@@ -41,7 +42,7 @@ def _tensor(shape: tuple[int, ...], dtype: torch.dtype, grad: bool, turned: bool
     return made.requires_grad_(grad and (dtype.is_floating_point or dtype.is_complex))
 
 
-def program(x: torch.Tensor, n: Any = 2, mode: str = "sin", more: list[Any] | None = None) -> Any:
+def program(x: torch.Tensor, n: Any = 2, mode: str = "sin", more: list[Any] | None = None, late: Any = 2) -> Any:
     y = x * n
     if mode == "relu":
         y = torch.where(y.abs() > 1, y, y + 1)
@@ -51,6 +52,8 @@ def program(x: torch.Tensor, n: Any = 2, mode: str = "sin", more: list[Any] | No
         y = y + 1
     for item in more or ():
         y = y + (item.sum() if isinstance(item, torch.Tensor) else item)
+    dynexplore.graph_break()
+    y = y + (late.sum() if isinstance(late, torch.Tensor) else len(late) if isinstance(late, str) else late)
     dynexplore.graph_break()
     return y + n
 
@@ -79,7 +82,19 @@ def test_a_prediction_is_what_then_happens(inputs: list[Any], dynamic: bool | No
         _foretell_and_call(inputs, dynamic)
 
 
-def _foretell_and_call(inputs: list[Any], dynamic: bool | None) -> None:
+def test_what_follows_a_break_is_foretold_where_it_can_be() -> None:
+    """Calls that hit, and whose resume functions do not: what is told of them is what happens, and it is told of most."""
+    x = torch.ones(2, 3)
+    later = [2, 2, "text", torch.ones(3), torch.ones(3), torch.ones(4), "text", 3, torch.ones(3).double(), 2, "word", 4, None]
+    with dynexplore.config.patch(cache_size_limit=4), warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        told = _foretell_and_call([(x, 2, "sin", None, late) for late in later], False)
+    assert [fate for call in told for fate in call] == ["recompile"] * 3 + ["limit reached"] * 5
+
+
+def _foretell_and_call(inputs: list[Any], dynamic: bool | None) -> list[list[str]]:
+    """What was told of resume functions, for each call that hits; it is held against the real call."""
+    told = []
     explanation = dynexplore.explain(program, _tensor((2, 3), torch.float32, False, False), dynamic=dynamic)
     session = explanation.session
     for given_call in inputs:
@@ -92,6 +107,19 @@ def _foretell_and_call(inputs: list[Any], dynamic: bool | None) -> None:
             pass
         assert (foretold.outcome, foretold.entry) == _outcome(explanation.recording), foretold
         _same_capture(foretold, explanation.recording)
+        if foretold.outcome == "hit":
+            told.append(_what_follows(foretold, explanation.recording))
+    return told
+
+
+def _what_follows(foretold: Any, recording: Any) -> list[str]:
+    """What is sure of resume functions is what came of their frames, where the call got there; the words say what is not."""
+    frames = {frame.function.rpartition(".")[2]: frame.outcome for frame in cache_timeline.calls(recording)[-1].frames[1:]}
+    sure = [one for one in foretold.then if one.fate != "not known"]
+    for one in sure:
+        assert frames.get(one.function, one.fate) == one.fate, (foretold, frames)
+    assert sure or "what follows is not known" in str(foretold)
+    return [one.fate for one in sure if one.function in frames]
 
 
 def _same_capture(foretold: Any, recording: Any) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Protocol, cast
 
 from dynexplore.engine.config import config
@@ -42,6 +42,8 @@ class CompiledEntry(Entry):
     guards: GuardCheck
     state: StateWalk | None
     graphs: tuple[str, ...]
+    resumes: tuple[CodeType, ...]
+    """The resume functions that its modified code may go on in."""
     owners: tuple[Any, ...]
     """Weak references to the objects without which it can never hit again."""
 
@@ -82,6 +84,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
     entry.guards = translation.check
     entry.state = walk
     entry.graphs = tuple(graph.name for graph in translation.graphs)
+    entry.resumes = tuple(translation.resume_codes)
     entry.owners = _watch(translation.weak_owners, entry, cache)
     cache.entries = (entry, *(old for old in cache.entries if old.valid))
     return entry

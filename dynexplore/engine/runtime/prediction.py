@@ -2,7 +2,8 @@
 
 The idea: a `Prediction` joins two answers about a call that nobody makes: what every guard of every entry says
 (verdicts.py), and what the engine itself would then decide (supposing.py). Where it would translate, the capture that it would
-make is there as a recording, beside the one that was made before.
+make is there as a recording, beside the one that was made before. Both are about the frame that the call begins with; what
+follows its first break is told as far as it can be known without running anything (continuations.py).
 
 In: a store, a `SupposedFrame`, the recording of the calls so far. Out: `Prediction`.
 
@@ -15,14 +16,17 @@ from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.recording import GraphView, Recording
+from dynexplore.engine.runtime.cache import CompiledEntry
+from dynexplore.engine.runtime.continuations import Continuation, Fate, continuations
 from dynexplore.engine.runtime.first_frame import SupposedFrame
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.supposing import Kind, Outcome, suppose
 from dynexplore.engine.runtime.verdicts import EntryVerdict, GuardVerdict, judge
+from dynexplore.views import html_report
 from dynexplore.views.capture_difference import Difference, difference
 
 _WORDS: dict[Kind, str] = {
-    "hit": "it hits entry {0.entry}, and nothing is compiled",
+    "hit": "it hits entry {0.entry}",
     "compile": "it is compiled: there is no entry yet",
     "recompile": "it is compiled again: {0.reason}",
     "limit reached": "it runs as plain Python, for there are as many entries as allowed: {0.reason}",
@@ -33,12 +37,13 @@ _WORDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a call would do that nobody made. It is about the frame that the call begins with.
+    """What a call would do that nobody made. It is about the frame that the call begins with, up to its first break.
 
     `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry`
     the number of the entry that is hit (-1: none); `reason` says why in words; `entries` what each guard of each entry says.
     `capture` is the recording of what would be captured, None where nothing would; `difference` compares it with the entry
-    that was tried first.
+    that was tried first. `breaks_at` is the line of the first break ("" where there is none); `then` the resume functions
+    that a hit may go on in after it, each with what would come of it, or "not known".
     """
 
     outcome: Kind
@@ -47,6 +52,8 @@ class Prediction:
     entries: tuple[EntryVerdict, ...]
     capture: Recording | None
     difference: Difference | None
+    breaks_at: str = ""
+    then: tuple[Continuation, ...] = ()
 
     @property
     def would_fail(self) -> list[GuardVerdict]:
@@ -70,11 +77,44 @@ class Prediction:
 
     def __str__(self) -> str:
         """The outcome, then the guards that fail, then what would be different."""
-        lines = [_WORDS[self.outcome].format(self)]
+        lines = [_WORDS[self.outcome].format(self) + self._what_follows()]
         lines += [f"  would fail: {guard.guard}, found {guard.actual}" for guard in self.would_fail]
         if self.difference is not None:
             lines.append(str(self.difference))
+        told = [one for one in self.then if one.fate != "not known"]
+        lines += [f"  and {_FATES[one.fate].format(one)}" for one in told[1:]]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_report.report(html_report.code(str(self)))
+
+    def _what_follows(self) -> str:
+        """The end of the sentence: how far the answer reaches."""
+        if not self.breaks_at:
+            return ", and nothing is compiled" if self.outcome == "hit" else ""
+        if self.outcome != "hit":
+            return f" (what follows the break {self.breaks_at} is decided when the call gets there)" if self.capture else ""
+        return f" up to the break {self.breaks_at}; {_after(self.then)}"
+
+
+_FATES: dict[Fate, str] = {
+    "compile": "{0.function}, which goes on at line {0.line}, is compiled: there is no entry yet",
+    "recompile": "{0.function}, which goes on at line {0.line}, is compiled again: {0.reason}",
+    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, for it has as many entries as"
+    " allowed: {0.reason}",
+    "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python",
+    "raises": "{0.function}, which goes on at line {0.line}, raises RecompileError: {0.reason}",
+    "not known": "what comes of {0.function}, which goes on at line {0.line}, is not known",
+}
+
+
+def _after(then: tuple[Continuation, ...]) -> str:
+    """What is known of what follows the break: the first resume function that something is known of."""
+    told = [one for one in then if one.fate != "not known"]
+    if not told:
+        return "what follows is not known: it depends on values that exist only when the graphs have run"
+    where = "" if len(then) == 1 else "where it gets there, "
+    return f"as its arguments are now, {where}{_FATES[told[0].fate].format(told[0])}"
 
 
 def predict(store: Store, frame: SupposedFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:
@@ -84,8 +124,31 @@ def predict(store: Store, frame: SupposedFrame | None, recording: Recording, *, 
     entries = tuple(judge(frame.cache, frame.scope, recording))
     outcome = suppose(store, frame, capture=capture)
     return Prediction(
-        outcome.kind, outcome.entry, outcome.reason, entries, outcome.recording, _difference(outcome, entries, recording)
+        outcome.kind,
+        outcome.entry,
+        outcome.reason,
+        entries,
+        outcome.recording,
+        _difference(outcome, entries, recording),
+        *_after_the_hit(store, frame, outcome, recording),
     )
+
+
+def _after_the_hit(
+    store: Store, frame: SupposedFrame, outcome: Outcome, recording: Recording
+) -> tuple[str, tuple[Continuation, ...]]:
+    """Where the frame breaks first, and what may follow."""
+    if outcome.kind != "hit":
+        return _place(outcome.recording.breaks if outcome.recording is not None else ()), ()
+    entry = next(one for one in frame.cache.entries if isinstance(one, CompiledEntry) and one.number == outcome.entry)
+    place = _place(tuple(broke for broke in recording.breaks if broke.frame == entry.frame))
+    then = continuations(store, frame, entry)
+    return place or ("after its first graph" if then else ""), then
+
+
+def _place(breaks: tuple[ev.GraphBroke, ...]) -> str:
+    stacks = [broke.user_stack for broke in breaks if broke.user_stack]
+    return f"at line {stacks[0][0].line}" if stacks else ""
 
 
 def _difference(outcome: Outcome, entries: tuple[EntryVerdict, ...], recording: Recording) -> Difference | None:

@@ -3,8 +3,8 @@
 The idea: nothing here guesses. The frame that the call would begin with (first_frame.py) goes through what a real one goes
 through: the entries are tried in order, then the same `Conversion` runs, but on copies: a store of its own that borrows the
 entries, a copy of what is remembered of earlier calls, no backend. What a conversion counts and names is put back. The
-function is never run, so only the first frame can be told: what happens in resume functions depends on values that exist
-only when the graphs have run.
+function is never run, so this is about the first frame alone; what can be known of the resume functions that go on with it
+stands in continuations.py.
 
 In: a store, a `SupposedFrame`. Out: an `Outcome`, with the recording of the supposed translation.
 

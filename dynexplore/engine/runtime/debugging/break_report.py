@@ -22,13 +22,14 @@ from dynexplore.engine import native
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
+from dynexplore.engine.graph_breaks import KINDS
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.debugging.operator_profile import OperatorRun, profiled
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
 from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.views import html_report
+from dynexplore.views import html_report, html_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class BreakCost:
 
     @property
     def page(self) -> str:
-        """Its entry in the docs."""
+        """Its entry in the docs of a checkout; `python -m dynexplore.engine.graph_breaks` prints the page anywhere."""
         return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
 
     def as_issue(self) -> str:
@@ -99,17 +100,28 @@ class BreakReport:
 
     def _repr_html_(self) -> str:
         header = ("kind", "what", "where", "times", "operators outside", "time outside", "how to fix")
+        prefix = html_text.next_prefix()
         rows = [
             (
-                f'<a href="{html_report.escape(cost.page)}">{cost.broke.kind}</a>',
+                f'<a href="#{prefix}-{cost.broke.kind.lower()}">{cost.broke.kind}</a>',
                 *map(html_report.escape, (cost.broke.title, cost.place, str(cost.count), str(len(cost.operators)))),
                 *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.broke.fix)),
             )
             for cost in self.costs
         ]
         issues = (html_report.to_copy(f"{cost.broke.kind}: copy as an issue report", cost.as_issue()) for cost in self.costs)
+        kinds = [KINDS[name] for name in dict.fromkeys(cost.broke.kind for cost in self.costs)]
+        entries = (
+            html_report.entry(
+                f"{prefix}-{kind.id.lower()}",
+                f"{kind.id}: {kind.title} ({kind.status})",
+                (f"Why: {kind.why}", f"Fix: {kind.fix}"),
+                kind.example.strip(),
+            )
+            for kind in kinds
+        )
         first, _, _ = str(self).partition("\n")
-        return html_report.report(html_report.line(first), html_report.table(header, rows) if rows else "", *issues)
+        return html_report.report(html_report.line(first), html_report.table(header, rows) if rows else "", *issues, *entries)
 
 
 def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakReport:
