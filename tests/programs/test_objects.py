@@ -1081,3 +1081,38 @@ def divides(x: Any, divider: Any) -> Any:
 def test_divmod_of_an_object_is_its_own() -> None:
     """`__divmod__` and `__rdivmod__` are called, whatever `//` and `%` do."""
     assert_same_as_eager(divides, torch.ones(2), Divides())
+
+
+class Growing:
+    kept = 1
+
+
+def class_attribute_that_comes_and_goes(x: Any, thing: Growing) -> Any:
+    Growing.added = 3  # type: ignore[attr-defined]
+    seen = thing.added  # type: ignore[attr-defined]
+    del Growing.added  # type: ignore[attr-defined]
+    return x + seen, hasattr(thing, "added")
+
+
+def class_attribute_deleted_after_a_break(x: Any, thing: Growing) -> Any:
+    Growing.added = 3  # type: ignore[attr-defined]
+    del Growing.added  # type: ignore[attr-defined]
+    Growing.added = 4  # type: ignore[attr-defined]
+    print("set")
+    del Growing.added  # type: ignore[attr-defined]
+    return x, hasattr(thing, "added")
+
+
+def class_attribute_that_is_not_there(x: Any, thing: Growing) -> Any:
+    try:
+        del Growing.added  # type: ignore[attr-defined]
+    except AttributeError as error:
+        return x + 1, str(error)
+
+
+@pytest.mark.parametrize("program", [
+    class_attribute_that_comes_and_goes, class_attribute_deleted_after_a_break, class_attribute_that_is_not_there,
+])  # fmt: skip
+def test_deleting_an_attribute_of_a_class(program: Any) -> None:
+    """What the frame itself has put there is gone again, for the rest of the frame and for real."""
+    assert_same_as_eager(program, torch.ones(2), Growing(), then=[(torch.ones(2), Growing())], observe=lambda: dict(vars(Growing)))

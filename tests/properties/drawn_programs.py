@@ -1,5 +1,8 @@
 """The grammar of random programs: Hypothesis draws the text of a whole function, whose parts know which names exist.
 
+What is written seldom, but must be right all the same (classes in functions, generators, walrus, star patterns, chained
+exceptions, text formats), stands in drawn_idioms.py.
+
 Which idea lives here: a program is drawn as text, so that a failing one can be read, kept in a file and run alone. Each
 choice lists its simplest alternative first, because Hypothesis shrinks towards that. Loops are bounded, numbers are kept
 small, and nothing that is printed depends on addresses, so that two runs of one program must agree in everything.
@@ -17,6 +20,7 @@ import re
 from collections.abc import Callable
 
 from hypothesis import strategies as st
+from properties.drawn_idioms import BLOCKS, LINES, NUMBERS, TENSORS, TEXTS, fill
 
 LIMIT = 9
 
@@ -116,7 +120,18 @@ class Expressions:
             lambda: f"{s.one_of(*s.functions, 'helper')}({t()})",
             lambda: f"{s.one_of(*s.functions, 'helper')}({t()}, {i()})",
         ]
-        return s.draw(st.sampled_from(plain + calls))()
+        idioms = [lambda: self.idiom(TENSORS, depth - 1)]
+        return s.draw(st.sampled_from(plain + calls + 4 * idioms))()
+
+    def idiom(self, table: tuple[str, ...], depth: int) -> str:
+        """One row of a table of drawn_idioms.py, its holes filled."""
+        s = self.scope
+        draws: dict[str, Callable[[], str]] = {
+            "t": lambda: self.tensor(depth), "i": lambda: self.number(depth), "c": lambda: self.condition(depth), "k": self.key,
+            "T": lambda: s.one_of(*s.tensors), "L": lambda: s.one_of(*s.lists), "e": lambda: self.items(depth),
+            "new": lambda: s.new("w"), "f": self.text,
+        }  # fmt: skip
+        return fill(s.draw(st.sampled_from(table)), draws)
 
     def number(self, depth: int = 1) -> str:
         """An expression that is an int (or a float, or fails)."""
@@ -136,6 +151,7 @@ class Expressions:
             lambda: f"d.get({self.key()}, {i()})" if depth > 1 else "d.get('k', 1)",
             lambda: f"({i()} if {self.condition(depth - 1)} else {i()})",
             "box.n", "box.twice", "G", "STATE['count']", "Box.kind", "int(flag)", "random.randint(0, 3)",
+            lambda: self.idiom(NUMBERS, depth - 1), lambda: self.idiom(NUMBERS, depth - 1),
         )  # fmt: skip
 
     def condition(self, depth: int = 1) -> str:
@@ -201,6 +217,7 @@ class Expressions:
             lambda: f"f'{{{self.scope.one_of(*s.tensors)}.shape}} {{flag}}'",
             lambda: f"'%s-%d' % ('v', {self.number(0)})",
             lambda: f"'{{}} {{k}}'.format({self.number(0)}, k=len(d))",
+            lambda: self.idiom(TEXTS, 0),
         )
 
     def _plain_number(self) -> str:
@@ -229,7 +246,7 @@ class Statements:
             return [self.simple()]
         compound = [
             self._if, self._for, self._try, self._with, self._while, self._try_finally, self._function, self._leave,
-            self._loop_in_try_in_with, self._match,
+            self._loop_in_try_in_with, self._match, self._idiom, self._idiom, self._idiom,
         ]  # fmt: skip
         return s.draw(st.sampled_from(compound))(depth)
 
@@ -242,9 +259,21 @@ class Statements:
             "print('here')",
             "dynexplore.graph_break()",
             self._in_place, self._on_lists, self._on_dicts, self._on_objects, self._on_globals, self._on_texts,
-            self._on_random_numbers,
+            self._on_random_numbers, self._idiomatic, self._idiomatic,
             self._on_names, self._in_place, self._on_lists,
         )  # fmt: skip
+
+    def _idiomatic(self) -> str:
+        return self.draws.idiom(LINES, 1)
+
+    def _idiom(self, depth: int) -> list[str]:
+        """A block of drawn_idioms.py; a line that is `{block}` stands for statements of the grammar."""
+        lines: list[str] = []
+        for line in self.draws.idiom(BLOCKS, 1).splitlines():
+            bare = line.lstrip()
+            inner = self.block(depth - 1, 2) if bare == "<block>" else [bare]
+            lines += [" " * (len(line) - len(bare)) + one for one in inner]
+        return lines
 
     def _in_place(self) -> str:
         s, e = self.scope, self.draws
@@ -542,5 +571,5 @@ def programs(draw: st.DrawFn) -> str:
     body: list[str] = []
     for _ in range(1 + scope.below(LIMIT)):
         body += statements.statement(3)
-    head = ["def program(x, y, n, flag, a, d, box):", "    global G", "    z, m, b = x + 1, 2, [y, 1]"]
+    head = ["def program(x, y, n, flag, a, d, box):", "    global G, STATE", "    z, m, b = x + 1, 2, [y, 1]"]
     return "\n".join([*head, *_inside(body), "    return x, y, z, n, m, a, b, d, box"]) + "\n"

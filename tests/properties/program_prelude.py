@@ -7,8 +7,10 @@ from __future__ import annotations
 
 PRELUDE = """
 import contextlib
+import dataclasses
 import functools
 import itertools
+import math
 import random
 import torch
 import dynexplore
@@ -114,6 +116,97 @@ def made_with(k):
         yield k + 1
     finally:
         LOG.append(-k)
+
+
+@dataclasses.dataclass(order=True)
+class Pair:
+    left: object
+    right: object = 1
+
+    def total(self):
+        return self.left * self.right
+
+    def __add__(self, other):
+        return Pair(self.left + other.left, self.right)
+
+    def __matmul__(self, t):
+        return self.left * t
+
+    def __getitem__(self, k):
+        return self.left if k % 2 else self.left * self.right
+
+    def __iter__(self):
+        yield self.left
+        yield self.right
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    n: object
+
+
+class Counted:
+    __slots__ = ("_value", "count")
+
+    def __init__(self, value):
+        self._value, self.count = value, 0
+
+    @classmethod
+    def of(cls, value):
+        return cls(value).step()
+
+    @property
+    def value(self):
+        self.count += 1
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        LOG.append("set")
+        self._value = value
+
+    def step(self):
+        self.count += 1
+        self._value = self._value + 1
+        return self
+
+    def __str__(self):
+        return f"counted {self.count}"
+
+
+def keyword_only(t, /, *, k=2, j=0):
+    return t * k + j
+
+
+def both(t, k):
+    if k > 1:
+        print("both")
+    return t, t + k
+
+
+def pairs(t, k):
+    for i in range(k % 3 + 1):
+        with Own_with("pairs"):
+            yield t + i, i
+    return "pairs done"
+
+
+def closes(t):
+    made = pairs(t, 2)
+    first, _ = next(made)
+    made.close()
+    return first
+
+
+def sends_in(t, k):
+    made = sends(t)
+    next(made)
+    t = made.send(k)
+    try:
+        made.send(None)
+    except StopIteration as stop:
+        return stop.value
+    return t
 
 
 def say(v):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import sys
 import types
 import warnings
 import zlib
@@ -29,6 +30,7 @@ def namespace_of(text: str) -> dict[str, Any]:
     name = f"<random program {zlib.crc32(text.encode()):08x}>"
     linecache.cache[name] = (len(whole), None, whole.splitlines(True), name)
     module = types.ModuleType("random_program")
+    sys.modules["random_program"] = module  # dataclasses look their module up
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # of what is drawn on purpose: `[1][0.5]`
         exec(compile(whole, name, "exec"), module.__dict__)

@@ -21,15 +21,13 @@ from typing import Any
 from dynexplore.engine.bytecode.instruction import Handler, Instruction, Position
 from dynexplore.engine.bytecode.reader import ParsedCode, remember_origins
 from dynexplore.engine.bytecode.versions import DECODE, FACTS, Decoding
-from dynexplore.engine.bytecode.writer import Writer
+from dynexplore.engine.bytecode.writer import Writer, arrived_as
 from dynexplore.engine.phases import timed
 
 _DECODING: dict[str, Decoding] = {decoding.opname: decoding for decoding in DECODE if decoding is not None}
 _EXTENDED_ARG = opcode.opmap["EXTENDED_ARG"]
 #: any name of a jump -> its direction-free name
-_NEUTRAL = {
-    opname: neutral for neutral, pair in FACTS.jumps.items() for opname in (neutral, *pair) if opname is not None
-}
+_NEUTRAL = {opname: neutral for neutral, pair in FACTS.jumps.items() for opname in (neutral, *pair) if opname is not None}
 _OPPOSITE = {
     "POP_JUMP_IF_TRUE": "POP_JUMP_IF_FALSE", "POP_JUMP_IF_FALSE": "POP_JUMP_IF_TRUE",
     "POP_JUMP_IF_NONE": "POP_JUMP_IF_NOT_NONE", "POP_JUMP_IF_NOT_NONE": "POP_JUMP_IF_NONE",
@@ -57,8 +55,11 @@ def assemble(
     cellvars: tuple[str, ...] | None = None,
     freevars: tuple[str, ...] | None = None,
     firstlineno: int | None = None,
+    moved: tuple[str, ...] = (),
 ) -> CodeType:
     """Make a code object of instructions; what is not said is as in `like`.
+
+    `moved` are free variables whose cells the prologue moves to locals of the same name, which all instructions then mean.
 
     Constants and names start with those of `like` and grow as needed. Sets each instruction's `final_offset`; a
     later `read` of the result knows each instruction's origin and role.
@@ -75,7 +76,7 @@ def assemble(
     cells = like.co_cellvars if cellvars is None else cellvars
     free = like.co_freevars if freevars is None else freevars
     code_flags = like.co_flags if flags is None else flags
-    operands = _Operands(like, local, cells, free)
+    operands = _Operands(like, local, cells, free, moved)
     units = _units(instructions, operands)
     _lay_out(units)
     first_line = like.co_firstlineno if firstlineno is None else firstlineno
@@ -141,7 +142,12 @@ class _Operands:
     """Finds the number for a name or a constant; tables start as those of the code object to be like."""
 
     def __init__(
-        self, like: CodeType, varnames: tuple[str, ...], cellvars: tuple[str, ...], freevars: tuple[str, ...]
+        self,
+        like: CodeType,
+        varnames: tuple[str, ...],
+        cellvars: tuple[str, ...],
+        freevars: tuple[str, ...],
+        moved: tuple[str, ...] = (),
     ) -> None:
         self.consts: list[Any] = list(like.co_consts)
         self.names: list[str] = list(like.co_names)
@@ -152,6 +158,9 @@ class _Operands:
         # a local opcode means the first slot of a name, an opcode for cells the last
         self._local = {name: index for index, name in reversed(list(enumerate(slots)))}
         self._free = {name: index for index, name in enumerate(slots)}
+        for name in moved:
+            self._local[arrived_as(name)] = self._free[arrived_as(name)] = self._free[name]
+            self._free[name] = self._local[name]
         # an inlined comprehension can make one name a local and a free variable: then only the number is exact
         self._same_slots = len(self._free) < len(slots) and (varnames, cellvars, freevars) == (
             like.co_varnames, like.co_cellvars, like.co_freevars
@@ -173,9 +182,7 @@ class _Operands:
             case "free":
                 return self._slot(self._free, instruction)
             case "local_pair":
-                return self._slot(self._local, instruction, argval[0]) << 4 | self._slot(
-                    self._local, instruction, argval[1]
-                )
+                return self._slot(self._local, instruction, argval[0]) << 4 | self._slot(self._local, instruction, argval[1])
         return arg or 0
 
     def _slot(self, table: dict[str, int], instruction: Instruction, name: str | None = None) -> int:

@@ -24,6 +24,11 @@ from dynexplore.engine.bytecode.versions.rows import BINARY_OPERATORS
 UNMARKED = Instruction("<label never marked>")
 
 
+def arrived_as(name: str) -> str:
+    """What instructions call the slot in which COPY_FREE_VARS leaves the cell of a free variable that is then moved."""
+    return f"{name} (free)"
+
+
 class Writer:
     """Emits raw instructions of the running Python.
 
@@ -87,9 +92,7 @@ class Writer:
 
     # -- emitting
 
-    def emit(
-        self, opname: str, arg: int | None = None, argval: Any = None, jump_to: Label | None = None
-    ) -> Instruction:
+    def emit(self, opname: str, arg: int | None = None, argval: Any = None, jump_to: Label | None = None) -> Instruction:
         """Append one raw instruction. `arg` None: the assembler finds it from `argval` (a name, a constant)."""
         instruction = Instruction(
             opname, arg, argval, position=self._position, handler=self._handler, origin=self._origin, role=self._role
@@ -153,13 +156,20 @@ class Writer:
                 copied.handler = handlers[handler]
         return own
 
-    def prologue(self, cellvars: Iterable[str] = (), freevars: Sequence[str] = ()) -> None:
-        """What every function starts with: its free variables, its cells, and the RESUME that CPython asks for."""
+    def prologue(self, cellvars: Iterable[str] = (), freevars: Sequence[str] = (), moved: Iterable[str] = ()) -> None:
+        """What every function starts with: its free variables, its cells, and the RESUME that CPython asks for.
+
+        The cells of the free variables `moved` go to locals of the same name: of one that is unbound CPython then says what
+        it says of a local variable (Python/ceval.c, format_exc_unbound).
+        """
         if freevars:
             self.emit("COPY_FREE_VARS", len(freevars), len(freevars))
         for name in cellvars:
             self.emit("MAKE_CELL", None, name)
         self.emit("RESUME", 0, 0)
+        for name in moved:
+            self.load_closure(arrived_as(name))
+            self.store_fast(name)
 
     # -- names
 

@@ -43,6 +43,7 @@ from dynexplore.engine.variables.iterator import IteratorVariable
 if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
 
+
 class NotRebuilt(Exception):
     """A value cannot be made again, or a change not be replayed, by bytecode: the frame must stop at `step`, before it came up."""
 
@@ -196,7 +197,7 @@ class CodeGenerator:
         graphs: list[CompiledGraph] = []
         head = Writer(self.code)
         with head.role("prologue"):
-            head.prologue(self.code.co_cellvars, self.code.co_freevars)
+            head.prologue(self.code.co_cellvars, self.code.co_freevars, self._own_cells)
         self.temporaries += write_draws(ctx, head, self.injected)
         tail = Writer(self.code)
         if ctx.graph.call_count or self.outputs:
@@ -228,8 +229,16 @@ class CodeGenerator:
         check = ctx.finish_check()
         walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
         return Translation(
-            code, tuple(self.injected.values), len(ctx.request.slot_names), check, walk, graphs, breaks,
-            not graphs and not breaks, ctx.module_guards.owners(), self.resume_codes,
+            code,
+            tuple(self.injected.values),
+            len(ctx.request.slot_names),
+            check,
+            walk,
+            graphs,
+            breaks,
+            not graphs and not breaks,
+            ctx.module_guards.owners(),
+            self.resume_codes,
         )
 
     def _assemble(self, instructions: list[Instruction]) -> CodeType:
@@ -240,9 +249,14 @@ class CodeGenerator:
         wanted = [*self.ctx.parsed.code.co_varnames, *self.outputs.values(), *self.temporaries]
         others = [name for name in dict.fromkeys(wanted) if name not in known and name not in cells]
         return assemble(
-            instructions, code, varnames=(*slots, *self.injected.names, *others), cellvars=code.co_cellvars,
-            freevars=code.co_freevars,
-        )
+            instructions, code, varnames=(*slots, *self.injected.names, *others, *self._own_cells), cellvars=code.co_cellvars,
+            freevars=code.co_freevars, moved=self._own_cells,
+        )  # fmt: skip
+
+    @property
+    def _own_cells(self) -> tuple[str, ...]:
+        """Free variables of a resume function that are cell variables of the frame that it goes on with."""
+        return () if self.ctx.resume is None else self.ctx.resume.own_cells
 
 
 def finish_with_return(ctx: Interpreter) -> Translation:

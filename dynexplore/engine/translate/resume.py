@@ -8,7 +8,8 @@ shape of the stack), and so do not explode. Three things make this exact:
 - Exception regions stay valid, because the stack is restored from its bottom. A `for` loop's iterator and a `with`
   block's `__exit__` are ordinary stack values.
 - The original argument slots come first, for zero-argument `super()` reads slot 0.
-- The cell and free variables of the frame become free variables of the resume function, the cells its closure.
+- The cell and free variables of the frame become free variables of the resume function, the cells its closure. What was a
+  cell variable is then moved to a local: where it is unbound CPython must still speak of a local variable.
 
 In: a parsed code object, an instruction of it, what is on the stack and which locals are bound. Out: `ResumeCode`.
 PyTorch does the same job in torch/_dynamo/resume_execution.py (`ContinueExecutionCache`).
@@ -49,6 +50,8 @@ class ResumeCode:
     #: what is on the stack from the bottom: a value (True) or a NULL, and the parameter of each value
     stack: tuple[bool, ...]
     stack_parameters: tuple[str | None, ...]
+    #: the free variables that were cell variables of the frame
+    own_cells: tuple[str, ...]
     #: the original instruction where it goes on
     target: Instruction
     _original: weakref.ref[CodeType] = field(repr=False)
@@ -151,7 +154,7 @@ def _make(
     )
     writer = Writer(original)
     with writer.role("resume"):
-        writer.prologue((), freevars)
+        writer.prologue((), freevars, original.co_cellvars)
     with writer.at(target):
         _write_prefix(writer, arguments, argument_parameters, bound_args, shadowed, cleared)
         if prefix is not None:
@@ -169,12 +172,14 @@ def _make(
         posonlyargcount=0,
         kwonlyargcount=0,
         flags=original.co_flags & ~(_VARARGS | _VARKEYWORDS) | (_NESTED if freevars else 0),
-        varnames=(*parameters, *_other_locals(original, parameters, freevars)),
+        varnames=(*parameters, *_other_locals(original, parameters, freevars), *original.co_cellvars),
         cellvars=(),
         freevars=freevars,
+        moved=original.co_cellvars,
     )
     return ResumeCode(
-        code, parameters, freevars, arguments, bound_args, locals, shadowed, cleared, stack, stack_parameters, target,
+        code, parameters, freevars, arguments, bound_args, locals, shadowed, cleared, stack, stack_parameters,
+        original.co_cellvars, target,
         weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
     )  # fmt: skip
 

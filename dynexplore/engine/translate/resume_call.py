@@ -65,7 +65,7 @@ class ResumeCalls:
         assert handler is not None
         with self.writer.role("resume"):
             exception = self.generator.store_temporary()
-            self._call_resume(handler.target, slots[:handler.depth], exception=exception, lasti=handler.lasti)
+            self._call_resume(handler.target, slots[: handler.depth], exception=exception, lasti=handler.lasti)
 
     def _call_resume(self, target: Instruction, slots: list[Slot], exception: str | None = None, lasti: bool = False) -> None:
         shape = [slot is not None for slot in slots] + [True] * (lasti + (exception is not None))
@@ -97,12 +97,23 @@ class ResumeCalls:
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = live_locals(self.parsed, target)
         bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
-        passed = tuple(name for name in self.parsed.code.co_varnames
-                       if name in self.frame.locals and name in live and name not in arguments and name not in cells)
+        passed = tuple(
+            name
+            for name in self.parsed.code.co_varnames
+            if name in self.frame.locals and name in live and name not in arguments and name not in cells
+        )
         name = f"__resume_at_{target.offset}_{NUMBERS.next()}"
         cleared = tuple(name for name in cells if name not in self.shadowed and name not in self.frame.cells)
-        resume = make_resume_code(self.parsed, target, stack=shape, locals=passed, bound_args=bound, name=name,
-                                  shadowed=tuple(self.shadowed), cleared=cleared)
+        resume = make_resume_code(
+            self.parsed,
+            target,
+            stack=shape,
+            locals=passed,
+            bound_args=bound,
+            name=name,
+            shadowed=tuple(self.shadowed),
+            cleared=cleared,
+        )
         if resume.code not in self.generator.resume_codes:
             self.generator.resume_codes.append(resume.code)
         return resume
@@ -124,7 +135,7 @@ class ResumeCalls:
         cells = {*resume.freevars}
         for index, name in enumerate(resume.arguments):
             if name in cells:
-                if index == 0:  # zero-argument super() reads slot 0
+                if index == 0 and "__class__" in cells:  # zero-argument super() reads slot 0
                     writer.load_deref(name)
                 else:
                     writer.load_const(None)

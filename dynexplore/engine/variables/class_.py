@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 _CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
 
 # Calling a class that extends one of these C types: how the new instance is made. A row: (class tracker, args, kwargs).
-Maker = Callable[
-    ["TraceContext", "ClassVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], VariableTracker
-]
+Maker = Callable[["TraceContext", "ClassVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], VariableTracker]
 _MAKERS: list[tuple[type[Any], Maker]] = []
 
 
@@ -73,6 +71,7 @@ class ClassVariable(VariableTracker):
         self.value = value
         self.source = source
         self.stored: dict[str, VariableTracker | None] = {}
+        self._set_before_deleted: set[str] = set()
 
     # -- what it is
 
@@ -131,9 +130,13 @@ class ClassVariable(VariableTracker):
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
         self._check_assignable(ctx, name)
-        if self.stored.get(name) is None and name not in class_dict(self.value):
+        if name not in self.stored:
+            find(ctx, self.value, name)  # for its guard
+        if self.stored.get(name) is None and (name in self.stored or name not in class_dict(self.value)):
             ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
         ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+        if name in self.stored:
+            self._set_before_deleted.add(name)
         self.stored[name] = None
 
     def _check_assignable(self, ctx: TraceContext, name: str) -> None:
@@ -172,9 +175,7 @@ class ClassVariable(VariableTracker):
 
     # -- calls
 
-    def call(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         row = rule_for(self.value)
         if row is not None:
             return row.answer(ctx, args, kwargs)
@@ -203,9 +204,7 @@ class ClassVariable(VariableTracker):
             initialize(ctx, made, args, kwargs)
         return made
 
-    def new(
-        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-    ) -> VariableTracker:
+    def new(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         """`cls.__new__(cls, ...)`."""
         found = find(ctx, self.value, "__new__")
         assert found is not None
@@ -231,6 +230,11 @@ class ClassVariable(VariableTracker):
         if temporary is not None:
             build.writer.store_attr(name)
         else:
+            if name in self._set_before_deleted:  # the real class may have none of this name
+                build.writer.copy(1)
+                build.writer.load_const(None)
+                build.writer.swap(2)
+                build.writer.store_attr(name)
             build.writer.delete_attr(name)
 
 
@@ -261,27 +265,21 @@ def initialize(
 
 
 @rule(object.__new__)
-def _object_new(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _object_new(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     if not args or not isinstance(args[0], ClassVariable):
         ctx.break_graph("DX205", function="object.__new__", arguments=", ".join(arg.type_name() for arg in args))
     return new_instance(ctx, args[0], (), {})
 
 
 @rule(object)
-def _object(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _object(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     if args or kwargs:
         ctx.raise_exception(TypeError, "object() takes no arguments")
     return UserObjectVariable(object, class_variable=ctx.build(object, None))
 
 
 @rule(type.__call__)
-def _type_call(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
+def _type_call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """super().__call__(...) in a metaclass."""
     if not args or not isinstance(args[0], ClassVariable):
         ctx.break_graph("DX205", function="type.__call__", arguments=", ".join(arg.type_name() for arg in args))
@@ -305,15 +303,15 @@ def _classes(which: str) -> Callable[[Any, ClassVariable], VariableTracker]:
 
 
 _FIXED_ATTRIBUTES: dict[str, Callable[[Any, ClassVariable], VariableTracker]] = {
-    "__class__": _metaclass, "__mro__": _classes("__mro__"), "__bases__": _classes("__bases__"),
+    "__class__": _metaclass,
+    "__mro__": _classes("__mro__"),
+    "__bases__": _classes("__bases__"),
     "__base__": lambda ctx, cls: class_tracker(ctx, cls.value.__base__ or object),
 }
 
 
 @binds(type)
-def _bind_nested_class(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
-) -> VariableTracker:
+def _bind_nested_class(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     return ctx.build(found.raw, attribute_source(ctx, found))
 
 

@@ -18,7 +18,7 @@ import functools
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -107,13 +107,14 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
 
     The identity of `cls` must be guarded already. That nothing was found is relied on only by `rely_on_absence`.
     """
-    mro = cls.__mro__[cls.__mro__.index(after) + 1:] if after is not None else cls.__mro__
+    mro = cls.__mro__[cls.__mro__.index(after) + 1 :] if after is not None else cls.__mro__
     for place, owner in enumerate(mro):
-        stored = _stored_in(ctx, owner, name)
+        changed = _changed_in(ctx, owner)
+        stored = changed.get(name)
         if stored is not None:
             return Found(owner, name, None, stored)
         own = _class_dict(owner)
-        if name in own:
+        if name in own and name not in changed:
             _rely(ctx, mro[:place], owner, name, own[name])
             return Found(owner, name, own[name])
     return None
@@ -140,13 +141,10 @@ def _rely_on_absence_in(ctx: TraceContext, owner: type[Any], name: str) -> None:
         ctx.module_guards.rely_on_absence(owner, name)
 
 
-def _stored_in(ctx: TraceContext, owner: type[Any], name: str) -> VariableTracker | None:
-    tracker = ctx.journal.tracker_of(owner)
-    if tracker is None:
-        return None
-    stored = getattr(tracker, "stored", None)
-    found = stored.get(name) if stored else None
-    return found if isinstance(found, VariableTracker) else None
+def _changed_in(ctx: TraceContext, owner: type[Any]) -> Mapping[str, VariableTracker | None]:
+    """The attributes of a class that this frame has assigned, or deleted (None)."""
+    changed: Mapping[str, VariableTracker | None] | None = getattr(ctx.journal.tracker_of(owner), "stored", None)
+    return changed or {}
 
 
 def attribute_source(ctx: TraceContext, found: Found) -> Source | None:
@@ -197,8 +195,9 @@ def _binder_of(descriptor_type: type[Any]) -> Binder | None:
     if found is not None or not hasattr(descriptor_type, "__get__"):
         return found
     inherited = raw_lookup(descriptor_type, "__get__")
-    return next((BINDERS[base] for base in descriptor_type.__mro__
-                 if base in BINDERS and vars(base).get("__get__") is inherited), None)
+    return next(
+        (BINDERS[base] for base in descriptor_type.__mro__ if base in BINDERS and vars(base).get("__get__") is inherited), None
+    )
 
 
 def constant_source(ctx: TraceContext, found: Found) -> Source | None:
@@ -262,9 +261,7 @@ def accessor(ctx: TraceContext, found: Found, which: str) -> VariableTracker:
 
 
 @binds(functools.cached_property)
-def _bind_cached_property(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
-) -> VariableTracker:
+def _bind_cached_property(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     if instance is None:
         return ctx.build(found.raw, constant_source(ctx, found))
     value = ctx.call_function(ctx.build(found.raw.func, None), [instance], {})
@@ -277,9 +274,7 @@ def _bind_builtin(ctx: TraceContext, found: Found, instance: VariableTracker | N
     return ctx.build(found.raw, None)  # a C function is no descriptor: `activation = torch.relu` in a class body
 
 
-def _bind_user_descriptor(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
-) -> VariableTracker:
+def _bind_user_descriptor(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     """A descriptor class of the program: its `__get__` is called."""
     getter = find(ctx, type(found.raw), "__get__")
     if getter is None or not isinstance(getter.raw, types.FunctionType):
