@@ -542,6 +542,22 @@ class ValueObserved(PlacedEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentsSeen(PlacedEvent):
+    """What a container, or an object made in the frame, holds from step number `step` of the attempt on.
+
+    `value` is the id of its ValueView, `kind` its type, `length` the number of items; `items` are the first of them, each with
+    a label: a key, the name of an attribute, "" in a sequence.
+    """
+
+    step: int
+    value: int
+    kind: str
+    length: int
+    is_object: bool = False
+    items: tuple[tuple[str, ValueView], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DivergenceFound(PlacedEvent):
     """What was seen in a real run is not what the symbolic run foretold, or not what the instruction means.
 

@@ -1,9 +1,10 @@
 """The real value beside each symbolic one: a pure question to the records of a recording.
 
-The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. What it really was is found by the node that holds
-it (an input or output of the compiled graph: a value of the call itself; a node inside: replayed), by the argument that it is, or
-because it is a constant. A tensor that is written to in place has one value before and another one after. Where nothing is known,
-`why` says so: nothing is ever guessed.
+The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. What it really was is found by the node that
+holds it (an input or output of the compiled graph: a value of the call itself; a node inside: replayed), by the argument that
+it is, or because it is a constant. What a container holds, or an object made in the frame, is put together from its items. A
+tensor that is written to in place has one value before and another one after. Where nothing is known, `why` says so: nothing
+is ever guessed.
 
 In:  events (`Indexed` makes the tables, once). Out: a `RealValue` for a ValueView at a step.
 
@@ -88,6 +89,7 @@ class Indexed:
         self._ran: dict[int, int] = {}  # frame -> the attempt whose graph ran
         self._left_out: dict[int, str] = {}
         self._locals: dict[tuple[int, str], ev.ValueObserved] = {}
+        self._contents: dict[tuple[int, int], dict[int, list[ev.ContentsSeen]]] = {}  # (frame, attempt) -> id of a value -> records
         self._ran_with: dict[int, list[ev.ValueObserved]] = {}  # frame -> what its locals were at breaks and at its end
         for event in events:
             self._take(event)
@@ -101,6 +103,8 @@ class Indexed:
         elif isinstance(event, ev.NodeAdded):
             self._signatures[(*key, event.name)] = (event.op, event.target, event.args, event.kwargs)
             self._made_at[(*key, event.name)] = self._steps.get(key, 0)
+        elif isinstance(event, ev.ContentsSeen):
+            self._contents.setdefault(key, {}).setdefault(event.value, []).append(event)
         elif isinstance(event, ev.RunLeftOut):
             self.is_recorded = True
             if event.run == self.run:
@@ -139,14 +143,74 @@ class Indexed:
             return RealValue("not observed", why="it is an empty slot")
         if not self.is_recorded:
             return RealValue("not observed", why=_NOT_RECORDED)
+        return self._value(frame, attempt, step, view, ())
+
+    def _value(self, frame: int, attempt: int, step: int, view: ev.ValueView, inside: tuple[int, ...]) -> RealValue:
+        """`inside`: the containers that `view` is an item of, outermost first."""
         if view.node:
             return self._of_node(frame, attempt, step, view)
-        if view.kind == "ConstantVariable":
+        if view.kind in _KNOWN:
             return RealValue("real", view.text)
+        seen = self._contents_at(frame, attempt, step, view.id)
+        if seen is not None:
+            return self._of_contents(seen, step, inside)
         argument = self._locals.get((frame, view.source))
         if argument is not None:
             return _argument(argument)
-        return RealValue("not observed", why="only tensors, numbers and arguments are followed")
+        return RealValue("not observed", why=_NOT_FOLLOWED)
+
+    # -- containers
+
+    def _contents_at(self, frame: int, attempt: int, step: int, value: int) -> ev.ContentsSeen | None:
+        records = self._contents.get((frame, attempt), {}).get(value, ())
+        found = [record for record in records if record.step <= step]
+        return found[-1] if found else None
+
+    def _of_contents(self, seen: ev.ContentsSeen, step: int, inside: tuple[int, ...]) -> RealValue:
+        """A container or an object, put together from the real values of its items."""
+        if len(inside) >= _DEEPEST:
+            return RealValue("replayed", f"a {seen.kind}" if seen.is_object else f"{seen.kind} of {seen.length}")
+        texts = []
+        for label, item in seen.items:
+            if item.id == seen.value or (item.id in inside and item.id):
+                found = RealValue("replayed", "itself" if item.id == seen.value else "a container that it is in")
+            else:
+                found = self._value(seen.frame, seen.attempt, step, item, (*inside, seen.value))
+            if found.provenance == "not observed" and found.why != _NOT_FOLLOWED:
+                return found
+            text = f"{found.text or item.text}{_few(found.observed)}"
+            texts.append(f"{label}{' = ' if seen.is_object else ': '}{text}" if label else text)
+        more = ", ..." if seen.length > len(seen.items) else ""
+        joined = ", ".join(texts) + more
+        begin = f"a {seen.kind}" if seen.is_object else f"{seen.kind} of {seen.length}"
+        return RealValue("replayed", ev.clip(f"{begin}: {joined}" if joined else begin, _LONGEST))
+
+    def contents_of(self, frame: int) -> dict[int, dict[int, list[tuple[int, RealValue]]]]:
+        """attempt -> id of a container -> (from this step on, what it really held), in order."""
+        found: dict[int, dict[int, list[tuple[int, RealValue]]]] = {}
+        for (number, attempt), known in self._contents.items():
+            if number != frame:
+                continue
+            for value, records in known.items():
+                steps = sorted(since for since in self._changes(frame, attempt, value, ()) if since >= records[0].step)
+                values = [
+                    (since, self._value(frame, attempt, since, ev.ValueView(value, "", ""), ())) for since in steps[:_MOST_CHANGES]
+                ]
+                changed = [pair for pair, last in zip(values, [None, *values], strict=False) if last is None or pair[1] != last[1]]
+                found.setdefault(attempt, {})[value] = changed
+        return found
+
+    def _changes(self, frame: int, attempt: int, value: int, inside: tuple[int, ...]) -> set[int]:
+        """The steps at which a container, or anything in it, becomes another one."""
+        steps: set[int] = set()
+        for record in self._contents[frame, attempt].get(value, ()):
+            steps.add(record.step)
+            for _, item in record.items:
+                if item.node:
+                    steps.update(since for since, _ in self.history(frame, item.node))
+                elif item.id and item.id not in inside and len(inside) < _DEEPEST:
+                    steps |= self._changes(frame, attempt, item.id, (*inside, value))
+        return steps
 
     def history(self, frame: int, node: str) -> list[tuple[int, RealValue]]:
         """The values of a node of the graph that ran: (from this step on, the value), in order."""
@@ -205,8 +269,30 @@ class Indexed:
         return found or RealValue("not observed", why=self.why_not(frame, view.node))
 
 
+def _few(observed: ev.ValueObserved | None) -> str:
+    """The first elements of a tensor in a container."""
+    return (
+        f" ({', '.join(map(short, observed.first[:3]))}{', ...' if observed.first[3:] else ''})"
+        if observed and observed.first
+        else ""
+    )
+
+
 _MUTABLE = ("list of", "dict of", "a ")
 """How the texts of values begin that the program may have changed since it was called."""
+
+_KNOWN = frozenset(
+    {"ConstantVariable", "EnumVariable", "PythonModuleVariable", "BuiltinVariable", "FunctionVariable", "ClassVariable"}
+)
+"""Kinds of values that are known while tracing: what is shown is the live object itself."""
+
+_NOT_FOLLOWED = "only tensors, numbers, containers, objects made here and arguments are followed"
+
+_DEEPEST = 3
+"""So deep a container in a container is shown."""
+
+_LONGEST = 240
+_MOST_CHANGES = 50
 
 _NOT_RECORDED = "the real run was not recorded"
 

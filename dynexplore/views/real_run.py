@@ -118,7 +118,8 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
     """The real values of a frame.
 
     `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
-    than those of the graph that ran; `names`: argument -> real value; `why`: why a node that is not here is not.
+    than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id of a container -> as `nodes`;
+    `why`: why a node that is not here is not.
     """
     index = table.index
     if not index.is_recorded:
@@ -132,6 +133,10 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
         "nodes": nodes,
         "unlike": unlike,
         "names": {name: table.number(value) for name, value in index.arguments_of(frame).items()},
+        "contents": {
+            str(attempt): {str(value): [[since, table.number(real)] for since, real in values] for value, values in known.items()}
+            for attempt, known in index.contents_of(frame).items()
+        },
         "why": index.why_not(frame, ""),
         "ran": [[moment, name, table.number(value)] for moment, name, value in index.locals_of(frame)],
     }

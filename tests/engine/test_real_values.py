@@ -64,7 +64,7 @@ def test_provenance() -> None:
     assert str(of(1, ONE)) == "1 [real]"
     assert str(of(1, ITEMS)) == "list of 1: 7, as it came in [real]"
     assert str(of(1, DEAD)) == "not observed, the graph does not need it"
-    assert str(of(1, MODULE)) == "not observed, only tensors, numbers and arguments are followed"
+    assert str(of(1, MODULE)) == "module torch [real]"
     assert str(of(1, ev.NULL_VIEW)) == "not observed, it is an empty slot"
     secret = ev.ValueView(9, "TensorVariable", "", "", "secret")
     assert str(of(1, secret)) == "not observed, it is code of the program"

@@ -171,6 +171,8 @@ class Narrator:
             arg=step_text(step), stack=stack, changed=self._changed_names(frame, step),
             depth=frame.depth, rule=rule,
         ))
+        if self.witness is not None:
+            self.witness.tell_contents(self.view)
 
     def _changed_names(self, frame: SymbolicFrame, step: Step) -> tuple[tuple[str, ev.ValueView | None], ...]:
         if step.op not in _BINDS:

@@ -19,8 +19,10 @@ from dynexplore.engine.translate.history import FrameHistory
 
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
+    from dynexplore.engine.events import ValueView
     from dynexplore.engine.translate.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+    from dynexplore.engine.variables.base import VariableTracker
 
 CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
 
@@ -40,6 +42,9 @@ class StepWitness(Protocol):
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
         """It was; `inline` is the number of the callee that it belongs to."""
+
+    def tell_contents(self, view: Callable[[VariableTracker], ValueView]) -> None:
+        """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
 
 
 @dataclass(slots=True)

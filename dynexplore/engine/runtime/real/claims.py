@@ -100,6 +100,7 @@ class Attempt:
     makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
     claims: list[tuple[Mark, Claim]] = field(default_factory=list)
     before: dict[SymbolicFrame, Before] = field(default_factory=dict)
+    latest: tuple[Mark, Stepped] | None = None  # the step that was judged last
 
 
 class Unknown(Exception):

@@ -62,10 +62,17 @@ def verdict(view: Stepped) -> Verdict:
     """What there is to say of a step."""
     for opinion in OPINIONS.get(view.step.op, ()):
         try:
-            return opinion(view) or _depth(view)
+            found = opinion(view)
         except (Unknown, IndexError):  # a wrong handler may have left a stack that is too short to look at
             continue
+        return found if found is not None or view.step.op in _MOVES else _depth(view)
     return _depth(view)
+
+
+#: opinions on these look at the whole stack themselves
+_MOVES = frozenset({
+    "LOAD_FAST", "STORE_FAST", "PUSH_NULL", "POP_TOP", "COPY", "SWAP", "NOP", "LOAD_DEREF", "STORE_DEREF", "FOR_ITER",
+})  # fmt: skip
 
 
 def _depth(view: Stepped) -> Verdict:

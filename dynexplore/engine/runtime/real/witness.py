@@ -5,8 +5,8 @@ handed to the backend it takes the graph down (plan.py) and wraps what comes bac
 goes in and what comes out, and replays the graph beside it (replay.py, under snapshots.py). Nothing here may change what the
 program sees: a failure of the witness itself is noted in the recording, and the program goes on.
 
-In: steps, graphs, runs. Out: the records ValueObserved, DivergenceFound, RunCompared, RunLeftOut. PyTorch's Dynamo has no
-counterpart; its accuracy minifier (torch/_dynamo/repro/after_dynamo.py) compares outputs of whole graphs.
+In: steps, graphs, runs. Out: the records ValueObserved, ContentsSeen, DivergenceFound, RunCompared, RunLeftOut. PyTorch's
+Dynamo has no counterpart; its accuracy minifier (torch/_dynamo/repro/after_dynamo.py) compares outputs of whole graphs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.real import snapshots
 from dynexplore.engine.runtime.real.claims import Attempt, Claim, Mark, Mismatch, Stepped
+from dynexplore.engine.runtime.real.contents_told import ContentsTold, View, record_of
 from dynexplore.engine.runtime.real.differences import Difference
 from dynexplore.engine.runtime.real.kept import keep
 from dynexplore.engine.runtime.real.look import WatchedGraph
@@ -47,12 +48,14 @@ class Witness:
         self.values_left = snapshots.MOST_VALUES
         self._attempts: dict[int, Attempt] = {}
         self._attempt: Attempt | None = None
+        self._told = ContentsTold()
 
     # -- while a frame is translated
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
         """An attempt begins."""
         self._attempt = self._attempts[frame_id] = Attempt(frame_id, attempt, ctx.graph.graph, ctx.journal)
+        self._told = ContentsTold()
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
         """A step is about to be interpreted: keep what it may change."""
@@ -72,9 +75,11 @@ class Witness:
             attempt.makers.append(Mark(number, step.origin.offset, inline, "", node_before, node_after))
         handler = step.origin.handler
         if handler is not None and frame.pc == frame.parsed.first_step[handler.target.index]:
+            attempt.latest = None
             return  # it raised, and the exception was caught here
         made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
         view = Stepped(step, frame, before, frame.stack, bound, made, callees != callees_before, kept, attempt.journal)
+        attempt.latest = Mark(number, step.origin.offset, inline, "", node_before, node_after), view
         try:
             found = verdict(view)
         except Exception as error:  # whatever goes wrong in looking, the program goes on
@@ -87,6 +92,16 @@ class Witness:
             attempt.claims.append((mark, found))
         else:
             self.step_diverges(attempt.frame, attempt.number, mark, found)
+
+    def tell_contents(self, view: View) -> None:
+        """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
+        attempt = self._attempt
+        if attempt is None or attempt.latest is None:
+            return
+        mark, step = attempt.latest
+        place = {"frame": attempt.frame, "attempt": attempt.number, "offset": mark.offset, "inline": mark.inline}
+        for tracker, now in self._told.news(step):
+            self.recorder.record(record_of(place, mark.number, tracker, now, view))
 
     def _not_judged(self, attempt: Attempt, number: int, error: Exception) -> None:
         reason = f"step {number} could not be judged: {type(error).__name__}: {error}"
@@ -123,6 +138,7 @@ class Witness:
         """The translation of a frame is over: let go of its trackers."""
         self._attempts.pop(frame, None)
         self._attempt = None
+        self._told = ContentsTold()
 
     # -- values
 

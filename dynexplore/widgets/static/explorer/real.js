@@ -1,7 +1,8 @@
 // @ts-check
 /**
- * The real value beside a symbolic one: found by the node that holds it, by the argument that it is, or because it is a
- * constant; else the reason why there is none. views/real_run.py says what the data means.
+ * The real value beside a symbolic one: found by the node that holds it, by the argument that it is, because it is a
+ * constant, or put together from the items of a container; else the reason why there is none. views/real_run.py says what
+ * the data means.
  */
 
 import { make } from "./dom.js";
@@ -11,6 +12,10 @@ import { make } from "./dom.js";
  *   1 replayed, 2 not observed
  * @typedef {{frame: number, state: number, where: string, text: string}} Divergence
  */
+
+/** Kinds of values that are known while tracing; real_values.py has the same table. */
+const KNOWN = new Set(["ConstantVariable", "EnumVariable", "PythonModuleVariable", "BuiltinVariable", "FunctionVariable",
+  "ClassVariable"]);
 
 const BADGES = ["real", "replayed", "not observed"];
 
@@ -47,18 +52,21 @@ export class RealValues {
    * @returns {Real | undefined} nothing for an empty slot
    */
   of(number, position) {
-    const [, kind, text, source, node] = this.explorer.data.values[number];
-    const { nodes = {}, unlike = {}, names = {}, why = "" } = this.explorer.frame.real ?? {};
+    const [id, kind, text, source, node] = this.explorer.data.values[number];
+    const { nodes = {}, unlike = {}, names = {}, contents = {}, why = "" } = this.explorer.frame.real ?? {};
     if (kind === "NULL") return undefined;
     const attempt = this.explorer.frame.states[position].attempt ?? 0;
     if (node && unlike[attempt]?.includes(node)) return missing("this attempt was given up, and its graph never ran");
     const since = /** @type {[number, number][]} */ (nodes[node] ?? []);
     const now = since.filter(([step]) => step <= this.steps[position]).pop() ?? since[0];
     if (node && now) return this.row(now[1]);
+    if (!node && KNOWN.has(kind)) return { kind: 0, text, numbers: "", grad: "", why: "" };
+    const held = /** @type {[number, number][]} */ (node ? [] : contents[attempt]?.[id] ?? []);
+    const content = held.filter(([step]) => step <= this.steps[position]).pop();
+    if (content) return this.row(content[1]);
     if (source in names) return this.row(names[source]);
     if (node) return missing(why);
-    if (kind === "ConstantVariable") return { kind: 0, text, numbers: "", grad: "", why: "" };
-    return missing("only tensors, numbers and arguments are followed");
+    return missing("only tensors, numbers, containers, objects made here and arguments are followed");
   }
 
   /** @param {number} number @returns {Real} */

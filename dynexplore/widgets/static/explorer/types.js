@@ -20,6 +20,7 @@
  *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
  *   states: State[], real?: FrameReal}} Frame
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
+ *   contents: Record<string, Record<string, [number, number][]>>,
  *   why: string, ran: [string, string, number][]}} FrameReal  see views/real_run.py
  * @typedef {[number, string, string, string, string]} Value  id, kind, text, source, node
  * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
