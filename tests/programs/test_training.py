@@ -344,3 +344,24 @@ def test_backward_twice(retain: bool) -> None:
         else:
             with pytest.raises(RuntimeError, match="backward through the graph a second time"):
                 loss.backward()
+
+
+@pytest.mark.parametrize("name", ["RAdam", "ASGD", "NAdam", "Adam", "Rprop", "RMSprop"])
+@pytest.mark.parametrize("foreach", [False, True])
+def test_a_step_is_one_graph(name: str, foreach: bool) -> None:
+    """Compiled, an optimizer takes the way without numbers read out of tensors; its own setting stays as it was."""
+    dynexplore.reset()
+    worlds, counting = [], CountingBackend("eager")
+    for wrap in (lambda run: run, dynexplore.optimize(counting)):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.05, foreach=foreach)
+        step = wrap(optimizer.step)
+        for _ in range(8):  # RAdam changes its way at the sixth step
+            optimizer.zero_grad()
+            model(X[:, :3]).square().sum().backward()
+            step()
+        worlds.append((list(model.parameters()), optimizer.param_groups[0]["capturable"]))
+    torch.testing.assert_close(*(params for params, _ in worlds), rtol=1e-4, atol=1e-5)
+    assert worlds[0][1] is worlds[1][1] is False
+    assert len(counting.graphs) <= 2  # new gradients are new tensors: compiled once more with them as inputs

@@ -204,6 +204,39 @@ def profilers(x):
     return x
 
 
+@program(X, graphs=1, ops=3)
+def a_profiler_that_nobody_asks(x):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as watching:
+        y = x * 2
+        with torch.autograd.profiler.profile(enabled=False):
+            y = y + 1
+    return y * 3, watching is None
+
+
+@program(X, graphs=2, breaks=1)
+def a_break_below_a_profiler(x):
+    with torch.profiler.profile():
+        y = x * 2
+        print("below")
+        y = y + 1
+    return y
+
+
+@program(X, graphs=2, breaks=4)
+def a_profiler_that_is_asked(x):
+    with torch.profiler.profile() as watching:
+        y = x * 2
+    return y + 1, len(watching.key_averages()) > 0
+
+
+@program(X, graphs=2, breaks=3)
+def a_profiler_that_calls_back(x):
+    seen = []
+    with torch.profiler.profile(on_trace_ready=lambda watching: seen.append("ready")):
+        y = x * 2
+    return y + 1, seen
+
+
 @program(torch.randn(3), graphs=1)
 def a_device_as_a_manager(x):
     with torch.device("cpu"):

@@ -151,6 +151,10 @@ class ModeManagerVariable(VariableTracker):
         parts = self.cls, self.arguments, self.keywords
         build.call_object(make_manager, *map(ConstantVariable, parts))
 
+    def exit_class(self) -> type[Any]:
+        """The class whose `__exit__` stands on the stack when a graph ends inside the block."""
+        return self.cls
+
     def text(self) -> str:
         return f"{self.cls.__name__}({', '.join(map(str, self.arguments))})"
 
@@ -218,7 +222,7 @@ class ExitFunctionVariable(VariableTracker):
 
     def reconstruct(self, build: Reconstruction) -> None:
         manager = self.manager
-        build.call_object(enter_for_real, ConstantVariable(manager.cls), ConstantVariable(manager.arguments),
+        build.call_object(enter_for_real, ConstantVariable(manager.exit_class()), ConstantVariable(manager.arguments),
                           ConstantVariable(manager.keywords))
 
     def text(self) -> str:
@@ -273,7 +277,8 @@ def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
         ctx.graph.grad_mode = enabled
 
 
-def _leave(ctx: TraceContext, mode: ActiveMode) -> None:
+def leave_mode(ctx: TraceContext, mode: ActiveMode) -> None:
+    """Leave a mode, and what was set inside for the rest of it."""
     mode.leave()
     mode.leave_in_graph(ctx)
     place = ctx.active_modes.index(mode)
@@ -294,7 +299,7 @@ class GradModeVariable(ModeManagerVariable):
         return NONE
 
     def exit(self, ctx: TraceContext) -> None:
-        _leave(ctx, self.modes.pop())
+        leave_mode(ctx, self.modes.pop())
 
 
 class SetGradModeVariable(GradModeVariable):
@@ -373,7 +378,7 @@ class AutocastVariable(ModeManagerVariable):
         return NONE
 
     def exit(self, ctx: TraceContext) -> None:
-        _leave(ctx, self.entered.pop())
+        leave_mode(ctx, self.entered.pop())
 
 
 def _call_autocast(
@@ -450,7 +455,7 @@ class EnteredModeVariable(ModeManagerVariable):
         return self.gives
 
     def exit(self, ctx: TraceContext) -> None:
-        _leave(ctx, self.entered.pop())
+        leave_mode(ctx, self.entered.pop())
 
 
 @rule(torch.inference_mode)
@@ -497,6 +502,43 @@ def _record_function(
 ) -> VariableTracker:
     names = tuple(constant_of(ctx, arg, "record_function") for arg in (*args, *kwargs.values()))
     return NothingManagerVariable(torch.autograd.profiler.record_function, names)
+
+
+_WATCHES_ONLY = frozenset({
+    "activities", "enabled", "record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules", "use_cpu",
+    "use_cuda", "use_device", "use_kineto", "acc_events",
+})  # fmt: skip
+"""Arguments of a profiler that only say what it writes down; others call the program back."""
+
+
+class ProfilerVariable(NothingManagerVariable):
+    """A profiler that is entered and never asked: nobody sees what it wrote down, so it is left out.
+
+    One that is asked, or that outlives the graph, is made for real: the frame stops before the step that makes it.
+    """
+
+    def enter(self, ctx: TraceContext) -> VariableTracker:
+        return self
+
+    def exit_class(self) -> type[Any]:
+        return contextlib.nullcontext
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        raise NotImplementedError("a profiler whose records may be read")
+
+
+def _profiler_row(cls: type[Any]) -> Answer:
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        given = {name for name, value in kwargs.items() if not (value.is_constant() and value.as_constant() is None)}
+        if args or given - _WATCHES_ONLY:
+            ctx.break_graph("DX203", function=f"{cls.__module__}.{cls.__qualname__}")
+        return ProfilerVariable(cls)
+
+    return answer
+
+
+for _profiler in (torch.autograd.profiler.profile, torch.profiler.profile):
+    rule(_profiler)(_profiler_row(_profiler))
 
 
 @rule(contextlib.nullcontext)

@@ -11,12 +11,10 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.bytecode import read
 from dynexplore.engine.policy import constants
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of, run_now
@@ -140,40 +138,6 @@ def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
     if not args or others or any(not value.is_constant() or value.as_constant() for value in wants_grad):
         ctx.break_graph("DX407", operation="Variable")
     return ctx.operation("call_method", "detach", [args[0]], {})
-
-
-_SEEN_BY_PEOPLE = frozenset({"print", "open", "logging", "logger", "warnings", "breakpoint"})
-
-
-@rule(torch.autograd.Function.__dict__["apply"].__func__)
-def _apply(ctx: TraceContext, args: Sequence[VariableTracker],
-           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """A user's autograd.Function is one node: its forward runs on fake tensors now and on real ones in the graph.
-
-    So that nothing is seen twice, one whose code prints or sets globals is left to Python.
-    """
-    cls = args[0].live_value()
-    for name in ("forward", "backward", "setup_context"):
-        args[0].get_attribute(ctx, name)  # guards it
-        code = getattr(getattr(cls, name), "__code__", None)
-        if code is None or not _SEEN_BY_PEOPLE.isdisjoint(code.co_names) or _sets_globals(code):
-            ctx.break_graph("DX405", function=cls.__qualname__)
-    return ctx.operation("call_function", _applied(cls), args[1:], kwargs)
-
-
-def _applied(cls: Any) -> Callable[..., Any]:
-    """`cls.apply` as a function of its own: FX writes what looks like torch's own as a path in torch."""
-
-    def apply(*args: Any, **kwargs: Any) -> Any:
-        return cls.apply(*args, **kwargs)
-
-    apply.__name__ = f"{cls.__name__}_apply"
-    apply.__module__, apply.__qualname__ = cls.__module__, f"{cls.__qualname__}.apply"
-    return apply
-
-
-def _sets_globals(code: CodeType) -> bool:
-    return any(step.op in ("STORE_GLOBAL", "DELETE_GLOBAL") for step in read(code).steps)
 
 
 @rule(inspect.signature)
