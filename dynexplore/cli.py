@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "explain",
         help="run a script under the engine and report what was captured",
-        usage="dynexplore explain [--html OUT] [--json OUT] [--save OUT] [--redact] [--no-real] SCRIPT.py [ARGS ...]",
+        usage="dynexplore explain [--html OUT] [--json OUT] [--save OUT] [--graphviz] [--redact] [--no-real] SCRIPT.py [ARGS ...]",
         description="Run SCRIPT.py unchanged under the engine, and report its graphs, guards and graph breaks. "
         "These options may also stand after ARGS; everything after -- belongs to the script.",
     )
@@ -116,6 +116,11 @@ def _add_outputs(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--save", type=Path, metavar="OUT", help="write a file of the form that its ending names: .html, .json, .txt, .dot or .svg"
     )
+    command.add_argument(
+        "--graphviz",
+        action="store_true",
+        help="put graphviz into HTML files (0.8 MB more): groups of a diagram open and close there",
+    )
     command.add_argument("--redact", action="store_true", help="leave tensor elements, string constants and paths out of the files")
 
 
@@ -130,7 +135,7 @@ def explain_script(arguments: argparse.Namespace) -> int:
         # graph breaks are not logged as they happen: the report below has all of them
         explanation = dynexplore.explain(program.as_function(), real=not arguments.no_real)()
     print(explanation)
-    _write(outputs, explanation.recording, arguments.redact)
+    _write(outputs, explanation.recording, arguments)
     return program.status
 
 
@@ -145,7 +150,7 @@ def open_recording(arguments: argparse.Namespace) -> int:
     except dynexplore.exc.RecordingError as error:
         raise Mistake(f"{path}: {error}") from None
     if outputs:
-        _write(outputs, recording, arguments.redact)
+        _write(outputs, recording, arguments)
     elif arguments.text or not sys.stdout.isatty():
         from dynexplore.views import text
 
@@ -174,7 +179,7 @@ def replay_frame(arguments: argparse.Namespace) -> int:
         raise Mistake(str(error)) from None
     print(frame)
     if frame.recording is not None:
-        _write(outputs, frame.recording, arguments.redact)
+        _write(outputs, frame.recording, arguments)
     return int(frame.outcome is not None and frame.outcome.kind in ("failed", "died"))
 
 
@@ -216,6 +221,8 @@ def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
     """The files that are asked for, each with the ending that says its form; what cannot be written is found out now."""
     asked = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
     found = [(out, ending or out.suffix.lower()) for out, ending in asked if out is not None]
+    if arguments.graphviz and ".html" not in [ending for _, ending in found]:
+        raise Mistake("--graphviz is about HTML files: say --html OUT, too")
     from dynexplore.widgets.exports import check_form
 
     for out, ending in found:
@@ -228,12 +235,12 @@ def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
     return found
 
 
-def _write(outputs: Sequence[tuple[Path, str]], recording: Recording, redact: bool) -> None:
+def _write(outputs: Sequence[tuple[Path, str]], recording: Recording, arguments: argparse.Namespace) -> None:
     from dynexplore.widgets.exports import write
 
     for out, ending in outputs:
         try:
-            holds = write(recording, out, ending, redact=redact)
+            holds = write(recording, out, ending, redact=arguments.redact, graphviz=arguments.graphviz)
         except dynexplore.exc.ExportError as error:
             raise Mistake(str(error)) from None
         print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB). {holds}")

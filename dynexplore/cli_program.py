@@ -83,7 +83,7 @@ def as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
 
 
 OWN_OPTIONS = {
-    "explain": (("--redact", "--no-real"), ("--html", "--json", "--save")),
+    "explain": (("--redact", "--graphviz", "--no-real"), ("--html", "--json", "--save")),
     "diagnose": ((), ("--html", "--backend", "--tolerance")),
     "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out")),
     "breaks": ((), ("--html",)),

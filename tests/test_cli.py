@@ -54,6 +54,7 @@ def run(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
         (["explain", "s.py", "--help"], ["explain", "s.py", "--help"]),
         (["explain", "--help"], ["explain", "--help"]),
         (["explain", "s.py", "a", "--redact", "--save", "o.svg"], ["explain", "--redact", "--save", "o.svg", "s.py", "a"]),
+        (["explain", "s.py", "--graphviz", "--html", "o"], ["explain", "--graphviz", "--html", "o", "s.py"]),
         (["open", "r.json", "--html", "o"], ["open", "r.json", "--html", "o"]),
         ([], []),
     ],
@@ -185,6 +186,17 @@ def test_a_page_is_written(script: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert "double" in text
     assert 'src="http' not in text
+    assert 'id="graphviz"' not in text
+
+
+def test_a_page_that_draws_its_diagrams(script: Path, tmp_path: Path) -> None:
+    """`--graphviz` puts the program that draws into the HTML file; without such a file it is a mistake."""
+    page = tmp_path / "out.html"
+    done = run("explain", script, "--save", page, "--graphviz")
+    assert done.returncode == 0, done.stderr
+    assert '<script type="application/json" id="graphviz">' in page.read_text()
+    done = run("explain", script, "--graphviz", "--json", tmp_path / "rec.json")
+    assert (done.returncode, done.stderr) == (2, "dynexplore: --graphviz is about HTML files: say --html OUT, too\n")
 
 
 def test_files_can_be_redacted(script: Path, tmp_path: Path) -> None:

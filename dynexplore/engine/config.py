@@ -30,16 +30,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dynexplore.engine.errors import ConfigError
+from dynexplore.engine.events import ARTIFACT_PARTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 LOG_LEVELS = ("ERROR", "WARNING", "INFO", "DEBUG")
 LOG_PARTS = ("bytecode", "graph", "guards", "breaks", "steps")
-ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times")
-"""joint: forward and backward in one; graph: the forward or the backward graph; ir, fused ir: Inductor's, before and after
-fusion; diagram: the kernels and what they read and write, as DOT; kernels: their C++ or Triton; code: the whole generated
-module; times: seconds of each phase.
-"""
 
 
 @dataclass

@@ -383,6 +383,13 @@ class SubgraphCompiled(Event):
     pieces: tuple[GraphPiece, ...] = ()
 
 
+ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times")
+"""joint: forward and backward in one; graph: the forward or the backward graph; ir, fused ir: Inductor's, before and after
+fusion; diagram: the kernels and what they read and write, as DOT; kernels: their C++ or Triton; code: the whole generated
+module; times: seconds of each phase.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactMade(Event):
     """A form that a compiler brought a graph into: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward",

@@ -12,6 +12,7 @@ PyTorch's counterpart: the report folders of tlparse.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -71,9 +72,11 @@ def check_form(target: Path, ending: str) -> Callable[[Recording], str]:
     return FORMS[ending]
 
 
-def write(recording: Recording, target: Path, ending: str, *, redact: bool) -> str:
-    """`save`, in the form of this ending, whatever the file is called."""
+def write(recording: Recording, target: Path, ending: str, *, redact: bool, graphviz: bool = False) -> str:
+    """`save`, in the form of this ending, whatever the file is called. `graphviz`: an HTML file draws its diagrams itself."""
     form = check_form(target, ending)
+    if graphviz and ending == ".html":
+        form = functools.partial(html.page, graphviz=True)
     if redact and not recording.redacted:
         recording = redacted(recording)
     try:

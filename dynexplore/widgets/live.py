@@ -88,7 +88,7 @@ class Seat:
         return {name: functools.partial(self._answer, name) for name in ABOUT}
 
     def _answer(self, name: str, question: Body) -> tuple[Body, list[bytes]]:
-        return _told(getattr(self._shelf.get(self), name), question), []
+        return _told(functools.partial(self._shelf.get(self).answer, name), question), []
 
     def leave(self) -> None:
         """The explorer has ended: its session is let go."""
@@ -120,7 +120,17 @@ class Live:
 
     def __init__(self, session: Any) -> None:
         self.session = session
+        self.asked = session  # that of the frame on show
         self.run: Any = None
+        self.run_about = ""
+
+    def answer(self, name: str, question: Body) -> Body:
+        """The answer of the method with this name, about the frame that is on show."""
+        frame = question.get("frame")
+        if name != "live" or question.get("act") == "start":  # a run goes on whatever is on show by now
+            self.asked = self.session.of_frame(frame if isinstance(frame, int) else None)
+        found: Body = getattr(self, name)(question)
+        return found
 
     # -- what if
 
@@ -136,12 +146,12 @@ class Live:
                 "device": one.device,
                 "grad": one.requires_grad,
             }
-            for one in self.session.inputs
+            for one in self.asked.inputs
         ]
         dtypes = [*DTYPES, *sorted({one["dtype"] for one in found} - {*DTYPES, ""})]
         devices = ["cpu", "cuda", "meta"]
         devices += sorted({one["device"] for one in found} - {*devices, ""})
-        return {"inputs": found, "dtypes": dtypes, "devices": devices}
+        return {"inputs": found, "dtypes": dtypes, "devices": devices, "about": self.asked.about}
 
     def what_if(self, question: Body) -> Body:
         """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}.
@@ -149,7 +159,7 @@ class Live:
         `quick`: only what guards say; a whole model takes seconds to translate.
         """
         changes = {path: _change(path, change) for path, change in question.get("changes", {}).items()}
-        found = self.session.first_answer(changes) if question.get("quick") else self.session.what_if(changes)
+        found = self.asked.first_answer(changes) if question.get("quick") else self.asked.what_if(changes)
         return {
             "outcome": found.outcome,
             "entry": found.entry,
@@ -163,11 +173,11 @@ class Live:
 
     def source(self, question: Body) -> Body:
         """The source of the function, to be edited."""
-        return {"source": self.session.source}
+        return {"source": self.asked.source, "about": self.asked.about}
 
     def rerun(self, question: Body) -> Body:
         """The function with another source, on copies of the inputs: before beside after."""
-        done = self.session.rerun(str(question.get("source", "")))
+        done = self.asked.rerun(str(question.get("source", "")))
         if done.after is None:
             raise CannotAnswer(_capital(done.error))
         numbers = [[name, getattr(done.before, name), getattr(done.after, name)] for name in ("graphs", "operators", "breaks")]
@@ -186,7 +196,7 @@ class Live:
         act = question.get("act")
         if act == "start":
             self.close()
-            self.run = self.session.live()
+            self.run, self.run_about = self.asked.live(), self.asked.about
         elif self.run is None:
             raise CannotAnswer("No live run was started.")
         elif act == "step":
@@ -197,7 +207,7 @@ class Live:
             self.run.stop()
         elif act != "look":
             raise CannotAnswer(f"A live run cannot {act!r}.")
-        return _stand(self.run)
+        return {**_stand(self.run), "about": self.run_about}
 
     def close(self) -> None:
         """Stop what runs."""

@@ -28,6 +28,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 import dynexplore
+from dynexplore.engine import events as ev
 from dynexplore.engine.recording import Recording
 from dynexplore.views import break_inspection, cache_timeline, html_text, text
 from dynexplore.widgets.display import outputs_of
@@ -56,10 +57,17 @@ VIEWS: dict[str, Callable[[Recording], str] | None] = {
     "guards": _each_frame(text.guard_anatomy),
     "breaks": lambda recording: "\n\n".join(break_inspection.inspection(recording, broke) for broke in recording.breaks),
     "steps": _each_frame(text.steps),
+    "artifacts": text.artifacts,
     "all": text.report,
     "none": lambda recording: "",
 }
 """What --view takes: name -> the text that is shown; the explorer is no text."""
+
+
+_PARTS = ",".join(part.replace(" ", "-") for part in ev.ARTIFACT_PARTS)
+
+_COMPILERS = ("inductor", "aot_eager")
+"""The backends whose artefacts can be kept."""
 
 
 @magics_class
@@ -73,6 +81,7 @@ class DynamoMagics(Magics):
     @argument("-f", "--function", metavar="FUNCTION", default="", help="translate and show only functions of this name")
     @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
     @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
+    @argument("--artifacts", metavar="PARTS", default="", help=f"keep what Inductor makes of the graphs: all, or some of {_PARTS}")
     @argument("--diagnose", action="store_true", help="find the first layer that fails, up to the backend (inductor)")
     @argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
     @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
@@ -101,12 +110,12 @@ class DynamoMagics(Magics):
         __tracebackhide__ = True
         if options.diagnose:
             return self._diagnose(options, cell)
-        options.backend = options.backend or "eager"
+        options.backend = options.backend or (_COMPILERS[0] if options.artifacts else "eager")
         function = self._function(cell)
         if options.no_run:
             _show_text(dis.Bytecode(function.__code__).dis())
             return None
-        explanation, error = self._run(options, function)
+        explanation, error = self._run(options, function, cell)
         if options.output:
             self.shell.user_ns[options.output] = explanation.recording
         if options.function and not explanation.recording.frames:
@@ -140,20 +149,27 @@ class DynamoMagics(Magics):
             raise UsageError(str(error)) from None
         return types.FunctionType(code, self.shell.user_ns)
 
+    def _code_of(self, text: str, file: str) -> types.CodeType:
+        """The code of a cell with another text."""
+        return function_code(self.shell.transform_cell(text), file)
+
     def _run(
-        self, options: argparse.Namespace, function: types.FunctionType
+        self, options: argparse.Namespace, function: types.FunctionType, text: str
     ) -> tuple[dynexplore.Explanation, BaseException | None]:
         """What the call did, and what it raised, Ctrl-C too: the recording goes up to there."""
         __tracebackhide__ = True
         changes: dict[str, Any] = {"log_level": "ERROR"}  # breaks are shown below, not logged as they happen
         if options.function:
             changes["debug_function"] = options.function
+        if options.artifacts:
+            changes["artifacts"] = _parts(options.artifacts)
         dynamic = True if options.dynamic else None
         explain = dynexplore.explain(
             function, backend=options.backend, nopython=options.fullgraph, dynamic=dynamic, real=not options.no_real
         )
         try:
             with explain as cell, dynexplore.config.patch(**changes):
+                cell.explanation.follow_cell(text, self._code_of, options.function)
                 return cell.explanation, _error_of(cell, function.__code__)
         except (dynexplore.exc.InvalidBackend, dynexplore.exc.MissingBackendPackage) as error:
             raise UsageError(str(error)) from None
@@ -187,7 +203,7 @@ _OWN_FOLDER = os.path.join(os.path.dirname(dynexplore.__file__), "")
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
-_WITH_VALUE = ("-b", "--backend", "-f", "--function", "-o", "--output", "--view")
+_WITH_VALUE = ("-b", "--backend", "-f", "--function", "-o", "--output", "--view", "--artifacts")
 
 
 def _split(line: str) -> tuple[list[str], str]:
@@ -219,9 +235,22 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
         raise UsageError(f"{str(error).strip()}; %dynamo knows {known}") from None
     if options.view not in VIEWS:
         raise UsageError(f"there is no view {options.view!r}; there are: {', '.join(VIEWS)}")
+    if options.artifacts and options.backend not in ("", *_COMPILERS):
+        raise UsageError(f"--artifacts are known of the backends {' and '.join(_COMPILERS)}, not of {options.backend!r}")
+    if not {*_parts(options.artifacts)} <= {*ev.ARTIFACT_PARTS}:
+        raise UsageError(f"--artifacts takes all, or some of {_PARTS} with commas between them, not {options.artifacts!r}")
     if options.output and not options.output.isidentifier():
         raise UsageError(f"-o wants a name to bind the recording to, and {options.output!r} is none")
     return options
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The artefacts that are asked for.
+
+    >>> _parts("fused-ir,code")
+    ('fused ir', 'code')
+    """
+    return ev.ARTIFACT_PARTS if text == "all" else tuple(part.replace("-", " ") for part in text.split(",") if part)
 
 
 # -- showing -----------------------------------------------------------------------------------------------------------

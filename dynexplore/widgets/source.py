@@ -25,7 +25,7 @@ NAME = "<cell>"
 """What the function is called, in the recording and in tracebacks, as for any code at the top of a module."""
 
 
-class CellError(Exception):
+class CellError(ValueError):
     """The cell cannot be run under the engine; the message is the one sentence that says why."""
 
 
@@ -100,9 +100,7 @@ def _stored_names(source: str, file: str) -> list[str]:
     """What the cell binds or deletes at its top."""
     table = symtable.symtable(source, file, "exec")
     return [
-        symbol.get_name()
-        for symbol in table.get_symbols()
-        if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+        symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
     ]
 
 

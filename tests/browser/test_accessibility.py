@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from playwright.sync_api import Page, expect
 
 import dynexplore
+from browser.axe_core import AXE, found_by_axe
 from browser.pages import Opened, node, rows, status
 from dynexplore.engine.recording import Recording
 from sample_recordings import toy
-
-AXE = Path(__file__).parent / "axe"
-SOURCE = (AXE / "axe.min.js").read_text(encoding="utf-8")
 
 
 class Gate(torch.nn.Module):
@@ -48,15 +44,6 @@ def several() -> Recording:
         recording: Recording = dynexplore.explain(gates, torch.ones(2, 4), [Gate(4), Gate(4)]).recording
     assert len(recording.frames) > 5 and recording.breaks
     return recording
-
-
-def found_by_axe(page: Page) -> list[str]:
-    """What axe-core calls serious or critical, each with its first place."""
-    page.evaluate(SOURCE)
-    result: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    bad = [violation for violation in result["violations"] if violation["impact"] in ("serious", "critical")]
-    assert result["passes"] is not None and len(result["passes"]) > 10, "axe did not run"
-    return [f"{one['id']}: {one['nodes'][0]['html']} {one['nodes'][0]['failureSummary']}" for one in bad]
 
 
 def test_axe_is_the_one_that_we_name() -> None:

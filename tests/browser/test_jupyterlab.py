@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, expect
 
+from browser.axe_core import found_by_axe, set_apart
 from browser.lab import NO_DOT, NOTEBOOKS, TOP, Lab, NotebookPage, jupyterlab_is_there, running_lab
 from browser.system_browser import chromium
 
@@ -107,9 +109,9 @@ def test_the_kernel_sends_what_draws_diagrams(lab: Lab) -> None:
         assert status(first).endswith("COMPARE_OP <")
 
 
-def what_if(explorer: Locator, shape: str) -> Locator:
-    """Another shape for the input `a`, in the what-if pane; where the answer will stand."""
-    explorer.get_by_label("shape of a").fill(shape)
+def what_if(explorer: Locator, shape: str, name: str = "a") -> Locator:
+    """Another shape for an input, in the what-if pane; where the answer will stand."""
+    explorer.get_by_label(f"shape of {name}").fill(shape)
     return explorer.locator(".dynx-what-if .dynx-verdict")
 
 
@@ -137,6 +139,101 @@ def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
         for explorer in (first, second, asking):
             moves(explorer)
         expect(what_if(asking, "6")).to_contain_text("The kernel does not answer", timeout=30_000)
+
+
+BEFORE = "import torch\n%load_ext dynexplore\na = torch.ones(3)"
+CELL = """%%dynamo
+def f(x, n=3):
+    y = x.sin() * n
+    print('hi')
+    return y + x
+r = f(a)
+f(torch.ones(4), n=2)"""
+
+
+def test_a_cell_can_be_asked(lab: Lab) -> None:
+    """What if, the editable re-run and the live run in the explorer of a %%dynamo cell, of the cell and of its functions."""
+    with lab.opened([BEFORE, CELL, "assert torch.equal(a, torch.ones(3))"]) as notebook:
+        notebook.run_all()
+        explorer = notebook.explorers.first
+        asking, said = explorer.locator(".dynx-what-if"), explorer.locator(".dynx-what-if .dynx-verdict")
+        expect(asking).to_contain_text("About the cell: the names that it reads")
+        what_if(explorer, "5")
+        expect(said).to_contain_text("It is compiled again: global 'a' TENSOR_MATCH")
+
+        explorer.get_by_role("button", name="frame 2: f").click()
+        expect(asking).to_contain_text("About f, as it was called for frame 2.")
+        expect(said).to_have_text("Change an input to see what the engine would do.")
+        explorer.get_by_label("value of n").fill("7")
+        expect(said).to_contain_text("It hits entry")
+
+        explorer.get_by_role("button", name="Edit the function").click()
+        field = explorer.get_by_label("source of the function")
+        field.fill(field.input_value().replace("print('hi')", "pass"))
+        explorer.get_by_role("button", name="frame 1: ").click()  # what is edited stays what it was
+        explorer.get_by_role("button", name="Run again").click()
+        editor = explorer.locator(".dynx-editor")
+        expect(editor).to_contain_text("It ran, on copies of the inputs.")
+        expect(editor).to_contain_text("This is f, as it was called for frame 2.")
+        expect(editor.locator("tr", has_text="breaks")).to_have_text(re.compile(r"breaks\s*1\s*0"))
+        editor.get_by_role("button", name="Close").click()
+        explorer.get_by_role("button", name="Edit the function").click()
+        expect(explorer.get_by_label("source of the function")).to_have_value(CELL.partition("\n")[2] + "\n")
+
+        live = explorer.locator(".dynx-live")
+        live.get_by_role("button", name="Run the call anew").click()
+        expect(live).to_contain_text("This runs the cell")
+        live.get_by_role("button", name="To the end of the call").click()
+        expect(live.locator("[role=status]")).to_contain_text("It is over, and gave tensor(")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
+    """The explorer of a cell inside JupyterLab, in its themes: as shown, with a node chosen and all forms open, on tour."""
+    with lab.opened([BEFORE, CELL]) as notebook:
+        notebook.run_all()
+        notebook.theme(theme)
+        explorer = notebook.explorers.first
+        assert found_by_axe(notebook.page, inside=ROOT) == []
+        explorer.get_by_role("button", name="frame 2: f").click()
+        explorer.locator(".dynx-graph tbody tr", has_text="sin").first.click()
+        what_if(explorer, "5, 5", name="x")
+        expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text("nothing was run")
+        explorer.get_by_role("button", name="Edit the function").click()
+        explorer.get_by_role("button", name="Run again").click()
+        expect(explorer.locator(".dynx-editor")).to_contain_text("It ran, on copies of the inputs.")
+        live = explorer.locator(".dynx-live")
+        live.get_by_role("button", name="Run the call anew").click()
+        live.get_by_role("button", name="To the next graph break").click()
+        expect(live.locator("[role=status]")).to_contain_text("graph break")
+        explorer.locator(".dynx-diagram").scroll_into_view_if_needed()
+        expect(explorer.locator(".dynx-figure .node").first).to_be_visible()
+        explorer.get_by_role("searchbox", name="Search all panes").fill("load")
+        notebook.page.keyboard.press("Enter")
+        assert found_by_axe(notebook.page, inside=ROOT) == []
+        explorer.get_by_role("button", name="What am I looking at?").click()
+        notebook.page.keyboard.press("ArrowRight")
+        assert found_by_axe(notebook.page, inside=ROOT) == []
+        folder = PICTURES / "cell"
+        folder.mkdir(parents=True, exist_ok=True)
+        notebook.page.keyboard.press("Escape")
+        notebook.fit()
+        explorer.screenshot(path=folder / f"explorer-{theme}.png")
+        assert found_by_axe(notebook.page, inside=set_apart(notebook.page, ROOT)) == []
+
+
+ROOT = ".jp-OutputArea-output .dynexplore"
+
+
+def test_axe_would_find_something_in_jupyterlab(lab: Lab) -> None:
+    """A button without a name is found inside the explorer, and nowhere else is looked."""
+    with lab.opened([BEFORE, CELL]) as notebook:
+        notebook.run_all()
+        notebook.page.evaluate("document.querySelector('.jp-Toolbar').append(document.createElement('button'))")
+        assert found_by_axe(notebook.page, inside=ROOT) == []
+        explorer = notebook.explorers.first
+        explorer.evaluate("e => e.append(document.createElement('button'))")
+        assert {line.split(":")[0] for line in found_by_axe(notebook.page, inside=ROOT)} == {"button-name"}
 
 
 def test_keys_do_not_reach_the_notebook(lab: Lab) -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from notebook_shell import Notebook
 
+from dynexplore.engine.events import ArtifactMade
 from dynexplore.engine.recording import Recording
 
 
@@ -113,6 +114,8 @@ def test_no_run(notebook: Notebook) -> None:
         ("%%dynamo --nope\na", "unrecognized arguments: --nope; %dynamo knows --backend --fullgraph"),
         ("%%dynamo --view nope\na", "there is no view 'nope'; there are: explorer, summary"),
         ("%%dynamo -o 3x\na", "-o wants a name"),
+        ("%%dynamo --artifacts nope\na", "--artifacts takes all, or some of joint,graph,ir,fused-ir,"),
+        ("%%dynamo --artifacts all -b eager\na", "--artifacts are known of the backends inductor and aot_eager, not of 'eager'"),
         ("%%dynamo a + b\na", "%%dynamo takes options only, not 'a + b'"),
         ("%dynamo", "%dynamo wants an expression"),
     ],
@@ -144,6 +147,15 @@ def test_dynamic(notebook: Notebook) -> None:
     """--dynamic makes sizes symbols from the first call on."""
     notebook.run("%%dynamo --dynamic -o rec\nx = a * a.shape[0]")
     assert "s" in "".join(node.shape for node in notebook["rec"].graphs[0].nodes)
+
+
+def test_artifacts(notebook: Notebook) -> None:
+    """--artifacts keeps what the compiler makes, the parts that are named; --view artifacts shows it."""
+    notebook.run("%%dynamo -o rec --artifacts graph,times -b aot_eager --view artifacts\nx = a.sin()")
+    assert "torch.ops.aten.sin" in notebook.shown[0]["text/plain"]
+    assert {made.part for made in notebook["rec"].of(ArtifactMade)} <= {"graph", "times"}
+    notebook.run("%%dynamo --view artifacts\nx = a.sin()")
+    assert notebook.shown[0]["text/plain"] == "no artefacts"
 
 
 def test_a_name_that_is_never_called(notebook: Notebook) -> None:

@@ -175,6 +175,8 @@ class Conversion:
         counters["frames"]["total"] += 1
         self.store.note_use()
         reports.entered(self.recorder, self.frame, self.store, self.state)
+        if self.store.calls is not None:
+            self.store.calls.note(self.frame, function_of(self.state), self.state.values)
         witness = self.store.witness
         if witness is not None:
             witness.entered(self.frame, slot_values(self.state), witness.modified_frame() if resume_point(self.code) else None)

@@ -122,7 +122,7 @@ def edited(target: Any, text: str) -> Any:
 
 def _function(original: types.FunctionType, text: str) -> types.FunctionType:
     name = original.__name__
-    file = _remembered(text, name)
+    file = remembered(text, name)
     tree = _parsed(text, file, name)
     namespace = dict(original.__globals__)
     outer = _wrapped(tree, original.__code__.co_freevars, name)
@@ -143,7 +143,7 @@ def _function(original: types.FunctionType, text: str) -> types.FunctionType:
     return function
 
 
-def _remembered(text: str, name: str) -> str:
+def remembered(text: str, name: str) -> str:
     """A file name under which tracebacks and recordings find the text."""
     file = f"<edited {name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -202,17 +202,24 @@ def _module(module: torch.nn.Module, forward: types.FunctionType) -> torch.nn.Mo
 
 
 def rerun(
-    target: Any, text: str, args: tuple[Any, ...], kwargs: dict[str, Any], explainer: Callable[[Any], Any], known: Recording | None
+    target: Any,
+    text: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    explainer: Callable[[Any], Any],
+    known: Recording | None,
+    change: Callable[[Any, str], Any] | None = None,
 ) -> Rerun:
     """Explain `target` with `text` as its source, on copies of the arguments.
 
     `known` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
+    `change` makes the changed one of `target` and a text, where it is no function: `edited` unless told otherwise.
     """
     state = StartingState(target, args, kwargs)
     original = known if known is not None else _explained(target, state, explainer)[0]
     before = counts(original)
     try:
-        changed = edited(target, text)
+        changed = (change or edited)(target, text)
     except EditError as error:
         return Rerun(before, None, None, None, str(error))
     after, said = _explained(changed, state, explainer)

@@ -28,6 +28,7 @@ from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
+from dynexplore.engine.runtime.cell_session import CellSession, CodeOfText
 from dynexplore.engine.runtime.session import Session, watched_store
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.views import cache_timeline, text
@@ -51,6 +52,13 @@ class Explanation:
         """Call the function once more, into this explanation; what it returns, which `value` then is, too."""
         self.value = self.session.call(*args, **kwargs)
         return self.value
+
+    def follow_cell(self, text: str, code_of: CodeOfText, only: str = "") -> None:
+        """The function is the cell of a notebook with this text, about to run: from now on the session knows more of it.
+
+        `code_of` makes the code of such a function of a text and a file name; `only`: the one name that is translated, or "".
+        """
+        self.session = CellSession(self.session, text, code_of, only)
 
     @property
     def graph_count(self) -> int:

@@ -3,7 +3,8 @@
 The idea: a recording is dead data. What needs life is asked of the `Session` beside it: more calls into the same cache
 (`call`), what each guard says to another input (`check`), what another call would do (`predict`, `what_if`), what an edited
 source would give (`rerun`), and the same call step by step (`live`). All but `call` leave cache, counters, random numbers
-and inputs as they are. The function is held weakly; the inputs of the latest call are held.
+and inputs as they are. The function is held weakly; the inputs of the latest call are held. Of a notebook's cell there is a
+session with more to ask about (cell_session.py).
 
 In: a function, its store, a recording. Out: answers.
 
@@ -53,7 +54,8 @@ def watched_store(backend: str | CompilerFn | Backend, options: Options, recordi
 class Session:
     """The live side of a recording: see the head of this file.
 
-    Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`.
+    Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`; `about`: in words which call of the recording is
+    asked about, "" where there is but one.
     """
 
     def __init__(self, target: Any, store: Store, explainer: Callable[[Any], Any], recording: Recording) -> None:
@@ -65,6 +67,8 @@ class Session:
         self.args: tuple[Any, ...] = ()
         self.kwargs: dict[str, Any] = {}
         self.call_count = 0
+        self.about = ""
+        self._holds: Any = None  # what is to live as long as this does
 
     @property
     def function(self) -> Any:
@@ -84,6 +88,12 @@ class Session:
         """Every cache entry that the recorded calls made."""
         found = (entry for cache in self._store.native.caches() for entry in cache.entries)
         return [entry for entry in found if isinstance(entry, CompiledEntry)]
+
+    # -- frames
+
+    def of_frame(self, frame: int | None) -> Session:
+        """The session of the call that a frame of the recording began with: here this one, for all frames are of its call."""
+        return self
 
     # -- calls
 
@@ -170,13 +180,15 @@ class Session:
         >>> session.what_if(x={"shape": (3, 4), "dtype": torch.float64}, factor=2.5).outcome  # doctest: +SKIP
         'recompile'
         """
-        args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, {**(changes or {}), **more})
-        return self.predict(*args, **kwargs)
+        return self._supposed({**(changes or {}), **more}, capture=True)
 
     def first_answer(self, changes: Mapping[str, Any]) -> Prediction:
         """What `what_if` can say at once: the guards, and hit or miss. Whether a miss can be captured is not tried."""
+        return self._supposed(changes, capture=False)
+
+    def _supposed(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
         args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, changes)
-        return prediction.predict(self._store, self._frame(args, kwargs), self.recording, capture=False)
+        return prediction.predict(self._store, self._frame(args, kwargs), self.recording, capture=capture)
 
     @property
     def inputs(self) -> list[Input]:
@@ -212,9 +224,13 @@ class Session:
         """
         if not args and not kwargs:
             args, kwargs = StartingState(self.function, self.args, self.kwargs).fresh()
+        return self._live_run(self.function, args, kwargs)
+
+    def _live_run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LiveRun:
         gate = live_run.Gate(Recording(title=self.recording.title))
         store = watched_store(self._store.backend, self.options, gate, real=True)
-        fresh = Session(self.function, store, self._explainer, gate.recording)
+        fresh = Session(function, store, self._explainer, gate.recording)
+        fresh._holds = function
         return LiveRun(functools.partial(fresh._run, *args, **kwargs), gate)
 
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> SupposedFrame | None:

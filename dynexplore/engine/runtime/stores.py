@@ -23,6 +23,7 @@ from typing import Any
 from dynexplore.engine.native import CacheStore, Region
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.backends import Backend
+from dynexplore.engine.runtime.frame_calls import FrameCalls
 from dynexplore.engine.runtime.real.witness import Witness
 
 _births = itertools.count()
@@ -41,7 +42,8 @@ class Store:
 
     `recorder` is told of what happens (a backend may bring one along, and a limit of its own for the entries of a code
     object, as attributes); `witness` looks at the real run as well; `graphs`, where it is a list, collects the captured
-    GraphModules (explain); `modified_codes` leads from the id of modified code to that code and its frame in the recording.
+    GraphModules (explain); `calls`, where it is there, holds what frames were called with (a notebook's cell);
+    `modified_codes` leads from the id of modified code to that code and its frame in the recording.
     """
 
     def __init__(self, backend: Backend, options: Options) -> None:
@@ -53,6 +55,7 @@ class Store:
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
         self.witness: Witness | None = None
         self.graphs: list[Any] | None = None
+        self.calls: FrameCalls | None = None
         self.modified_codes: dict[int, tuple[CodeType, int]] = {}
         self.used = next(_births)
         _all.add(self)

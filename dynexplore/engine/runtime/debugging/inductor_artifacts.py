@@ -23,9 +23,9 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine import outlets
-from dynexplore.engine.config import ARTIFACT_PARTS, check_parts, config
+from dynexplore.engine.config import check_parts, config
 from dynexplore.engine.errors import BackendCompilerError
-from dynexplore.engine.events import ArtifactMade
+from dynexplore.engine.events import ARTIFACT_PARTS, ArtifactMade
 from dynexplore.engine.runtime.debugging.generated_kernels import Kernel, kernels_of
 from dynexplore.engine.runtime.explain import Explanation, explain
 from dynexplore.views import text

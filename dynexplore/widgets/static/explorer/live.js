@@ -2,7 +2,7 @@
 /**
  * The connection to the kernel, where there is one: questions that only a live program can answer.
  *
- * A question is a custom message `{ask: NUMBER, about: NAME, ...body}`; its answer `{answer: NUMBER, ...body}` or
+ * A question is a custom message `{ask: NUMBER, about: NAME, frame: NUMBER, ...body}`, with the frame on show; its answer `{answer: NUMBER, ...body}` or
  * `{answer: NUMBER, error: SENTENCE}`, with buffers. widgets/explorer.py has the other end. A kernel that is gone gives
  * no answer: after a while that is said instead.
  */
@@ -21,6 +21,8 @@ export class Live {
   constructor(model) {
     this.model = model;
     this.count = 0;
+    /** @type {number | undefined} the frame that the page shows: what is asked is about its call */
+    this.frame = undefined;
     // two views of one model share its messages: each knows its own questions by a name
     this.name = Math.random().toString(36).slice(2);
     /** @type {Map<string, {resolve: (answer: Answer) => void, reject: (error: Error) => void, timer: number}>} */
@@ -42,7 +44,7 @@ export class Live {
       const timer = window.setTimeout(() => this.onMessage({ answer: ask, error: NO_ANSWER }, []), patience);
       this.waiting.set(ask, { resolve, reject, timer });
       try {
-        this.model.send({ ...body, ask, about });
+        this.model.send({ frame: this.frame, ...body, ask, about });
       } catch {
         this.onMessage({ answer: ask, error: NO_ANSWER }, []);
       }

@@ -54,6 +54,7 @@ export class Explorer {
     this.root.setAttribute("aria-label", data.summary);
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     this.root.addEventListener("click", (event) => this.onClick(event));
+    if (live) live.frame = this.frame?.id;
     this.search = new Search(this);
     this.stepper = new Stepper(this);
     this.panes = make("div", "dynx-panes");
@@ -152,6 +153,7 @@ export class Explorer {
     this.frame = frame;
     if (another) {
       this.shown = frame;
+      if (this.live) this.live.frame = frame.id;
       this.keepFocus(() => this.views.forEach((view) => view.showFrame?.(frame)));
     }
     this.go(position, item);

@@ -133,8 +133,18 @@ function editor(explorer) {
   }
   const open = makeButton("Edit the function", async () => {
     try {
-      const { body } = await live.ask("source");
-      open.replaceWith(...editorFields(live, body.source));
+      const frame = live.frame;
+      const { body } = await live.ask("source", { frame });
+      said.textContent = body.about ? `This is ${body.about}.` : "";
+      const fields = editorFields(live, frame, body.source);
+      const close = makeButton("Close", () => {
+        fields.concat(close).forEach((part) => part.remove());
+        said.textContent = "";
+        box.insertBefore(open, said);
+        open.focus();
+      });
+      open.remove();
+      box.append(...fields, close);
       box.querySelector("textarea")?.focus();
     } catch (error) {
       said.textContent = /** @type {Error} */ (error).message;
@@ -145,8 +155,8 @@ function editor(explorer) {
   return box;
 }
 
-/** @param {import("../live.js").Live} live @param {string} source @returns {HTMLElement[]} */
-function editorFields(live, source) {
+/** @param {import("../live.js").Live} live @param {number | undefined} frame @param {string} source @returns {HTMLElement[]} */
+function editorFields(live, frame, source) {
   const field = /** @type {HTMLTextAreaElement} */ (make("textarea", "dynx-source-field"));
   field.value = source;
   field.rows = Math.min(Math.max(source.split("\n").length + 1, 4), 24);
@@ -160,7 +170,7 @@ function editorFields(live, source) {
     said.textContent = "running …";
     answer.replaceChildren();
     try {
-      const { body } = await live.ask("rerun", { source: field.value }, 120_000);
+      const { body } = await live.ask("rerun", { frame, source: field.value }, 120_000);
       said.textContent = body.raised || "It ran, on copies of the inputs.";
       answer.replaceChildren(...rerunParts(body));
     } catch (error) {

@@ -1,10 +1,11 @@
 // @ts-check
 /**
  * Live stepping: the real translation and the real run of the call, one moment at a time, in a thread of the kernel that waits
- * between the steps. What the call prints and changes, happens; its inputs are copies.
+ * between the steps. What the call prints and changes, happens; its inputs are copies. In the explorer of a notebook's cell it
+ * is the call of the frame that was on show when it was started.
  */
 
-import { make, makeButton, makeTable, note, plainRow } from "../dom.js";
+import { make, makeButton, makeTable, note, plainRow, scrollable } from "../dom.js";
 
 const QUICK_STEP = 10_000; // how long an answer may take, in milliseconds: the kernel gives one within a tenth of a second
 const AGAIN = 250; // milliseconds until a call that still runs is looked at again
@@ -40,13 +41,14 @@ class LiveRun {
     this.bar = make("p", "dynx-form");
     this.said = make("p", "dynx-verdict", "Start it, and step.");
     this.said.setAttribute("role", "status");
+    this.about = note("");
     this.place = make("pre", "dynx-place");
     this.shown = make("div", "dynx-detail");
     this.bar.append(makeButton("Start", () => this.ask({ act: "start" }), { label: "Run the call anew, and stop before its first moment" }));
     /** @type {HTMLElement[]} */
     this.moves = MOVES.map(([text, body, label]) => makeButton(text, () => this.ask(body), { label }));
     this.bar.append(...this.moves);
-    body.append(this.bar, this.said, this.place, this.shown);
+    body.append(this.bar, this.about, this.said, this.place, this.shown);
     this.able(false);
   }
 
@@ -73,6 +75,7 @@ class LiveRun {
     this.isOn = body.status === "parked" || body.status === "running";
     this.able(body.status === "parked");
     this.said.textContent = saying(body);
+    this.about.textContent = body.about ? `This runs ${body.about}.` : "";
     if (body.status === "running") setTimeout(() => this.ask({ act: "look" }), AGAIN);
     if (body.moment < 0) {
       this.place.textContent = "";
@@ -88,7 +91,7 @@ class LiveRun {
     for (const text of body.made) made.append(make("li", "", text));
     const values = makeTable("Real values so far, the latest first", ["frame", "of", "name", "real value", "range", "first elements"]);
     for (const cells of body.values) values.body.append(plainRow(...cells));
-    const real = make("div", "dynx-scroll", "", body.values.length ? values.table : note("no real value was seen yet"));
+    const real = body.values.length ? scrollable(values.table) : note("no real value was seen yet");
     this.shown.replaceChildren(made, body.stack.length ? stack.table : note("the stack is empty"), names.table, real);
   }
 }

@@ -3,6 +3,8 @@
  * What if an input were another one? A control for each input; the kernel says which guards would fail, which entry would be
  * hit, and what a new capture would have that the old one has not. The function is not run for that.
  *
+ * In the explorer of a notebook's cell it is about the call of the frame on show; which one, stands above the form.
+ *
  * Without a kernel it says why it cannot. Out: the event `dynx-verdicts` on the explorer's root, with what each guard said.
  */
 
@@ -18,6 +20,8 @@ import { make, makeButton, note } from "../dom.js";
 export const VERDICTS = "dynx-verdicts";
 
 const NO_KERNEL = "This is a file: no program stands behind it that could be asked. In a notebook, explain(f)(x) shows an explorer that can.";
+const NOTHING_READ =
+  "It takes no tensor and no plain value from outside that could be changed. To ask about a function that is called here, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
 const QUICK = 15_000; // how long it may take, in milliseconds
 
@@ -28,9 +32,12 @@ export const whatIfPane = {
   span: 6,
   build(explorer, { body }) {
     const { live } = explorer;
-    if (live) new WhatIf(explorer, live, body);
-    else body.append(note(NO_KERNEL));
-    return {};
+    if (!live) {
+      body.append(note(NO_KERNEL));
+      return {};
+    }
+    const asking = new WhatIf(explorer, live, body);
+    return { showFrame: () => asking.follow() };
   },
 };
 
@@ -40,6 +47,7 @@ class WhatIf {
   constructor(explorer, live, body) {
     this.explorer = explorer;
     this.live = live;
+    this.about = note("");
     this.form = make("form", "dynx-form");
     this.said = make("p", "dynx-verdict");
     this.said.setAttribute("role", "status");
@@ -48,21 +56,39 @@ class WhatIf {
     this.readers = [];
     this.asked = 0;
     this.timer = 0;
+    this.begun = 0;
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.ask();
     });
     this.form.addEventListener("input", () => this.soon());
-    body.append(this.form, this.said, this.answer);
+    body.append(this.about, this.form, this.said, this.answer);
     this.begin();
   }
 
   async begin() {
     this.form.replaceChildren(note("asking the kernel what the inputs are …"));
+    await this.learn();
+  }
+
+  /** Another frame is on show: where it belongs to another call, that call's inputs. */
+  async follow() {
+    if (this.about.textContent) await this.learn();
+  }
+
+  async learn() {
+    const begun = (this.begun += 1);
     try {
       const { body } = await this.live.ask("inputs", {}, 4 * QUICK);
+      const about = body.about ? `About ${body.about}.` : "";
+      if (begun !== this.begun || (about && about === this.about.textContent)) return;
+      this.about.textContent = about;
+      this.forget();
       this.fill(body.inputs, body.dtypes, body.devices);
     } catch (error) {
+      if (begun !== this.begun) return;
+      this.about.textContent &&= "About the frame on show.";
+      this.forget();
       const again = makeButton("Ask again", () => this.begin());
       this.form.replaceChildren(note(/** @type {Error} */ (error).message), again);
     }
@@ -73,14 +99,20 @@ class WhatIf {
     this.readers = [];
     this.form.replaceChildren();
     for (const input of inputs) this.form.append(this.control(input, dtypes, devices));
-    if (!inputs.length) this.form.append(note("The call has no inputs that could be changed."));
+    if (!inputs.length) this.form.append(note(this.about.textContent ? NOTHING_READ : "The call has no inputs that could be changed."));
     else this.form.append(makeButton("As it was", () => this.reset(inputs, dtypes, devices)));
     this.said.textContent = inputs.length ? "Change an input to see what the engine would do." : "";
   }
 
   /** @param {Input[]} inputs @param {string[]} dtypes @param {string[]} devices */
   reset(inputs, dtypes, devices) {
+    this.forget();
     this.fill(inputs, dtypes, devices);
+  }
+
+  /** No answer holds any more. */
+  forget() {
+    this.said.textContent = "";
     this.answer.replaceChildren();
     this.asked += 1;
     this.tell([]);

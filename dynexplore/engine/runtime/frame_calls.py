@@ -1,0 +1,65 @@
+"""The calls that frames of a recording began with: which function, and with which arguments.
+
+The idea: a cell of a notebook calls functions, and people ask about these. A recording has no live objects, so whoever wants to
+be asked later notes them while the calls are made. They are held as long as the store that they were noted in, and no others
+than those of the first frames: arguments may be large.
+
+In: frames that are about to be translated. Out: `FrameCalls`, which session.py asks.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.engine.native import UNBOUND
+from dynexplore.engine.translate.resume import argument_slots, resume_point
+
+MOST = 20
+"""Of how many frames the calls are held."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCall:
+    """A function, and the arguments with which one frame of it began."""
+
+    function: types.FunctionType
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class FrameCalls:
+    """Number of a frame -> its call, for the first frames; resume functions are no calls of the program."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self.held: dict[int, FrameCall] = {}
+
+    def note(self, frame: int, function: types.FunctionType, values: Sequence[Any]) -> None:
+        """Hold the call that a frame begins with; `values` are in its argument slots."""
+        code = function.__code__
+        is_whole = not any(value is UNBOUND for value in values)
+        if is_whole and len(self.held) < self.most and resume_point(code) is None:
+            self.held[frame] = FrameCall(function, *arguments_of(code, values))
+
+
+def arguments_of(code: types.CodeType, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How a function of this code is called, so that its argument slots hold these values.
+
+    >>> arguments_of((lambda x, *rest, k, **more: 0).__code__, (1, 4, (2, 3), {"z": 5}))
+    ((1, 2, 3), {'k': 4, 'z': 5})
+    """
+    names = argument_slots(code)
+    positional, keyword = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    args, rest = tuple(values[:positional]), keyword
+    kwargs = dict(zip(names[positional:keyword], values[positional:keyword], strict=True))
+    if code.co_flags & inspect.CO_VARARGS:
+        args, rest = (*args, *values[rest]), rest + 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        kwargs |= values[rest]
+    return args, kwargs
