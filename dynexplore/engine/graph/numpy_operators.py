@@ -122,7 +122,7 @@ def _nest(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _is_real(value: torch.Tensor) -> bool:
-    return type(value) is torch.Tensor and value.is_cpu and not (value.requires_grad or value.is_conj() or value.is_neg())
+    return type(value) is torch.Tensor and value.is_cpu and not value.requires_grad
 
 
 def _from_arrays(value: Any) -> Any:

@@ -491,7 +491,11 @@ def _guard_error_handling(ctx: TraceContext) -> None:
 
 def errors_only_warn(numpy: Any) -> bool:
     """Whether no floating-point error raises, prints or calls anything."""
-    return all(action in ("warn", "ignore") for action in numpy.geterr().values())
+    actions = numpy.geterr()
+    return actions == _USUAL or all(action in ("warn", "ignore") for action in actions.values())
+
+
+_USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 _sources: list[Source] = []

@@ -223,12 +223,18 @@ def _from_numpy(ctx: TraceContext, args: Sequence[VariableTracker],
     return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
 
 
-@rule(torch.as_tensor, torch.asarray)
-def _as_tensor(ctx: TraceContext, args: Sequence[VariableTracker],
-               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _conversion(function: Callable[..., Any]) -> Answer:
     """A tensor on the array's memory, unless it must be of another dtype; other data make a tensor as they ever did."""
-    made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
-    return made or ctx.operation("call_function", torch.as_tensor, args, kwargs)
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
+        return made or ctx.operation("call_function", function, args, kwargs)
+
+    return answer
+
+
+for _function in (torch.as_tensor, torch.asarray):
+    rule(_function)(_conversion(_function))
 
 
 def tensor_of_array(
