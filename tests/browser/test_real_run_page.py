@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from playwright.sync_api import Page
 
@@ -11,6 +12,7 @@ import dynexplore
 from browser.pages import Opened, status
 from dynexplore.engine.recording import Recording
 from dynexplore.engine.translate import dispatch
+from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.operators import binary
 
 
@@ -77,6 +79,79 @@ def test_a_wrong_handler_is_flagged_at_its_step(opened: Opened) -> None:
     assert "subtracts" in page.locator(".dynx-state").inner_text()
     page.keyboard.press("ArrowRight")
     assert page.locator(".dynx-state .dynx-diverges").count() == 0
+
+
+class Point:
+    """Made in the frame."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x = x
+
+
+def containers(a: torch.Tensor) -> Any:
+    items = [a * n for n in range(1, 3)]
+    found = {"one": items[0]}
+    found["all"] = items
+    point = Point(items[1])
+    return items, found, point.x + 1
+
+
+def in_containers() -> Recording:
+    """The recording of a call that fills a list, a dict and an object."""
+    dynexplore.reset()
+    return dynexplore.explain(containers)(torch.ones(2)).recording  # type: ignore[no-any-return]
+
+
+def stores_nothing(frame: Any, step: Any, ctx: Any) -> None:
+    frame.popn(3)
+
+
+def appends_twice(frame: Any, step: Any, ctx: Any) -> None:
+    item = frame.pop()
+    frame.stack[-step.arg].items.extend([item, item])
+
+
+def stores_another(frame: Any, step: Any, ctx: Any) -> None:
+    owner, _ = frame.pop(), frame.pop()
+    owner.set_attribute(ctx, step.arg, ConstantVariable(1))
+
+
+def unpacks_another(frame: Any, step: Any, ctx: Any) -> None:
+    key, container = frame.pop(), frame.pop()
+    frame.push(container.get_item(ctx, ConstantVariable(1 - key.as_constant())))
+
+
+@pytest.mark.parametrize(
+    ("op", "handler", "said"),
+    [
+        ("LIST_APPEND", appends_twice, "length of the list expected 1: float32[2] cpu (mul), found 2"),
+        ("STORE_SUBSCR", stores_nothing, "length of the dict expected 2: 'one': float32[2] cpu (mul), 'all': list of 2"),
+        ("STORE_ATTR", stores_another, "attribute x expected float32[2] cpu (mul_1), found 1"),
+        ("BINARY_SUBSCR", unpacks_another, "value expected float32[2] cpu (mul), found float32[2] cpu (mul_1)"),
+    ],
+)
+def test_a_wrong_handler_of_containers_is_flagged_at_its_step(opened: Opened, op: str, handler: Any, said: str) -> None:
+    """One that only changes what a list, a dict or an object holds: flagged at that very instruction."""
+    with dispatch.override(op, handler):
+        recording = in_containers()
+    page = opened(recording)
+    page.locator(".dynx-flag").click()
+    assert f": {op}" in status(page)
+    assert said in page.locator(".dynx-state .dynx-diverges").first.inner_text()
+    assert handler.__name__ in page.locator(".dynx-state").inner_text()
+
+
+def test_containers_and_objects_have_real_values(opened: Opened) -> None:
+    """Lists, dicts and objects that were made in the frame are put together from their items, at each step."""
+    page = opened(in_containers())
+    assert page.locator(".dynx-flag").count() == 0
+    to_step(page, "LIST_APPEND 2")
+    to_step(page, "STORE_SUBSCR")
+    cells = real_cells(page)
+    assert "replayed list of 2: float32[2] cpu (1, 1), float32[2] cpu (2, 2)" in cells
+    assert any(cell.startswith("replayed dict of 2: 'one': float32[2] cpu (1, 1), 'all': list of 2") for cell in cells)
+    to_step(page, "STORE_FAST point")
+    assert "replayed a Point: x = float32[2] cpu (2, 2)" in real_cells(page)
 
 
 def test_a_backend_that_is_off_is_flagged_at_the_output(opened: Opened) -> None:

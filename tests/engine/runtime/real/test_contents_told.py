@@ -69,7 +69,7 @@ def test_dicts_sets_objects_and_what_is_in_them() -> None:
         "dict of 2: 'a': list of 2: 1, 5, 'b': tuple of 2: float32[1] cpu (1), None [replayed]",
     ]
     assert history(recording, "point")[-1] == (
-        "a Point: x = dict of 2: 'a': list of 2: 1, 5, 'b': tuple of 2, y = set of 1: 2 [replayed]"
+        "a Point: x = dict of 2: 'a': list of 2: 1, 5, 'b': tuple of 2: float32[1] cpu (1), None, y = set of 1: 2 [replayed]"
     )
 
 
