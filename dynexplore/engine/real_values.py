@@ -88,6 +88,7 @@ class Indexed:
         self._final: dict[int, int] = {}
         self._ran: dict[int, int] = {}  # frame -> the attempt whose graph ran
         self._left_out: dict[int, str] = {}
+        self._compared: set[int] = set()
         self._locals: dict[tuple[int, str], ev.ValueObserved] = {}
         self._contents: dict[tuple[int, int], dict[int, list[ev.ContentsSeen]]] = {}  # (frame, attempt) -> id of a value -> records
         self._ran_with: dict[int, list[ev.ValueObserved]] = {}  # frame -> what its locals were at breaks and at its end
@@ -111,6 +112,8 @@ class Indexed:
                 self._left_out.setdefault(event.frame, event.reason)
         elif isinstance(event, ev.RunCompared):
             self.is_recorded = True
+            if event.run == self.run:
+                self._compared.add(event.frame)
         elif isinstance(event, ev.ValueObserved):
             self.is_recorded = True
             if event.run in (0, self.run):
@@ -254,9 +257,15 @@ class Indexed:
             return _NOT_RECORDED
         if frame in self._left_out and (frame, node) not in self._nodes:
             return f"this run was not replayed: {self._left_out[frame]}"
-        return "the graph does not need it" if frame in self._ran else "the graph of this frame did not run"
+        if frame in self._ran:
+            return "the graph does not need it"
+        return (
+            "this run was compared, its values were not kept" if frame in self._compared else "the graph of this frame did not run"
+        )
 
     def _of_node(self, frame: int, attempt: int, step: int, view: ev.ValueView) -> RealValue:
+        if frame in self._compared and frame not in self._ran:
+            return RealValue("not observed", why=_NOT_KEPT)
         if not self.is_same_node(frame, attempt, view.node):
             return RealValue("not observed", why="this attempt was given up, and its graph never ran")
         found: RealValue | None = None
@@ -294,6 +303,7 @@ _DEEPEST = 3
 _LONGEST = 240
 _MOST_CHANGES = 50
 
+_NOT_KEPT = "this run was compared, its values were not kept"
 _NOT_RECORDED = "the real run was not recorded"
 
 

@@ -36,9 +36,18 @@ def verdict(recording: Recording) -> str:
     if compared:
         nodes, outputs = sum(run.nodes for run in compared), sum(run.outputs for run in compared)
         runs = plural(len(compared), "run of a graph", "runs of graphs")
-        return f"Nothing diverges: {runs}, {plural(nodes, 'value')} and {plural(outputs, 'output')} compared."
+        missing = runs_not_compared(recording)
+        more = f" {plural(missing, 'later run was', 'later runs were')} not compared." if missing else ""
+        return f"Nothing diverges: {runs}, {plural(nodes, 'value')} and {plural(outputs, 'output')} compared.{more}"
     left_out = recording.of(ev.RunLeftOut)
     return f"No run was compared: {left_out[0].reason}." if left_out else ""
+
+
+def runs_not_compared(recording: Recording) -> int:
+    """How many runs of graphs that are looked at were left out."""
+    compared = {(one.frame, one.graph, one.run) for one in recording.of(ev.RunCompared)}
+    ran = {(one.frame, one.graph, one.run) for one in recording.of(ev.GraphRan) if not one.error}
+    return len(ran - compared)
 
 
 def divergence_text(recording: Recording, found: ev.DivergenceFound) -> str:
@@ -62,10 +71,11 @@ def runs(recording: Recording) -> list[tuple[str, ...]]:
     """(frame, graph, run, wall time, what was compared) of each run of a graph."""
     compared = {(one.frame, one.graph, one.run): _compared(one) for one in recording.of(ev.RunCompared)}
     left_out = {(one.frame, one.graph, one.run): f"not replayed: {one.reason}" for one in recording.of(ev.RunLeftOut)}
+    silent = "not replayed" if compared or left_out else ""
     rows: list[tuple[str, ...]] = []
     for ran in recording.of(ev.GraphRan):
         key = (ran.frame, ran.graph, ran.run)
-        outcome = f"raised {ran.error}" if ran.error else compared.get(key) or left_out.get(key, "")
+        outcome = f"raised {ran.error}" if ran.error else compared.get(key) or left_out.get(key, silent)
         rows.append((str(ran.frame), ran.graph, str(ran.run), milliseconds(ran.seconds), outcome))
     return rows
 

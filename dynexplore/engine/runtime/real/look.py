@@ -27,7 +27,11 @@ from dynexplore.engine.runtime.real.replay import PlannedClaim, Replay
 from dynexplore.engine.runtime.real.snapshots import RandomState, Snapshot, quiet
 
 MOST_RUNS = 3
-"""So many runs of each graph are looked at: a loop of training steps is to stay as fast as it is."""
+"""Of so many runs of each graph the values are recorded; later ones are compared, and only what diverges is recorded."""
+
+MOST_SECONDS = 0.5
+"""So long later runs of a graph may be compared, all together: a loop of training steps is to stay as fast as it is. Then only
+every run whose number is a power of two is, so that a backend that goes wrong late is still found."""
 
 
 class Notes(Protocol):
@@ -73,6 +77,9 @@ class WatchedGraph:
             for mark, claim in attempt.claims
         ]
         self._positions = positions
+        self.seconds = 0.0  # spent on runs whose values are not recorded
+        self.said_so = False  # that runs are left out
+        self.diverged = False
         self._runs = 0
 
     def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
@@ -112,6 +119,7 @@ class Look:
         self.snapshot: Snapshot | None = None
         self.divergences = 0
         self.why_not = ""
+        self.tells = run <= MOST_RUNS
 
     # -- around the real call
 
@@ -121,13 +129,12 @@ class Look:
         if self.why_not:
             return
         self.why_not = self._too_much(inputs)
-        caller = self.witness.modified_frame() if self.run > 1 and not self.why_not else None
+        caller = self.witness.modified_frame() if 1 < self.run <= MOST_RUNS and not self.why_not else None
         if caller is not None:
             self.witness.look_at_locals(caller[1], frame=caller[0], moment="graph call", graph=self.graph.plan.name, run=self.run)
         try:
             with quiet():
-                for name, value in zip(self.graph.plan.inputs, inputs, strict=True):
-                    self.witness.observed("input", name, value, **self._where(name))
+                self._tell("input", self.graph.plan.inputs, inputs)
                 if not self.why_not:
                     self.snapshot = Snapshot(inputs, self.graph.plan.written)
         except Exception as error:  # whatever goes wrong in looking, the program goes on
@@ -135,10 +142,10 @@ class Look:
 
     def after(self, inputs: Sequence[Any], result: Any) -> None:
         """Summarize what came out, replay, compare."""
+        began = time.perf_counter()
         if self.snapshot is None:
             self._leave_out(self.why_not)
             return
-        began = time.perf_counter()
         reached = self.snapshot.random.now()
         try:
             with quiet():
@@ -148,28 +155,43 @@ class Look:
         finally:
             reached.put_back()
             self.snapshot = None
+            self.graph.diverged |= self.divergences > 0
+            if not self.tells:
+                self.graph.seconds += time.perf_counter() - began
 
     def _too_often(self) -> str:
-        return f"{MOST_RUNS} runs of each graph are replayed" if self.run > MOST_RUNS else ""
+        if self.tells:
+            return ""
+        if self.graph.diverged:
+            return "an earlier run of the graph diverges"
+        if self.graph.seconds < MOST_SECONDS or self.run & (self.run - 1) == 0:
+            return ""
+        return f"later runs are compared for {MOST_SECONDS} s in all, and then every one whose number is a power of two"
+
+    def _tell(self, what: str, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Record the summaries of what goes in or comes out."""
+        if self.tells:
+            for name, value in zip(names, values, strict=True):
+                self.witness.observed(what, name, value, **self._where(name))
 
     def _too_much(self, inputs: Sequence[Any]) -> str:
-        if self.witness.values_left <= 0:
+        if self.tells and self.witness.values_left <= 0:
             return f"{snapshots.MOST_VALUES} values are recorded"
         size = snapshots.bytes_to_copy(inputs, self.graph.plan.written)
         return f"its inputs that are written to hold {size >> 20} MiB" if size > snapshots.MOST_BYTES else ""
 
     def _leave_out(self, reason: str) -> None:
-        if self.run <= MOST_RUNS + 1:
+        if self.tells or not self.graph.said_so:
+            self.graph.said_so = not self.tells
             where = {"frame": self.graph.frame, "attempt": self.graph.attempt}
             self.witness.recorder.record(ev.RunLeftOut(**where, graph=self.graph.plan.name, run=self.run, reason=reason))
 
     def _look_at(self, inputs: Sequence[Any], result: Any, reached: RandomState, began: float) -> None:
         plan = self.graph.plan
-        for name, value in zip(plan.outputs, result, strict=True):
-            self.witness.observed("output", name, value, **self._where(name))
+        self._tell("output", plan.outputs, result)
         assert self.snapshot is not None
         self.snapshot.random.put_back()
-        replay = Replay(plan, self.graph.claims, self.snapshot.inputs(), self)
+        replay = Replay(plan, self.graph.claims, self.snapshot.inputs(), self, tells=self.tells)
         replay.run()
         compared, notes = self._compare(replay, inputs, result, replay_draws_alike=reached == self.snapshot.random.now())
         self.witness.recorder.record(

@@ -60,8 +60,11 @@ _NOT_CARRIED_OUT = frozenset({"_set_grad_enabled", "set_grad_enabled", "_enter_i
 class Replay:
     """One replay of a plan."""
 
-    def __init__(self, plan: Plan, claims: Sequence[PlannedClaim], inputs: Sequence[Any], listener: Listener) -> None:
+    def __init__(
+        self, plan: Plan, claims: Sequence[PlannedClaim], inputs: Sequence[Any], listener: Listener, *, tells: bool = True
+    ) -> None:
         self.plan = plan
+        self.tells = tells  # whether the listener wants to hear of values, and not of divergences alone
         self.claims = list(claims)
         self.listener = listener
         self.values: dict[str, Any] = dict(zip(plan.inputs, inputs, strict=True))
@@ -113,9 +116,10 @@ class Replay:
             if versions != [_version(self.values[name]) for name in used]:
                 touched = self._sharing_memory(used)
             self._note(row, [*used, *touched], [row.name, *touched], state)
-            if self.values[row.name] is not None:
+            if self.tells and self.values[row.name] is not None:
                 self.listener.observed(row.name, summary(self.values[row.name]))
-        self._tell_of_writes(row, used, touched)
+        if self.tells:
+            self._tell_of_writes(row, used, touched)
         self._hold_against(row)
 
     def _tell_of_writes(self, row: Row, used: Sequence[str], touched: Sequence[str]) -> None:
@@ -134,7 +138,8 @@ class Replay:
     def _miss(self, name: str, why: str) -> None:
         self.missing[name] = "has no replayed value" if "which has" in why else f"was not replayed ({why})"
         self.values.pop(name, None)
-        self.listener.not_observed(name, why)
+        if self.tells:
+            self.listener.not_observed(name, why)
 
     def _result(self, row: Row) -> Any:
         if row.op == "get_attr":

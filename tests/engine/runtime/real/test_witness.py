@@ -22,6 +22,7 @@ from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.sequence import TupleVariable
+from dynexplore.views import real_run
 
 
 @pytest.fixture(autouse=True)
@@ -148,20 +149,46 @@ def test_without_the_real_run() -> None:
     assert str(recording.real(0).locals["a"]) == "not observed, the real run was not recorded"
 
 
-def test_later_runs_are_not_replayed_and_it_is_said() -> None:
-    """The first few runs of a graph are; a note says where it ended."""
+def test_later_runs_are_compared_and_not_kept() -> None:
+    """Of the first few runs of a graph the values are recorded; later ones are compared."""
 
     def f(x: torch.Tensor) -> torch.Tensor:
         return x + 1
 
     inputs = [torch.full((2,), float(number)) for number in range(look.MOST_RUNS + 3)]
     recording = dynexplore.explain(f).calls(*inputs).recording
-    assert [run.run for run in recording.of(ev.RunCompared)] == list(range(1, look.MOST_RUNS + 1))
-    assert [(note.run, note.reason) for note in recording.of(ev.RunLeftOut)] == [
-        (look.MOST_RUNS + 1, f"{look.MOST_RUNS} runs of each graph are replayed")
-    ]
-    assert recording.real(-2, run=2).stack[-1].text == "float32[2] cpu"
+    assert [run.run for run in recording.of(ev.RunCompared)] == list(range(1, look.MOST_RUNS + 4))
+    assert max(one.run for one in recording.of(ev.ValueObserved)) == look.MOST_RUNS
     assert "first 2, 2 [real]" in str(recording.real(-2, run=2).stack[-1])
+    assert recording.real(-2, run=5).stack[-1].why == "this run was compared, its values were not kept"
+    assert_clean(recording)
+
+
+def test_a_backend_that_goes_wrong_late_is_flagged() -> None:
+    """Wrong from the fifth run on: that run is named, and no later one is compared."""
+    runs = 0
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            nonlocal runs
+            runs += 1
+            return tuple(value + (1.0 if runs >= 5 else 0.0) for value in graph(*args))
+
+        return run
+
+    recording = dynexplore.explain(lambda x: x * 2, backend=backend).calls(*(torch.ones(2) for _ in range(9))).recording
+    assert [(found.where, found.run) for found in recording.divergences] == [("output", 5)]
+    (note,) = recording.of(ev.RunLeftOut)
+    assert (note.run, note.reason) == (6, "an earlier run of the graph diverges")
+
+
+def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing stops after a while, but for runs whose number is a power of two; how many were left out is said."""
+    monkeypatch.setattr(look, "MOST_SECONDS", 0.0)
+    recording = dynexplore.explain(lambda x: x * 2).calls(*(torch.ones(2) for _ in range(20))).recording
+    assert [run.run for run in recording.of(ev.RunCompared)] == [1, 2, 3, 4, 8, 16]
+    assert [note.run for note in recording.of(ev.RunLeftOut)] == [5]
+    assert real_run.verdict(recording).endswith("compared. 14 later runs were not compared.")
 
 
 def test_symbolic_sizes_are_compared_under_the_sizes_of_the_call() -> None:
