@@ -552,12 +552,13 @@ class ValueObserved(PlacedEvent):
 class ContentsSeen(PlacedEvent):
     """What a container, or an object made in the frame, holds from step number `step` of the attempt on.
 
-    `value` is the id of its ValueView, `kind` its type, `length` the number of items; `items` are the first of them, each with
-    a label: a key, the name of an attribute, "" in a sequence.
+    `value` and `tracker` are id and kind of its ValueView, `kind` is its type, `length` the number of items; `items` are the
+    first of them, each with a label: a key, the name of an attribute, "" in a sequence.
     """
 
     step: int
     value: int
+    tracker: str
     kind: str
     length: int
     is_object: bool = False

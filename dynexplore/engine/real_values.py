@@ -66,6 +66,10 @@ def short(value: float | str | int | bool) -> str:
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
+_Key = tuple[int, str]
+"""Id and kind of a ValueView: what a frame was called with has numbers of its own."""
+
+
 @dataclass(slots=True)
 class _Node:
     """What is known of a node of a frame's graph."""
@@ -90,7 +94,7 @@ class Indexed:
         self._left_out: dict[int, str] = {}
         self._compared: set[int] = set()
         self._locals: dict[tuple[int, str], ev.ValueObserved] = {}
-        self._contents: dict[tuple[int, int], dict[int, list[ev.ContentsSeen]]] = {}  # (frame, attempt) -> id of a value -> records
+        self._contents: dict[tuple[int, int], dict[_Key, list[ev.ContentsSeen]]] = {}  # by (frame, attempt)
         self._ran_with: dict[int, list[ev.ValueObserved]] = {}  # frame -> what its locals were at breaks and at its end
         for event in events:
             self._take(event)
@@ -105,7 +109,7 @@ class Indexed:
             self._signatures[(*key, event.name)] = (event.op, event.target, event.args, event.kwargs)
             self._made_at[(*key, event.name)] = self._steps.get(key, 0)
         elif isinstance(event, ev.ContentsSeen):
-            self._contents.setdefault(key, {}).setdefault(event.value, []).append(event)
+            self._contents.setdefault(key, {}).setdefault((event.value, event.tracker), []).append(event)
         elif isinstance(event, ev.RunLeftOut):
             self.is_recorded = True
             if event.run == self.run:
@@ -154,7 +158,7 @@ class Indexed:
             return self._of_node(frame, attempt, step, view)
         if view.kind in _KNOWN:
             return RealValue("real", view.text)
-        seen = self._contents_at(frame, attempt, step, view.id)
+        seen = self._contents_at(frame, attempt, step, (view.id, view.kind))
         if seen is not None:
             return self._of_contents(seen, step, inside)
         argument = self._locals.get((frame, view.source))
@@ -164,7 +168,7 @@ class Indexed:
 
     # -- containers
 
-    def _contents_at(self, frame: int, attempt: int, step: int, value: int) -> ev.ContentsSeen | None:
+    def _contents_at(self, frame: int, attempt: int, step: int, value: _Key) -> ev.ContentsSeen | None:
         records = self._contents.get((frame, attempt), {}).get(value, ())
         found = [record for record in records if record.step <= step]
         return found[-1] if found else None
@@ -188,22 +192,22 @@ class Indexed:
         begin = f"a {seen.kind}" if seen.is_object else f"{seen.kind} of {seen.length}"
         return RealValue("replayed", ev.clip(f"{begin}: {joined}" if joined else begin, _LONGEST))
 
-    def contents_of(self, frame: int) -> dict[int, dict[int, list[tuple[int, RealValue]]]]:
-        """attempt -> id of a container -> (from this step on, what it really held), in order."""
-        found: dict[int, dict[int, list[tuple[int, RealValue]]]] = {}
+    def contents_of(self, frame: int) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
+        """attempt -> id and kind of a container -> (from this step on, what it really held), in order."""
+        found: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
         for (number, attempt), known in self._contents.items():
             if number != frame:
                 continue
             for value, records in known.items():
                 steps = sorted(since for since in self._changes(frame, attempt, value, ()) if since >= records[0].step)
                 values = [
-                    (since, self._value(frame, attempt, since, ev.ValueView(value, "", ""), ())) for since in steps[:_MOST_CHANGES]
+                    (since, self._value(frame, attempt, since, ev.ValueView(*value, ""), ())) for since in steps[:_MOST_CHANGES]
                 ]
                 changed = [pair for pair, last in zip(values, [None, *values], strict=False) if last is None or pair[1] != last[1]]
                 found.setdefault(attempt, {})[value] = changed
         return found
 
-    def _changes(self, frame: int, attempt: int, value: int, inside: tuple[int, ...]) -> set[int]:
+    def _changes(self, frame: int, attempt: int, value: _Key, inside: tuple[int, ...]) -> set[int]:
         """The steps at which a container, or anything in it, becomes another one."""
         steps: set[int] = set()
         for record in self._contents[frame, attempt].get(value, ()):
@@ -212,7 +216,7 @@ class Indexed:
                 if item.node:
                     steps.update(since for since, _ in self.history(frame, item.node))
                 elif item.id and item.id not in inside and len(inside) < _DEEPEST:
-                    steps |= self._changes(frame, attempt, item.id, (*inside, value))
+                    steps |= self._changes(frame, attempt, (item.id, item.kind), (*inside, value[0]))
         return steps
 
     def history(self, frame: int, node: str) -> list[tuple[int, RealValue]]:

@@ -128,7 +128,7 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
     """The real values of a frame.
 
     `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
-    than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id of a container -> as `nodes`;
+    than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id and kind of a container -> as `nodes`;
     `why`: why a node that is not here is not.
     """
     index = table.index
@@ -144,7 +144,10 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
         "unlike": unlike,
         "names": {name: table.number(value) for name, value in index.arguments_of(frame).items()},
         "contents": {
-            str(attempt): {str(value): [[since, table.number(real)] for since, real in values] for value, values in known.items()}
+            str(attempt): {
+                f"{value} {kind}": [[since, table.number(real)] for since, real in values]
+                for (value, kind), values in known.items()
+            }
             for attempt, known in index.contents_of(frame).items()
         },
         "why": index.why_not(frame, ""),

@@ -84,6 +84,7 @@ def record_of(place: dict[str, int], number: int, tracker: VariableTracker, now:
         **place,
         step=number,
         value=view(tracker).id,
+        tracker=type(tracker).__name__,
         kind=tracker.type_name(),
         length=now.length,
         is_object=isinstance(tracker, UserObjectVariable),

@@ -61,7 +61,7 @@ export class RealValues {
     const now = since.filter(([step]) => step <= this.steps[position]).pop() ?? since[0];
     if (node && now) return this.row(now[1]);
     if (!node && KNOWN.has(kind)) return { kind: 0, text, numbers: "", grad: "", why: "" };
-    const held = /** @type {[number, number][]} */ (node ? [] : contents[attempt]?.[id] ?? []);
+    const held = /** @type {[number, number][]} */ (node ? [] : contents[attempt]?.[`${id} ${kind}`] ?? []);
     const content = held.filter(([step]) => step <= this.steps[position]).pop();
     if (content) return this.row(content[1]);
     if (source in names) return this.row(names[source]);

@@ -133,12 +133,26 @@ def test_the_browser_gets_the_same_as_the_recording() -> None:
     checked = 0
     for number, step in enumerate(recording.steps):
         for view, value in zip(step.stack, recording.real(number).stack, strict=True):
-            changes = data.get(str(step.attempt), {}).get(str(view.id), [])
+            changes = data.get(str(step.attempt), {}).get(f"{view.id} {view.kind}", [])
             rows = [row for since, row in changes if since <= number]
             if rows and not view.node:
                 checked += 1
                 assert table.rows[rows[-1]][1] == value.text
     assert checked > 5
+
+
+def test_an_argument_is_not_taken_for_a_container_of_its_number() -> None:
+    """What a frame was called with is numbered apart from what is made in it."""
+
+    def f(x: torch.Tensor, scale: int, *more: int) -> Any:
+        return x * scale, (x, more)
+
+    recording = recorded(f, torch.ones(1), 3)
+    assert history(recording, "scale") == ["3 [real]"]
+    entered = recording.of(ev.FrameEntered)[0]
+    index = real_run.RealTable(recording).index
+    shown = {name: index.value(1, 1, 50, view).text for name, view in entered.arguments}
+    assert shown["scale"] == "3"
 
 
 def test_it_goes_to_json_and_keeps_no_strings_when_redacted() -> None:
