@@ -166,6 +166,32 @@ def test_only_the_optimizer_compiled(name: str) -> None:
     assert sum(node.op.startswith("call_") for graph in backend.graphs for node in graph.graph.nodes) > 3
 
 
+@pytest.mark.parametrize("name", ["radam", "asgd", "nadam", "adam"])
+def test_a_step_is_one_graph_because_step_counts_stay_tensors(name: str) -> None:
+    """torch.optim's two ways to write a step: the one without branches on numbers is captured; the settings stay as they are."""
+    model = precise()
+    optimizer = OPTIMIZERS[name](model.parameters())
+    F.cross_entropy(model(X.double()), TARGET).backward()
+    optimizer.step()  # state is there
+    backend = CountingBackend()
+    dynexplore.reset()
+    dynexplore.optimize(backend)(optimizer.step)()
+    assert len(backend.graphs) == 1
+    assert not any("Tensor.item" in reason or "tensor value" in reason for reason in dynexplore.graph_breaks())
+    assert optimizer.param_groups[0]["capturable"] is False
+
+
+def test_state_on_another_device_is_left_alone() -> None:
+    """Step counts stay on the CPU where the flag is off: the way that mixes devices is not taken."""
+    parameter = torch.zeros(3, device="meta", requires_grad=True)
+    parameter.grad = torch.zeros(3, device="meta")
+    optimizer = torch.optim.RAdam([parameter], lr=0.1)
+    optimizer.step()
+    assert optimizer.state[parameter]["step"].device.type == "cpu"
+    dynexplore.optimize("eager")(optimizer.step)()
+    assert optimizer.state[parameter]["step"].item() == 2
+
+
 def test_a_schedule_of_learning_rates() -> None:
     """A learning rate that changes every step is right, and does not recompile up to the limit."""
 
