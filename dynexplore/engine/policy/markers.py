@@ -27,6 +27,10 @@ from dynexplore.engine.native import RegionCall
 T = TypeVar("T")
 
 
+RUNS = "__dynexplore_runs__"
+"""The attribute of a wrapper made by `run`: the function it wraps, which traced code inlines instead."""
+
+
 class Mark(Enum):
     """What was asked for a function."""
 

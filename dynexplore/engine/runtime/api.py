@@ -24,7 +24,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
-from dynexplore.engine.policy.markers import Mark, assume_constant_result, graph_break, mark, unmark
+from dynexplore.engine.policy.markers import RUNS, Mark, assume_constant_result, graph_break, mark, unmark
 from dynexplore.engine.runtime import convert, optimized, reports, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
 from dynexplore.engine.runtime.stores import Options, Store
@@ -258,6 +258,7 @@ def _run_only_call(fn: Any) -> Any:
         with _RunOnly(_store_with_entries_for(target)):
             return (wrapped or target)(*args, **kwargs)
 
+    vars(call)[RUNS] = wrapped or target
     return optimized.dressed(call, target)
 
 

@@ -220,8 +220,11 @@ class _Wrapping:
         """A tensor that was no argument: an attribute, under the name that it has in the module."""
         if not isinstance(value, torch.Tensor):
             return value
-        name = self.known.get(id(value), hint)
-        self.attributes[name] = value
+        base = name = self.known.get(id(value), hint)
+        count = 0
+        while self.attributes.setdefault(name, value) is not value:
+            count += 1
+            name = f"{base}_{count}"
         return self.graph.get_attr(name)
 
     def _copy_attributes(self) -> None:

@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.policy import constants, skip
+from dynexplore.engine.policy.markers import RUNS
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.array_rules import call_numpy
-from dynexplore.engine.variables.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.called_once import call_once
 from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule, rule_for
 
@@ -227,6 +229,8 @@ def call_python_function(
         return row.answer(ctx, args, kwargs)
     if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: nothing is traced by TorchScript here
         return ctx.call_function(tracker.get_attribute(ctx, "__original_fn"), args, kwargs)
+    if RUNS in function.__dict__:  # a wrapper of `run`: of nested regions the outer wins
+        return ctx.call_function(tracker.get_attribute(ctx, RUNS), args, kwargs)
     how = skip.how_to_call(function)
     if how == "skip" and skip.is_numpy(function):
         return call_numpy(ctx, function, function.__qualname__, args, kwargs)
@@ -238,30 +242,12 @@ def call_python_function(
         ctx.told_compiling |= constants.constant_result(function) is True
         return ctx.build(constants.constant_result(function), None)
     if how == "once":
-        return _call_once(ctx, function, args, kwargs)
+        return call_once(ctx, function, args, kwargs)
     if how == "break":
         ctx.break_graph("DX208")
     if how == "disabled":
         ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
     ctx.break_graph(kind_of_break(function, "DX203"), function=f"{function.__module__}.{function.__qualname__}")
-
-
-def _call_once(
-    ctx: TraceContext, function: types.FunctionType, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    """A function marked with assume_constant_result: call it now, with what exists; its result is a constant."""
-    try:
-        result = function(*map(_existing, args), **{name: _existing(arg) for name, arg in kwargs.items()})
-    except NotConstant:
-        ctx.break_graph("DX202", function=function.__qualname__, because="assume_constant_result wants arguments that exist now")
-    return ctx.constant_tensor(result) if isinstance(result, torch.Tensor) else ctx.build(result, None)
-
-
-def _existing(value: VariableTracker) -> Any:
-    """A constant, or an object that existed before the frame. Raises NotConstant."""
-    if value.kind == "tensor":
-        raise NotConstant(value)  # a tensor's content belongs to the graph
-    return value.as_constant() if value.is_constant() else value.live_value()
 
 
 class NestedFunctionVariable(VariableTracker):

@@ -437,3 +437,15 @@ def test_backends_by_name() -> None:
     known = dynexplore.list_backends()
     assert {"eager", "aot_eager", "aot_eager_decomp_partition", "inductor"} <= set(known)
     assert known == sorted(known)
+
+
+def test_inside_an_optimized_function_run_is_only_a_layer() -> None:
+    """Of nested regions the outer wins: what `run` wraps is captured with the rest."""
+    dynexplore.reset()
+    counting = CountingBackend("eager")
+    inner = dynexplore.run()(lambda x: torch.sin(x) * 10)
+    middle = dynexplore.optimize("eager", nopython=True)(lambda x: inner(x) + 1)
+    outer = dynexplore.optimize(counting, nopython=True)(lambda x: torch.relu(middle(x)))
+    x = torch.ones(3)
+    assert torch.equal(outer(x), torch.relu(torch.sin(x) * 10 + 1))
+    assert len(counting.graphs) == 1

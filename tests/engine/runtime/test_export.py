@@ -263,6 +263,35 @@ def test_results_assumed_constant() -> None:
     check(lambda x: x * config.layers(), X)
 
 
+@dynexplore.assume_constant_result
+def places(x: Any, also: Any) -> Any:
+    """What depends on the content of tensors."""
+    also.add_(1)
+    return {"places": torch.nonzero(x), "parts": [x * 2, (also, "text")]}
+
+
+def test_results_assumed_constant_of_tensors() -> None:
+    """The function gets the values of this call, on copies; what it gives is baked in, nests of tensors too."""
+
+    def fn(x: Any) -> Any:
+        y = x.relu() + 1
+        y.mul_(2)
+        found = places(y, x)
+        return found["places"] + 1, found["parts"][0], found["parts"][1], y
+
+    x = torch.tensor([-1.0, 0.0, 2.0])
+    graph, _ = dynexplore.export(fn, x)
+    assert torch.equal(x, torch.tensor([-1.0, 0.0, 2.0]))
+    expected = fn(x.clone())
+    for args in (x, x * 7):
+        found, part, (also, text), _ = graph(args)
+        assert torch.equal(found, expected[0])
+        assert torch.equal(part, expected[1])
+        assert torch.equal(also, expected[2][0])
+        assert text == "text"
+    assert torch.equal(graph(x * 7)[3], (x * 7).relu() * 2 + 2)
+
+
 def test_wrong_options() -> None:
     """Each gets one sentence."""
     with pytest.raises(ValueError, match="tracing_mode is 'real', 'fake' or 'symbolic', not 'fast'"):
