@@ -42,6 +42,16 @@ def tensors_of_a_range(x):
     return torch.tensor(range(3)), torch.LongTensor(range(x.shape[1])), torch.FloatTensor(range(2))
 
 
+@program(X, graphs=1)
+def tensors_of_a_range_like_another_one(x):
+    return x.new_tensor(range(x.shape[1])) * 2, torch.as_tensor(range(1, 6, 2)) + 1, torch.asarray(range(2))
+
+
+@program(X, breaks=1)
+def a_range_is_no_size(x):
+    return x.view(range(2, 4))
+
+
 @program(torch.arange(4.0).reshape(2, 2), graphs=1, ops=3)
 def matmul_has_no_form_in_place(x):
     y = x + 1

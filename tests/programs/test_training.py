@@ -391,3 +391,21 @@ def test_a_step_is_one_graph(name: str, foreach: bool) -> None:
     torch.testing.assert_close(*(params for params, _ in worlds), rtol=1e-4, atol=1e-5)
     assert worlds[0][1] is worlds[1][1] is False
     assert len(counting.graphs) <= 2  # new gradients are new tensors: compiled once more with them as inputs
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_values_written_under_a_mask_get_their_gradients(backend):
+    """Their backward reads what stands under the mask, of a size that no compiler knows; a constant has none."""
+
+    def write(x, mask, value):
+        y = x * 1
+        y[mask] = value
+        y[~mask] = 3.0
+        return (y * y).sum()
+
+    mask, gradients = torch.tensor([True, False, True]), []
+    for function in (write, dynexplore.optimize(backend)(write)):
+        x, value = torch.arange(3.0).requires_grad_(), torch.tensor(2.0, requires_grad=True)
+        function(x, mask, value).backward()
+        gradients.append((x.grad, value.grad))
+    same(*gradients, exact=True)

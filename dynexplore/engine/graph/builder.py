@@ -24,7 +24,7 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +113,11 @@ class GraphBuilder:
         """The fake twin of a real tensor."""
         if symbolic_context is not None:
             self.need_shape_env()
-        with warnings.catch_warnings() if value.requires_grad else nullcontext():
+        with ExitStack() as around:
+            if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become an example's tensor
+                around.enter_context(torch._C._DisableFuncTorch())
+            if value.requires_grad:
+                around.enter_context(warnings.catch_warnings())
             if value.requires_grad:
                 # torch reads `.grad` of tensors that are no leaves, and hides the warning only where it is printed
                 # (torch/_subclasses/meta_utils.py, safe_grad): where warnings are errors it would be raised

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, disable_fake_tensor_cache
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, disable_fake_tensor_cache
 
+from dynexplore.engine.config import config
 from dynexplore.engine.graph import operator_memo
 
 
@@ -84,6 +85,16 @@ def facts_of(operator: Any) -> OperatorFacts:
     )
 
 
+_PUTS = (torch.ops.aten.index_put_.default, torch.ops.aten.index_put.default)
+
+
+def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the backward of `x[mask] = values` takes what stands under the mask, whose size only the data knows."""
+    _, indices, values = [*args, *kwargs.values()][:3]
+    masked = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
+    return masked and values.requires_grad and torch.is_grad_enabled() and not config.capture_dynamic_output_shape_ops
+
+
 class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """A FakeTensorMode that notes what is dispatched, as long as `watching`."""
 
@@ -120,6 +131,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
     def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         facts = facts_of(func)
+        if func in _PUTS and _reads_masked_gradients(args, kwargs):
+            raise DynamicOutputShapeException(func)
         if facts.written:
             self._note_written(facts, args, kwargs)
         self.draws_random_numbers |= facts.random

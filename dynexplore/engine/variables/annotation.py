@@ -8,6 +8,7 @@ In: live unions and generic aliases, the builtin ones and those of the typing mo
 
 from __future__ import annotations
 
+import collections.abc
 import operator
 import types
 import typing
@@ -20,6 +21,7 @@ from dynexplore.engine.variables.base import NotConstant, NotProxyable, Variable
 from dynexplore.engine.variables.build import builds, builds_when
 from dynexplore.engine.variables.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.known import live_nest
+from dynexplore.engine.variables.operators import binary_rule
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.context import TraceContext
@@ -54,7 +56,24 @@ class AnnotationVariable(ConstantVariable):
         return ctx.call_function(ctx.build(origin, None), args, kwargs)
 
 
-@builds_when(lambda value: type(value).__module__ == "typing" and isinstance(value, _OF_TYPING), rank=15)
+def _is_annotation(value: Any) -> bool:
+    if type(value) is vars(collections.abc)["_CallableGenericAlias"]:
+        return True
+    return type(value).__module__ == "typing" and isinstance(value, _OF_TYPING)
+
+
+@binary_rule(AnnotationVariable, VariableTracker, "|", rank=45)
+@binary_rule(VariableTracker, AnnotationVariable, "|", rank=45)
+def _either(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`list[int] | None`."""
+    try:
+        sides = live_nest(left), live_nest(right)
+    except NotConstant:
+        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+    return ctx.build(run_now(ctx, operator.or_, *sides), None)
+
+
+@builds_when(_is_annotation, rank=15)
 @builds(types.UnionType, types.GenericAlias)
 def build_annotation(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """An annotation, guarded by identity."""

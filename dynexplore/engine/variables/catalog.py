@@ -51,6 +51,7 @@ from dynexplore.engine.variables import (
     torch_rules,
     user_object,
     user_operators,
+    vmap,
     weak_reference,
 )
 
@@ -105,5 +106,6 @@ __all__ = [
     "torch_rules",
     "user_object",
     "user_operators",
+    "vmap",
     "weak_reference",
 ]

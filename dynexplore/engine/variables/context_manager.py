@@ -38,6 +38,7 @@ _enter_autocast: Any = autocast_mode._enter_autocast
 _exit_autocast: Any = autocast_mode._exit_autocast
 _enter_inference_mode: Any = grad_mode._enter_inference_mode
 _exit_inference_mode: Any = grad_mode._exit_inference_mode
+_transforms: Any = torch._C._functorch
 _AUTOCASTS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.autocast, ()), (vars(torch.cpu.amp)["autocast"], ("cpu",)), (vars(torch.cuda.amp)["autocast"], ("cuda",)),
 )
@@ -66,7 +67,7 @@ def leave_in_graph(ctx: TraceContext, modes: list[ActiveMode]) -> None:
         mode.leave_in_graph(ctx)
 
 
-def _add_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
+def add_mode_node(ctx: TraceContext, function: Any, *args: Any) -> Any:
     """A node that changes a mode; no operation of the program, so it is not counted as one."""
     node = ctx.graph.graph.create_node("call_function", function, args, {})
     node.meta["example_value"] = None
@@ -81,9 +82,11 @@ def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*inputs: Any) -> Any:
         grad, casts = torch.is_grad_enabled(), [_autocast_state(device) for device in _CASTING_DEVICES]
+        depth = _transforms.get_dynamic_layer_stack_depth()
         try:
             return function(*inputs)
         except BaseException:
+            _transforms.pop_dynamic_layer_stack_and_undo_to_depth(depth)
             torch._C._set_grad_enabled(grad)
             for state in casts:
                 _set_autocast(*state)
@@ -273,7 +276,7 @@ def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
         ctx.graph.graph.erase_node(last)
     before = ctx.graph.grad_mode
     if before is not enabled:
-        _add_node(ctx, torch._C._set_grad_enabled, enabled).meta["mode_before"] = before
+        add_mode_node(ctx, torch._C._set_grad_enabled, enabled).meta["mode_before"] = before
         ctx.graph.grad_mode = enabled
 
 
@@ -370,8 +373,8 @@ class AutocastVariable(ModeManagerVariable):
         real = self.cls(*self.arguments, **self.keywords)
         values = (real.device, real.fast_dtype, real._enabled, real._cache_enabled)
         entered = _enter_autocast(*values)
-        node = _add_node(ctx, _enter_autocast, *values)
-        mode = ActiveMode(lambda: _exit_autocast(entered), lambda inner: _add_node(inner, _exit_autocast, node),
+        node = add_mode_node(ctx, _enter_autocast, *values)
+        mode = ActiveMode(lambda: _exit_autocast(entered), lambda inner: add_mode_node(inner, _exit_autocast, node),
                           of="autocast")
         self.entered.append(mode)
         ctx.active_modes.append(mode)
@@ -421,9 +424,9 @@ def _live_autocast_exit(
         build.writer.pop_top()
 
     _set_autocast(device, enabled, dtype, cache)
-    _add_node(ctx, _set_autocast, device, enabled, dtype, cache)
+    add_mode_node(ctx, _set_autocast, device, enabled, dtype, cache)
     ctx.active_modes.append(
-        ActiveMode(lambda: _set_autocast(*now), lambda inner: _add_node(inner, _set_autocast, *now), for_real,
+        ActiveMode(lambda: _set_autocast(*now), lambda inner: add_mode_node(inner, _set_autocast, *now), for_real,
                    of="autocast"))
     return NONE
 
@@ -447,8 +450,8 @@ class EnteredModeVariable(ModeManagerVariable):
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         entered = self.begin(*self.arguments)
-        node = _add_node(ctx, self.begin, *self.arguments)
-        mode = ActiveMode(lambda: self.end(entered), lambda inner: _add_node(inner, self.end, node),
+        node = add_mode_node(ctx, self.begin, *self.arguments)
+        mode = ActiveMode(lambda: self.end(entered), lambda inner: add_mode_node(inner, self.end, node),
                           of="grad" if self.cls is torch.inference_mode else self.cls.__name__)
         self.entered.append(mode)
         ctx.active_modes.append(mode)

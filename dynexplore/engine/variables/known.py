@@ -41,11 +41,14 @@ def is_settled(value: VariableTracker) -> bool:
 
 
 def live_nest(value: VariableTracker) -> Any:
-    """The live object behind a tracker, or the tuple of those behind its items. Raises NotConstant."""
+    """The live object behind a tracker, or the tuple or list of those behind its items (`Callable[[int], str]`).
+
+    Raises NotConstant.
+    """
     if value.is_constant():
         return value.as_constant()
-    if type_of(value) is tuple:
-        return tuple(live_nest(item) for item in getattr(value, "items", ()))
+    if (kind := type_of(value)) in (tuple, list):
+        return kind(live_nest(item) for item in getattr(value, "items", ()))
     return value.live_value()
 
 

@@ -13,7 +13,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.base import NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.build import builds
 from dynexplore.engine.variables.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.constant import ConstantVariable, computed, run_now
@@ -90,6 +90,11 @@ class RangeVariable(ThreeNumbersVariable):
 
     def hash_key(self, ctx: TraceContext) -> object:
         return self.known(ctx)
+
+    def as_proxy(self) -> Any:
+        if not self.is_constant():
+            raise NotProxyable("range of symbolic numbers")
+        return self.as_constant()
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(range, *self.parts)
