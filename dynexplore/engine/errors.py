@@ -53,6 +53,10 @@ class MissingBackendPackage(DynexploreError, ImportError):
     """The backend exists, but a package that it needs is not installed; the message names the package."""
 
 
+class MissingCompiler(MissingBackendPackage):
+    """The backend exists, but no compiler for the code that it writes; the message says what to install."""
+
+
 class Unsupported(DynexploreError):
     """`nopython=True` and the graph would break. The message is the report with the user's whole stack.
 

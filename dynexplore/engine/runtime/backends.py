@@ -32,13 +32,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
-from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage
+from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime import distributed, float_inputs
 from dynexplore.engine.runtime.debugging import compiler_stages
+from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.translation_lock import released
 
@@ -166,6 +167,11 @@ def _takes_inputs(backend: CompilerFn) -> bool:
     return True
 
 
+def as_it_is(backend: Backend) -> Backend:
+    """The same by name, but graphs run as they are: what stands in for a backend that finds no compiler."""
+    return Backend(backend.name, eager)
+
+
 def takes_floats(backend: Backend) -> bool:
     """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only, as which
     AOTAutograd can be given floats (float_inputs.py).
@@ -186,7 +192,7 @@ def compile_graph(
 ) -> Callable[..., Any]:
     """Hand a graph to the backend; the callable that takes its inputs and gives its outputs.
 
-    Raises BackendCompilerError, which names the graph, and MissingBackendPackage.
+    Raises BackendCompilerError, which names the graph, MissingBackendPackage and MissingCompiler.
     """
     module = graph.module
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
@@ -238,6 +244,9 @@ def _ask(
 
 
 def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:
+    compiler = missing_compiler(error)
+    if compiler:
+        return MissingCompiler(compiler)
     package = _missing_package(error)
     if package is not None:
         return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed")

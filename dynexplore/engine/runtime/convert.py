@@ -32,14 +32,14 @@ from dynexplore.engine import events as ev
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
-from dynexplore.engine.errors import BackendCompilerError, DynexploreError, EngineError, Unsupported
+from dynexplore.engine.errors import BackendCompilerError, DynexploreError, EngineError, MissingCompiler, Unsupported
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import skip
 from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, printout, reports, stance, torch_state
-from dynexplore.engine.runtime.backends import compile_graph, takes_floats
+from dynexplore.engine.runtime.backends import as_it_is, compile_graph, takes_floats
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -266,7 +266,15 @@ class Conversion:
     def _compiled(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
         backend = self.store.backend
         compile_it = functools.partial(compile_graph, graph, name, backend, fake_mode, self.recorder, self.frame)
-        return compile_watched(graph, name, backend, compile_it) if config.repro_after else compile_it()
+        try:
+            return compile_watched(graph, name, backend, compile_it) if config.repro_after else compile_it()
+        except MissingCompiler as error:
+            if self.store.notices is None:
+                raise
+            if str(error) not in self.store.notices:
+                self.store.notices[str(error)] = None
+                reports.log("WARNING", str(error))
+            return compile_graph(graph, name, as_it_is(backend), fake_mode, self.recorder, self.frame)
 
     def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
         """What to do with a translation: an entry, or, where there is nothing to compile, none."""

@@ -61,6 +61,11 @@ class Explanation:
         self.session = CellSession(self.session, text, code_of, only)
 
     @property
+    def notice(self) -> str:
+        """What the backend lacked, in one sentence ("": nothing): where it finds no compiler, graphs run as they are."""
+        return " ".join(self.session.notices)
+
+    @property
     def graph_count(self) -> int:
         """How many graphs were captured."""
         return len(self.graphs)
@@ -128,7 +133,7 @@ class Explanation:
         return iter((str(self), self.out_guards, self.graphs, self.ops_per_graph))
 
     def __str__(self) -> str:
-        return text.explanation(self.recording)
+        return text.explanation(self.recording) + (f"\n{self.notice}" if self.notice else "")
 
     def __repr__(self) -> str:
         return str(self)

@@ -47,6 +47,7 @@ def watched_store(backend: str | CompilerFn | Backend, options: Options, recordi
     store.recorder = recording
     store.witness = Witness(recording, store.modified_codes) if real else None
     store.graphs = []
+    store.notices = {}
     store.region.on_hit = functools.partial(reports.hit, store)
     return store
 
@@ -82,6 +83,11 @@ class Session:
     def options(self) -> Options:
         """What it was compiled with."""
         return self._store.options
+
+    @property
+    def notices(self) -> list[str]:
+        """What the backend lacked, each in a sentence: its graphs ran as they are."""
+        return list(self._store.notices or ())
 
     @property
     def entries(self) -> list[CompiledEntry]:

@@ -43,6 +43,7 @@ class Store:
     `recorder` is told of what happens (a backend may bring one along, and a limit of its own for the entries of a code
     object, as attributes); `witness` looks at the real run as well; `graphs`, where it is a list, collects the captured
     GraphModules (explain); `calls`, where it is there, holds what frames were called with (a notebook's cell);
+    GraphModules (explain); `notices`, where it is a dict, what a backend lacks, whose graphs run as they are then;
     `modified_codes` leads from the id of modified code to that code and its frame in the recording.
     """
 
@@ -56,6 +57,7 @@ class Store:
         self.witness: Witness | None = None
         self.graphs: list[Any] | None = None
         self.calls: FrameCalls | None = None
+        self.notices: dict[str, None] | None = None
         self.modified_codes: dict[int, tuple[CodeType, int]] = {}
         self.used = next(_births)
         _all.add(self)

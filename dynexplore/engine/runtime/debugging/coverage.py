@@ -19,13 +19,15 @@ from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.debugging.operator_profile import OperatorRun, profiled
 from dynexplore.engine.runtime.debugging.starting_state import StartingState
-from dynexplore.engine.runtime.stores import Options
+from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.views import html_report
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Operators and seconds, inside graphs and in all; `outside` counts the operators that no graph holds, by name."""
+    """Operators and seconds, inside graphs and in all; `outside` counts the operators that no graph holds, by
+    name; `notice` says what the backend lacked ("": nothing), so that its graphs ran as they are.
+    """
 
     operators_inside: int
     operators: int
@@ -33,6 +35,7 @@ class Coverage:
     seconds: float
     graphs: int
     outside: tuple[tuple[str, int], ...]
+    notice: str = ""
 
     @property
     def of_operators(self) -> float:
@@ -48,6 +51,7 @@ class Coverage:
         share = f"{self.operators_inside} of {self.operators} operators ({self.of_operators:.1%})"
         lines = [f"{share} and {self.of_time:.1%} of their time run inside {self.graphs} graphs"]
         lines += [f"  outside: {count} x {name}" for name, count in self.outside]
+        lines += [self.notice] * bool(self.notice)
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -55,7 +59,7 @@ class Coverage:
     def _repr_html_(self) -> str:
         first, _, _ = str(self).partition("\n")
         rows = html_report.rows(("outside of graphs", "times"), [(name, str(count)) for name, count in self.outside])
-        return html_report.report(html_report.line(first), rows if self.outside else "")
+        return html_report.report(html_report.line(first), rows if self.outside else "", html_report.line(self.notice))
 
 
 def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "eager", **kwargs: Any) -> Coverage:
@@ -67,7 +71,9 @@ def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = 
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0
     """
-    ran = measured(fn, StartingState(fn, args, kwargs), optimized.wrap, backend)
+    store = make_store(resolve(backend), Options())
+    store.notices = {}
+    ran = measured(fn, StartingState(fn, args, kwargs), store)
     inside = [run for run in ran if run.graph]
     outside = Counter(run.name for run in ran if not run.graph)
     return Coverage(
@@ -77,15 +83,16 @@ def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = 
         sum(run.seconds for run in ran),
         len({run.graph for run in inside}),
         tuple(outside.most_common()),
+        " ".join(store.notices),
     )
 
 
-def measured(fn: Any, start: StartingState, wrap: Callable[..., Any], backend: str | CompilerFn) -> list[OperatorRun]:
+def measured(fn: Any, start: StartingState, store: Store) -> list[OperatorRun]:
     """Compile in a store of its own, then run once more under the profiler."""
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
         with config.patch(profiler_ranges=True, log_level="ERROR"):
-            called = wrap(fn, make_store(resolve(backend), Options()).region)
+            called = optimized.wrap(fn, store.region)
             args, kwargs = start.fresh()
             called(*args, **kwargs)
             args, kwargs = start.fresh()

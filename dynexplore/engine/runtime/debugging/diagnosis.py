@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_leaves
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
-from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingBackendPackage
+from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import clip
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
@@ -55,7 +55,8 @@ _NEXT = {
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One run of the call: `layer` is what it adds to the stage before it, `failure` what went wrong ("" for nothing).
+    """One run of the call: `layer` is what it adds to the stage before it, `failure` what went wrong ("" for nothing),
+    `missing` what is not installed, so that it could not be tried.
 
     `first_seconds` and `seconds` are the wall time of the first call (compiling included) and of the next, `memory` the
     bytes that the first call needed at its peak.
@@ -67,11 +68,12 @@ class Stage:
     first_seconds: float = 0.0
     seconds: float = 0.0
     memory: int | None = None
+    missing: str = ""
 
     @property
     def verdict(self) -> str:
         """One word."""
-        return "fails" if self.failure else "ok"
+        return "absent" if self.missing else "fails" if self.failure else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,12 @@ class Diagnosis:
         steady = [f"Values could not be compared: plain Python itself gives something else each time ({self.unsteady})."]
         steady = ["", *steady] if self.unsteady else []
         if self.failing is None:
-            return [*steady, "", "Every layer runs." if steady else "Every layer gives what plain Python gives."]
+            tried = "Every layer that could be tried" if self._missing() else "Every layer"
+            return [*steady, "", f"{tried} {'runs' if steady else 'gives what plain Python gives'}.", *self._missing()]
         return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
+
+    def _missing(self) -> list[str]:
+        return [f"{stage.layer} was not tried. {stage.missing}" for stage in self.stages if stage.missing]
 
     __repr__ = __str__
 
@@ -225,6 +231,8 @@ def _run_stage(
             again, second = _observe(called, start)
         differences = (_compared(expected, found, _ANY if is_unsteady else tolerance) for found in (outcome, again))
         difference = next(filter(None, differences), None)
+    except MissingCompiler as error:
+        return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
     except Exception as error:  # whatever it is, it is the finding
         return measured.stage(layer, name, _words(error))
     return measured.stage(layer, name, str(difference or ""), second)

@@ -26,8 +26,10 @@ import torch
 import torch.fx
 
 from dynexplore.engine import native
+from dynexplore.engine.errors import MissingCompiler
 from dynexplore.engine.runtime.debugging.accuracy import first_difference
 from dynexplore.engine.runtime.debugging.rebinding import copy_of_tensor
+from dynexplore.engine.runtime.missing_compiler import missing_compiler
 
 _INDUCTOR = "torch._inductor.config"
 Predicate = Callable[[torch.fx.GraphModule, Sequence[Any]], bool]
@@ -56,7 +58,7 @@ def failure_of(
     fails: Predicate | None = None,
     tolerance: float | None = None,
 ) -> Failure | None:
-    """How a graph fails under a compiler; None when it is right."""
+    """How a graph fails under a compiler; None when it is right. Raises MissingCompiler where it cannot be tried."""
     if fails is not None:
         return Failure("fails", words="fails as asked") if fails(copy_of_graph(graph), copies(inputs)) else None
     try:
@@ -68,6 +70,8 @@ def failure_of(
             compiled = compiler(copy_of_graph(graph), copies(inputs))
             found = run_once(compiled, inputs)
     except Exception as error:  # whatever the compiler raises is the finding
+        if missing_compiler(error):
+            raise MissingCompiler(missing_compiler(error)) from None
         return Failure("raises", type(error).__name__, f"raises {type(error).__name__}: {_first_line(error)}".rstrip(": "))
     difference = first_difference(expected, found, tolerance)
     if difference is None:

@@ -24,7 +24,6 @@ from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine import outlets
 from dynexplore.engine.config import check_parts, config
-from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.engine.events import ARTIFACT_PARTS, ArtifactMade
 from dynexplore.engine.runtime.debugging.generated_kernels import Kernel, kernels_of
 from dynexplore.engine.runtime.explain import Explanation, explain
@@ -103,13 +102,8 @@ def inductor_artifacts(
         raise ValueError(f"artefacts are known of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
     made = InductorArtifacts(explain(fn, backend=backend).__enter__().explanation)
     with config.patch(artifacts=tuple(parts)):
-        try:
-            value = made.explanation.call(*args, **kwargs)
-            _run_backward(value)
-        except BackendCompilerError as error:
-            made.notice = _missing_compiler(error)
-            if not made.notice:
-                raise
+        _run_backward(made.explanation.call(*args, **kwargs))
+    made.notice = made.explanation.notice
     return made
 
 
@@ -133,18 +127,3 @@ def _leaves(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         seen |= following
         waiting += following
     return found
-
-
-def _missing_compiler(error: BaseException) -> str:
-    """What to install, when it is only a compiler that is missing; "" for any other error."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if type(cause).__name__ == "InvalidCxxCompiler":
-            return (
-                "No C++ compiler was found, so Inductor stopped where it needs one: install g++ or clang++, or name one"
-                " in the environment variable CXX."
-            )
-        if type(cause).__name__ == "TritonMissing":
-            return "Triton is not installed, so no code for the graphics card was generated: install the package triton."
-        cause = cause.__cause__ or cause.__context__
-    return ""

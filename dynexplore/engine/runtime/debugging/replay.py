@@ -182,7 +182,11 @@ def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeou
     if not trust:
         return found
     if tuple(map(int, found.python.split(".")[:2])) != _version():
-        raise ReplayError(f"{place} holds bytecode of Python {found.python}, and this is Python {PYTHON}: run it there")
+        needed = ".".join(found.python.split(".")[:2])
+        raise ReplayError(
+            f"{place} holds bytecode of Python {found.python}, and this is Python {PYTHON}: run it with Python {needed};"
+            " without trust=True (--trust) it is shown here"
+        )
     with tempfile.TemporaryDirectory() as folder:
         return _run(found, backend, timeout, Path(folder))
 

@@ -121,13 +121,48 @@ print(made.notice)
 print([part.part for part in made.all])
 """
 
+TOOLS = """
+import torch, dynexplore
+def f(x):
+    return torch.cos(x) + 1
+x = torch.ones(9, requires_grad=True)
+found = dynexplore.explain(f, x, backend="inductor")
+assert str(found).splitlines()[1] == found.notice and torch.equal(found.value, f(x)) and found.graph_count == 1
+assert dynexplore.coverage(f, x, backend="inductor").notice == found.notice
+said = dynexplore.diagnose(f, x)
+assert said.failing is None and [stage.verdict for stage in said.stages] == ["ok", "ok", "ok", "absent"], said
+assert found.notice in str(said) and "Every layer that could be tried gives what plain Python gives." in str(said)
+assert "was not tried" in said._repr_html_()
+optimized = lambda f, x: dynexplore.optimize("inductor")(f)(x)
+for tool in (dynexplore.minify, lambda *args: dynexplore.minify(*args, after="aot"), optimized):
+    try:
+        tool(f, x)
+    except dynexplore.exc.MissingCompiler as error:
+        assert str(error) == found.notice
+    else:
+        raise AssertionError(tool)
+print(found.notice)
+"""
+
+
+def without_a_compiler(program: str, folder: Path) -> list[str]:
+    """What a program prints where no compiler is found."""
+    hidden: dict[str, Any] = {"CXX": str(folder / "g++"), "PATH": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **hidden}, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    return done.stdout.splitlines()
+
+
+def test_without_a_compiler_every_tool_says_so(tmp_path: Path) -> None:
+    """A capture is shown and its graphs run as they are; a diagnosis leaves the backend out; the rest is one sentence."""
+    (notice,) = without_a_compiler(TOOLS, tmp_path)
+    assert notice.startswith("No C++ compiler was found")
+
 
 def test_without_a_compiler_there_is_one_sentence(tmp_path: Path) -> None:
     """What needs none is shown, and what to install is said."""
-    hidden: dict[str, Any] = {"CXX": str(tmp_path / "g++"), "PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, **hidden}, capture_output=True, text=True, timeout=120, check=True
-    )
-    notice, parts = done.stdout.splitlines()
+    notice, parts = without_a_compiler(PROGRAM, tmp_path)
     assert notice.startswith("No C++ compiler was found") and "CXX" in notice
     assert "'graph', 'ir', 'fused ir'" in parts

@@ -178,7 +178,7 @@ def test_files_that_cannot_be_used(tmp_path: Path, frames: tuple[Path, Path]) ->
     data, _ = read_frame(frames[0])
     write_frame(tmp_path / "other.frame", {**data, "python": "3.99.1"}, {})
     assert dynexplore.replay(tmp_path / "other.frame").qualname == "first"
-    with pytest.raises(ReplayError, match=f"holds bytecode of Python 3.99.1, and this is Python {PYTHON}"):
+    with pytest.raises(ReplayError, match=f"of Python 3.99.1, and this is Python {PYTHON}: run it with Python 3.99;"):
         dynexplore.replay(tmp_path / "other.frame", trust=True)
     write_frame(tmp_path / "less.frame", {"qualname": "f"}, {})
     with pytest.raises(ReplayError, match="is damaged: it does not describe a frame"):

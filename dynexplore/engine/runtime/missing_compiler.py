@@ -1,0 +1,31 @@
+"""A backend that finds no compiler: said in one sentence, and for tools that want to go on, the graph run as it is.
+
+The idea: Inductor writes C++ or Triton code, and something else must compile it. Where that is not installed nothing is wrong with
+the program or the graph: so it is no failure of the backend, and tools that look at a capture show it all the same.
+
+In: what a backend raised. Out: the sentence.
+
+PyTorch's counterpart: torch/_inductor/exc.py (InvalidCxxCompiler, TritonMissing).
+"""
+
+from __future__ import annotations
+
+_SENTENCES = {
+    "InvalidCxxCompiler": "No C++ compiler was found, so Inductor stopped where it needs one: install g++ or clang++, or name one"
+    " in the environment variable CXX.",
+    "TritonMissing": "Triton is not installed, so no code for the graphics card was generated: install the package triton.",
+}
+
+
+def missing_compiler(error: BaseException) -> str:
+    """What to install, when it is only a compiler that is missing; "" for any other error.
+
+    >>> missing_compiler(ValueError("no such operator"))
+    ''
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__name__ in _SENTENCES:
+            return _SENTENCES[type(cause).__name__]
+        cause = cause.__cause__ or cause.__context__
+    return ""
