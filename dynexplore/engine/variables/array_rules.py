@@ -155,6 +155,8 @@ def _binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variab
     if name is None:
         ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
     _refuse_data_dependent_errors(ctx, name, (left, right))
+    if name in _POWERS and isinstance(left, ScalarVariable) and not (right.is_constant() and right.as_constant() == 2):
+        ctx.break_graph("DX207", function="power of a scalar")  # which numpy computes otherwise than that of an array
     return traced(ctx, name, function, [left, right], {})
 
 
