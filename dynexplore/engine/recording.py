@@ -47,6 +47,9 @@ LONGEST_TEXT = 20_000
 """A longer text of an event (a guard on a huge string, say) is cut in the middle; code is kept whole."""
 
 
+_MOST_OF_A_NOTE = 1_000
+"""So many bytes an event is taken for that is only noted: texts of events are cut, most to 240 letters."""
+
 _PIECES = frozenset(ev.PIECES.values())
 _CODE_BEARERS = (
     ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled, ev.ArtifactMade,
@@ -64,6 +67,23 @@ class Recorder(Protocol):
 
     def next_frame_id(self) -> int:
         """Return a new frame number, from 1 up."""
+
+
+Noted = tuple[Any, ...]
+"""A function that makes an event, and its arguments, which are plain data as the event is."""
+
+
+def taker_of_notes(recorder: Recorder) -> Callable[[Noted], None]:
+    """How a recorder takes a `Noted`: a recording makes the event when it is asked for it, any other recorder gets it at once.
+
+    >>> r = Recording()
+    >>> taker_of_notes(r)((ev.ValueView, 1, "ConstantVariable", "2"))
+    >>> len(r), r.events[0]
+    (1, ValueView(id=1, kind='ConstantVariable', text='2', source='', node=''))
+    """
+    if isinstance(recorder, Recording):
+        return recorder.note
+    return lambda noted: recorder.record(noted[0](*noted[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +150,9 @@ class Recording:
         self.max_bytes = max_bytes
         self.redacted = False
         self.versions = ""
-        self._events: list[ev.Event] = []
+        self._told: list[Any] = []  # events, and from `_settled` on also what is only noted
+        self._settled = 0
+        self._room = 0  # so many may be noted before the caps are looked at
         self._frame_ids = itertools.count(1)
         self._step_count = 0
         self._bytes = 0
@@ -144,9 +166,38 @@ class Recording:
 
     # -- recording ------------------------------------------------------------------------------------------
 
+    def note(self, noted: Noted) -> None:
+        """Append an event that is made when somebody asks for it: most of a recording is made by this."""
+        if self._room:
+            self._room -= 1
+            self._told.append(noted)
+        else:
+            self._note_near_the_cap(noted)
+
+    def _note_near_the_cap(self, noted: Noted) -> None:
+        self._settle()
+        left = (self.max_steps - self._step_count, (self.max_bytes - self._bytes) // _MOST_OF_A_NOTE)
+        self._room = max(0, min(left))
+        if self._room:
+            self.note(noted)
+        else:
+            self.record(noted[0](*noted[1:]))
+
+    def _settle(self) -> list[ev.Event]:
+        """Make the events that are only noted so far; all events."""
+        told = self._told
+        for position in range(self._settled, len(told)):
+            noted = told[position]
+            if type(noted) is tuple:
+                told[position] = self._counted(noted[0](*noted[1:]))
+        self._settled = len(told)
+        return told
+
     def record(self, event: ev.Event) -> None:
         """Append one event, unless a cap is reached."""
         is_step = type(event) is ev.InstructionStepped
+        if is_step:
+            self._settle()
         if self._bytes >= self.max_bytes:
             self._leave_out(f"{self.max_bytes} bytes are reached", event)
         elif is_step and self._step_count >= self.max_steps:
@@ -155,24 +206,27 @@ class Recording:
             self._append(event)
 
     def _append(self, event: ev.Event) -> None:
+        self._told.append(self._counted(event))
+
+    def _counted(self, event: ev.Event) -> ev.Event:
+        """An event, counted for the caps; one with a huge text comes back cut."""
         if type(event) is ev.InstructionStepped and len(event.arg) < LONGEST_TEXT // 2:
             # steps are most of a recording: a guess in a fraction of the time, the new value being on top
             stack = event.stack
             self._bytes += 160 + len(event.arg) + 8 * len(stack) + (len(stack[-1].text) if stack else 0)
             self._step_count += 1
-            self._events.append(event)
-            return
+            return event
         size = self._size(event)
         if size > LONGEST_TEXT and not isinstance(event, _CODE_BEARERS):
             event = _shortened(event)
             size = min(size, 2 * LONGEST_TEXT)
         self._bytes += size
         self._step_count += isinstance(event, ev.InstructionStepped)
-        self._events.append(event)
+        return event
 
     def _catch_up(self) -> None:
         """Index what was recorded since the last question: recording itself is to cost as little as possible."""
-        for event in self._events[self._indexed :]:
+        for event in self._settle()[self._indexed :]:
             self._index.setdefault(type(event), []).append(event)
             self._frame_index.setdefault((event.frame, type(event)), []).append(event)
             if isinstance(event, (ev.FrameEntered, ev.InlineEntered)) and event.code.resumes < 0:
@@ -185,7 +239,7 @@ class Recording:
 
     def _leave_out(self, reason: str, event: ev.Event) -> None:
         if self._cut is None:
-            self._cut = Cut(reason, len(self._events), event.frame, 1)
+            self._cut = Cut(reason, len(self._told), event.frame, 1)
         else:
             self._cut = dataclasses.replace(self._cut, left_out=self._cut.left_out + 1)
 
@@ -214,7 +268,7 @@ class Recording:
     @property
     def events(self) -> Sequence[ev.Event]:
         """All events in order."""
-        return self._events
+        return self._settle()
 
     @property
     def cut(self) -> Cut | None:
@@ -222,15 +276,15 @@ class Recording:
         return self._cut
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._told)
 
     def __iter__(self) -> Iterator[ev.Event]:
-        return iter(self._events)
+        return iter(self._settle())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Recording):
             return NotImplemented
-        return (self.title, self._events, self._cut) == (other.title, other._events, other._cut)
+        return (self.title, self._settle(), self._cut) == (other.title, other._settle(), other._cut)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -258,6 +312,10 @@ class Recording:
     def frames(self) -> tuple[ev.FrameEntered, ...]:
         """The frames that were translated, in order."""
         return self.of(ev.FrameEntered)
+
+    def frames_since(self, position: int) -> tuple[ev.FrameEntered, ...]:
+        """The frames that were translated after the first `position` events; makes no event that is only noted."""
+        return tuple(event for event in self._told[position:] if type(event) is ev.FrameEntered)
 
     def frame(self, frame: int) -> ev.FrameEntered:
         """The FrameEntered of one frame; KeyError when there is none."""
@@ -348,8 +406,8 @@ class Recording:
     def _real_values(self, run: int) -> Indexed:
         """The tables of `real_values.py`, made when the events are asked for the first time."""
         known = self._real.get(run)
-        if known is None or known[0] != len(self._events):
-            known = self._real[run] = len(self._events), Indexed(self._events, run)
+        if known is None or known[0] != len(self._told):
+            known = self._real[run] = len(self._told), Indexed(self._settle(), run)
         return known[1]
 
     def _locals_at(self, step: ev.InstructionStepped) -> dict[str, ev.ValueView]:
@@ -432,7 +490,7 @@ class Recording:
         """Return the recording as lists, dicts, strings and numbers: what `to_json` writes."""
         source = redacted(self) if redact else self
         pool = _Pool()
-        plain = [pool.plain(event) for event in source._events]
+        plain = [pool.plain(event) for event in source.events]
         return {
             "format": "dynexplore recording",
             "schema": SCHEMA,
@@ -528,7 +586,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RecordingError(f"this recording is damaged: {_say(error)}") from None
-    highest = max((event.frame for event in recording._events), default=0)
+    highest = max((event.frame for event in recording.events), default=0)
     recording._frame_ids = itertools.count(highest + 1)
     return recording
 

@@ -122,10 +122,10 @@ class Session:
         recorder.record(reports.call_began(self.call_count, args, kwargs))
         outer = native.enter(None)  # of nested regions the outer wins: be in none
         error = ""
-        frames = len(self.recording.frames)
+        before = len(self.recording)
         try:
             value = runs(*args, **kwargs)
-            self._note_returned(value, frames)
+            self._note_returned(value, before)
             return value
         except BaseException as raised:
             error = type(raised).__name__
@@ -134,9 +134,9 @@ class Session:
             native.leave(outer)
             recorder.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
 
-    def _note_returned(self, value: Any, frames_before: int) -> None:
+    def _note_returned(self, value: Any, events_before: int) -> None:
         """What the call returned: the first frame of this call, and the resume functions that went on with it."""
-        frames = self.recording.frames[frames_before:]
+        frames = self.recording.frames_since(events_before)
         if self._store.witness is None or not frames:
             return
         frame: int | None = frames[0].frame

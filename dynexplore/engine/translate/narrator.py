@@ -8,7 +8,7 @@ In: calls from the translator, code generation and the journal. Out: records of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from dynexplore.engine.provenance.sources import (
     Source,
 )
 from dynexplore.engine.quick_records import quick
-from dynexplore.engine.recording import Recorder
+from dynexplore.engine.recording import Recorder, taker_of_notes
 from dynexplore.engine.translate.code_views import code_view, step_text
 from dynexplore.engine.translate.dispatch import Handler, rule_text
 from dynexplore.engine.translate.request import StepWitness
@@ -56,12 +56,22 @@ _STEADY = frozenset({
 """Kinds whose text does not change while a frame is interpreted: each is shown by one record."""
 
 
+_MOVES = frozenset({
+    "NOP", "LOAD_FAST", "STORE_FAST", "LOAD_CONST", "PUSH_NULL", "SWAP", "COPY", "POP_TOP", "JUMP", "RETURN_VALUE",
+})  # fmt: skip
+"""Steps that change no value: they move one, or none."""
+
 _quick_view = quick(ev.ValueView)
 _quick_step = quick(ev.InstructionStepped)
+_quick_node = quick(ev.NodeAdded)
+_quick_guard = quick(ev.GuardInstalled)
+_quick_mutation = quick(ev.MutationNoted)
+_quick_entry = quick(ev.InlineEntered)
+_quick_exit = quick(ev.InlineLeft)
 
 
 class _Shown:
-    """A tracker's view, and what it was made of."""
+    """The view of a tracker that may change, and what it was made of."""
 
     __slots__ = ("length", "node", "number", "source", "text", "view")
 
@@ -74,6 +84,20 @@ class _Shown:
         self.view = ev.NULL_VIEW
 
 
+class _Views(dict[VariableTracker, ev.ValueView]):
+    """Tracker -> its view, as long as the tracker cannot have changed; one that is not there is made by the narrator."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[VariableTracker], ev.ValueView]) -> None:
+        super().__init__({NULL: ev.NULL_VIEW})
+        self._make = make
+
+    def __missing__(self, value: VariableTracker) -> ev.ValueView:
+        view = self[value] = self._make(value)
+        return view
+
+
 class Narrator:
     """One per attempt that is watched."""
 
@@ -83,9 +107,17 @@ class Narrator:
         self.frame = frame_id
         self.attempt = attempt
         self.ctx: Interpreter | None = None
+        self._note = taker_of_notes(recorder)
         # trackers are the same when they are one object (and are asked by themselves: an audit hook may listen to `id`)
+        self._views = _Views(self._view_of)
+        self._view = self._views.__getitem__
         self._shown: dict[VariableTracker, _Shown] = {}
+        self._shown_count = 0
+        self._of_tensors: list[VariableTracker] = []  # in `_views` until the graph grows
+        self._of_others: list[VariableTracker] = []  # in `_views` as long as steps of one frame move values
         self._length = 0  # of the graph, at this step
+        self._stepped: SymbolicFrame | None = None  # the frame of the last step
+        self._lines: dict[Step, tuple[int, int, str, str]] = {}  # offset, index, operator and operand of a step
         self._rules: dict[Handler | None, str] = {}
         self._seen: dict[tuple[SymbolicFrame, str], VariableTracker | None] = {}
         self._callees: dict[SymbolicFrame, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
@@ -97,24 +129,41 @@ class Narrator:
     # -- values
 
     def view(self, value: VariableTracker) -> ev.ValueView:
-        """A value as records show it."""
-        if value is NULL:
-            return ev.NULL_VIEW
+        """A value as records show it, in the middle of a step, which may have changed it."""
+        return ev.NULL_VIEW if value is NULL else self._view_of(value)
+
+    def _view_of(self, value: VariableTracker) -> ev.ValueView:
+        """See `view`. While it cannot change, its view is found in `_views`, without coming here."""
+        kind = type(value)
+        if kind in _STEADY:
+            known = self._views.get(value)
+            if known is not None:
+                return known
+            self._shown_count += 1
+            return self._views.setdefault(value, self._made(value, self._shown_count, value.text()))
+        (self._of_tensors if kind is TensorVariable else self._of_others).append(value)
         shown = self._shown.get(value)
         if shown is None:
-            shown = self._shown[value] = _Shown(len(self._shown) + 1)
-        elif type(value) in _STEADY or not self._has_changed(value, shown):
+            self._shown_count += 1
+            shown = self._shown[value] = _Shown(self._shown_count)
+        elif not self._has_changed(value, shown):
             return shown.view
-        node, shown.text, shown.source = getattr(value, "node", None), value.text(), value.source
-        shown.node, shown.length = node, self._length
-        shown.view = _quick_view(
-            shown.number,
+        shown.node, shown.text, shown.source = getattr(value, "node", None), value.text(), value.source
+        shown.length = self._length
+        shown.view = self._made(value, shown.number, shown.text)
+        return shown.view
+
+    @staticmethod
+    def _made(value: VariableTracker, number: int, text: str) -> ev.ValueView:
+        node = getattr(value, "node", None)
+        source = value.source
+        return _quick_view(
+            number,
             type(value).__name__,
-            ev.clip(ev.without_addresses(shown.text)),
-            shown.source.text() if shown.source is not None else "",
+            ev.clip(ev.without_addresses(text)),
+            source.text() if source is not None else "",
             node.name if isinstance(node, torch.fx.Node) else "",
         )
-        return shown.view
 
     def _has_changed(self, value: VariableTracker, shown: _Shown) -> bool:
         """Whether a tracker is no longer what its view was made of; most stay what they are for many steps."""
@@ -124,15 +173,25 @@ class Narrator:
             return False  # only an operator of the graph changes a tensor
         return value.text() != shown.text
 
-    def _views(self, values: Sequence[VariableTracker]) -> tuple[ev.ValueView, ...]:
-        return tuple(map(self.view, values))
+    def _forget_views(self, length: int) -> None:
+        """After a step: let go of the views of what it may have changed. Only an operator of the graph changes a tensor."""
+        if length != self._length:
+            self._length = length
+            for value in self._of_tensors:
+                self._views.pop(value, None)
+            self._of_tensors.clear()
+        for value in self._of_others:
+            self._views.pop(value, None)
+        self._of_others.clear()
 
-    def _place(self) -> dict[str, int]:
-        """Frame, attempt, and where the innermost frame stands."""
+    def _place(self) -> tuple[int, int, int, int]:
+        """Frame, attempt, and where the innermost frame stands: offset and callee."""
         assert self.ctx is not None
         innermost = self.ctx.innermost
-        inline = self._callees[innermost][0] if innermost in self._callees else 0
-        return {"frame": self.frame, "attempt": self.attempt, "offset": innermost.current.offset, "inline": inline}
+        return self.frame, self.attempt, innermost.current.offset, self._inline_of(innermost)
+
+    def _inline_of(self, frame: SymbolicFrame) -> int:
+        return self._callees[frame][0] if frame in self._callees else 0
 
     # -- attempts and steps
 
@@ -159,25 +218,28 @@ class Narrator:
         if self.witness is not None:
             self.witness.stepped(frame, step, inline, len(self._callees))
         assert self.ctx is not None
-        self._length = len(self.ctx.graph.graph.nodes)
-        stack = self._views(frame.stack)
+        op = step.op
+        length = self.ctx.graph.graph._len
+        if length != self._length or (self._of_others and (op not in _MOVES or frame is not self._stepped)):
+            self._forget_views(length)
+        self._stepped = frame
+        stack = tuple(map(self._view, frame.stack))
         if frame.parent is None:
             self._root_stack = stack
         rule = self._rules.get(handler)
         if rule is None:
             rule = self._rules[handler] = rule_text(handler)
-        self.recorder.record(_quick_step(
-            frame=self.frame, attempt=self.attempt, offset=step.origin.offset, inline=inline, step=step.index, op=step.op,
-            arg=step_text(step), stack=stack, changed=self._changed_names(frame, step),
-            depth=frame.depth, rule=rule,
-        ))
+        line = self._lines.get(step)
+        if line is None:
+            line = self._lines[step] = step.origin.offset, step.index, op, step_text(step)
+        changed = self._changed_names(frame, step.arg) if op in _BINDS else ()
+        offset, index, op, arg = line
+        self._note((_quick_step, self.frame, index, op, self.attempt, offset, inline, arg, stack, changed, frame.depth, rule))
         if self.witness is not None:
             self.witness.tell_contents(self.view)
 
-    def _changed_names(self, frame: SymbolicFrame, step: Step) -> tuple[tuple[str, ev.ValueView | None], ...]:
-        if step.op not in _BINDS:
-            return ()
-        name = step.arg
+    def _changed_names(self, frame: SymbolicFrame, name: str) -> tuple[tuple[str, ev.ValueView | None], ...]:
+        """What a step that binds or reads a name has bound it to; nothing when it is bound to the same."""
         value = frame.locals.get(name)
         if value is None and name in frame.cells:
             value = frame.cells[name].content
@@ -185,65 +247,62 @@ class Narrator:
         if key in self._seen and self._seen[key] is value:
             return ()
         self._seen[key] = value
-        return ((name, None if value is None or isinstance(value, NullVariable) else self.view(value)),)
+        return ((name, None if value is None or isinstance(value, NullVariable) else self._view(value)),)
 
     def inline_entered(self, frame: SymbolicFrame, caller: SymbolicFrame) -> None:
         """A callee is interpreted."""
         number = len(self._callees) + 1
-        inline = self._callees[caller][0] if caller in self._callees else 0
-        self._callees[frame] = number, caller.current.offset, inline
-        arguments = tuple((name, self.view(value)) for name, value in frame.locals.items())
-        self.recorder.record(ev.InlineEntered(
-            frame=self.frame, attempt=self.attempt, offset=caller.current.offset, inline=inline, callee=number,
-            code=code_view(frame.parsed.code), arguments=arguments, depth=frame.depth,
-        ))
+        offset, inline = caller.current.offset, self._inline_of(caller)
+        self._callees[frame] = number, offset, inline
+        arguments = tuple([(name, self.view(value)) for name, value in frame.locals.items()])
+        code = code_view(frame.parsed.code)
+        self._note((_quick_entry, self.frame, number, code, self.attempt, offset, inline, arguments, frame.depth))
 
     def inline_left(self, frame: SymbolicFrame, how: str = "returned") -> None:
         """A callee returned, raised or broke."""
         number, offset, inline = self._callees[frame]
         result = self.view(frame.returned) if frame.returned is not None else None
-        self.recorder.record(ev.InlineLeft(
-            frame=self.frame, attempt=self.attempt, offset=offset, inline=inline, callee=number, result=result, how=how))
+        self._note((_quick_exit, self.frame, number, self.attempt, offset, inline, result, how))
 
     # -- what is found out
 
     def node_added(self, node: torch.fx.Node, ctx: Interpreter) -> None:
         """A node was added to the graph."""
         dtype, shape, device = tensor_words(node.meta.get("example_value"))
-        innermost = ctx.innermost
         self._nodes[node.name] = None
-        self.recorder.record(ev.NodeAdded(
-            **self._place(), graph="", name=node.name, op=node.op, target=target_text(node), args=ev.clip(str(node.args)),
-            kwargs=ev.clip(str(node.kwargs)), inputs=tuple(entry.name for entry in node.all_input_nodes), dtype=dtype, shape=shape,
-            device=device, module=".".join(path for path, _ in ctx.module_path[-1:]),
-            file=innermost.parsed.code.co_filename, line=innermost.current.lineno or 0,
+        innermost = ctx.innermost
+        current = innermost.current
+        path = ctx.module_path
+        self._note((
+            _quick_node, self.frame, "", node.name, node.op, target_text(node), self.attempt, current.offset,
+            self._inline_of(innermost), *_operands(node), dtype, shape, device, path[-1][0] if path else "",
+            innermost.parsed.code.co_filename, current.lineno or 0,
         ))
 
     def guard_installed(self, guard: Guard, offset: int = -1) -> None:
         """A fact is relied on: by the instruction at hand, or by that of the root frame at `offset`."""
         self._guards += 1
         kind = GUARD_KINDS[guard.kind]
-        place = self._place() if offset < 0 else {**self._place(), "offset": offset, "inline": 0}
-        self.recorder.record(ev.GuardInstalled(
-            **place, index=self._guards - 1, scope=scope_of(guard.source), source=_source_text(guard), kind=guard.kind,
-            expected=kind.describe(guard.expected), expression=expression_of(guard), reason=kind.meaning,
+        frame, attempt, here, inline = self._place()
+        if offset >= 0:
+            here, inline = offset, 0
+        self._note((
+            _quick_guard, frame, self._guards - 1, scope_of(guard.source), _source_text(guard), guard.kind, attempt, here, inline,
+            kind.describe(guard.expected), expression_of(guard), kind.meaning,
         ))
 
     def changed(self, tracker: VariableTracker, what: str) -> None:
         """A tracker changes; noted in the journal."""
         self._changes += 1
-        place = self._place()
-        self.recorder.record(ev.MutationNoted(
-            frame=place["frame"], attempt=place["attempt"], offset=place["offset"], inline=place["inline"],
-            order=self._changes - 1, target=self.view(tracker), what=what,
-        ))
+        frame, attempt, offset, inline = self._place()
+        self._note((_quick_mutation, frame, self._changes - 1, self.view(tracker), what, attempt, offset, inline))
 
     def broke(self, graph_break: GraphBreak, frame: SymbolicFrame) -> None:
         """The graph ends before the current instruction of the root frame."""
         assert self.ctx is not None
         live = tuple((name, self.view(value)) for name, value in frame.locals.items())
         # the handler that gave up has taken its operands off already: the stack before it is that after the last step
-        stack = self._views(frame.stack) if self._root_stack is None else self._root_stack
+        stack = tuple(map(self.view, frame.stack)) if self._root_stack is None else self._root_stack
         self.recorder.record(graph_break.event(
             frame=self.frame, attempt=self.attempt, offset=frame.current.offset, stack=stack,
             live_locals=live, operations=self.ctx.graph.call_count,
@@ -269,8 +328,8 @@ class Narrator:
         file, line = node.meta.get("line", ("", 0))
         self.recorder.record(ev.NodeAdded(
             frame=self.frame, attempt=self.attempt, offset=node.meta.get("offset", -1), graph=graph, name=node.name, op=node.op,
-            target=target_text(node), args=ev.clip(str(node.args)), kwargs=ev.clip(str(node.kwargs)),
-            inputs=tuple(entry.name for entry in node.all_input_nodes), file=file, line=line or 0,
+            target=target_text(node), **dict(zip(("args", "kwargs", "inputs"), _operands(node), strict=True)), file=file,
+            line=line or 0,
         ))
 
     def code_emitted(self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType]) -> None:
@@ -285,6 +344,12 @@ class Narrator:
             frame=self.frame, attempt=self.attempt, code=code_view(code), graphs=tuple(graphs),
             resume_functions=tuple(resume.co_name for resume in resume_codes),
         ))
+
+
+def _operands(node: torch.fx.Node) -> tuple[str, str, tuple[str, ...]]:
+    """A node's arguments and keyword arguments as text, and the names of the nodes among them."""
+    kwargs = ev.clip(str(node.kwargs)) if node.kwargs else "{}"
+    return ev.clip(str(node.args)), kwargs, tuple([entry.name for entry in node._input_nodes])
 
 
 def tensor_words(value: Any) -> tuple[str, str, str]:

@@ -11,8 +11,10 @@ torch/_dynamo/repro/after_dynamo.py compares outputs of whole graphs (accuracy m
 
 from __future__ import annotations
 
+import bisect
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 import torch.fx
@@ -63,7 +65,9 @@ class WatchedGraph:
         self.plan = plan
         self.frame, self.attempt = attempt.frame, attempt.number
         positions = {row.name: place for place, row in enumerate(plan.rows)}
-        self._makers = [(_position(mark.node_after, positions), mark) for mark in attempt.makers]
+        self._makers = attempt.makers
+        self._made_up_to = list(accumulate((_position(mark.node_after, positions) for mark in self._makers), max))
+        self._places: dict[str, dict[str, Any]] = {}
         self.claims = [
             PlannedClaim(
                 claim.function,
@@ -98,16 +102,22 @@ class WatchedGraph:
     def mark_of(self, name: str) -> Mark | None:
         """The step that made a node; None for an input."""
         position = self._positions.get(name, -1)
-        return next((mark for place, mark in self._makers if place >= position), None) if self._is_made(position) else None
+        if not self._is_made(position):
+            return None
+        found = bisect.bisect_left(self._made_up_to, position)
+        return self._makers[found] if found < len(self._makers) else None
 
     def _is_made(self, position: int) -> bool:
         return position >= 0 and self.plan.rows[position].op not in ("placeholder", "get_attr")
 
     def place(self, name: str) -> dict[str, Any]:
         """Frame, attempt, offset and callee of the step that made a node."""
-        mark = self.mark_of(name)
-        where = {"frame": self.frame, "attempt": self.attempt}
-        return where if mark is None else {**where, "offset": mark.offset, "inline": mark.inline}
+        known = self._places.get(name)
+        if known is None:
+            mark = self.mark_of(name)
+            where = {"frame": self.frame, "attempt": self.attempt}
+            known = self._places[name] = where if mark is None else {**where, "offset": mark.offset, "inline": mark.inline}
+        return known
 
 
 class Look:
