@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
-from dynexplore.engine.recording import LONGEST_TEXT, SCHEMA, Recorder, Recording, load, resumed_at, save
+from dynexplore.engine.quick_records import quick
+from dynexplore.engine.recording import LONGEST_TEXT, SCHEMA, Recorder, Recording, load, resumed_at, save, taker_of_notes
 from sample_recordings import SAMPLES, toy
 
 
@@ -319,3 +320,52 @@ def test_minus_zero_is_not_the_default_zero() -> None:
     recording.record(ev.GraphRan(frame=0, graph="", run=0, seconds=-0.0))
     back = Recording.from_json(recording.to_json())
     assert math.copysign(1.0, back.of(ev.GraphRan)[0].seconds) == -1.0
+
+
+def test_what_is_noted_is_made_when_asked_for() -> None:
+    """A note becomes an event at the first question, in its place, and counts for the caps like any other event."""
+    made: list[float] = []
+
+    def make(seconds: float) -> ev.Event:
+        made.append(seconds)
+        return ev.PhaseTimed(frame=1, phase="translate", seconds=seconds)
+
+    recording = Recording()
+    note = taker_of_notes(recording)
+    note((make, 1.0))
+    recording.record(ev.PhaseTimed(frame=1, phase="guards", seconds=2.0))
+    note((make, 3.0))
+    assert len(recording) == 3
+    assert not made
+    assert [event.seconds for event in typing.cast(Any, recording)] == [1.0, 2.0, 3.0]
+    assert [event.seconds for event in recording.of(ev.PhaseTimed)] == [1.0, 2.0, 3.0]
+    assert made == [1.0, 3.0]
+
+
+def test_notes_are_cut_at_the_cap_of_steps() -> None:
+    """Of ten noted steps a recording of at most four keeps the first four, and says so."""
+    recording = Recording(max_steps=4)
+    note = taker_of_notes(recording)
+    for index in range(10):
+        note((quick(ev.InstructionStepped), 1, index, "NOP"))
+    assert [step.step for step in recording.steps] == [0, 1, 2, 3]
+    assert recording.cut is not None
+    assert recording.cut.left_out == 6
+
+
+def test_another_recorder_gets_a_note_as_an_event_at_once() -> None:
+    """A recorder that only knows `record` is given the event itself."""
+
+    class Plain:
+        def __init__(self) -> None:
+            self.events: list[Any] = []
+
+        def record(self, event: ev.Event) -> None:
+            self.events.append(event)
+
+        def next_frame_id(self) -> int:
+            return 1
+
+    plain = Plain()
+    taker_of_notes(plain)((quick(ev.InstructionStepped), 1, 0, "NOP"))
+    assert [event.op for event in plain.events] == ["NOP"]

@@ -29,11 +29,11 @@ def collector_at_rest() -> Iterator[None]:
         yield
         return
     gc.disable()
-    _state.resting = True
+    outer, _state.resting = _state.resting, True
     try:
         yield
     finally:
-        _state.resting = False
+        _state.resting = outer
         gc.enable()
 
 

@@ -326,10 +326,10 @@ class Narrator:
 
     def _tell_late(self, node: torch.fx.Node, graph: str) -> None:
         file, line = node.meta.get("line", ("", 0))
+        args, kwargs, inputs = _operands(node)
         self.recorder.record(ev.NodeAdded(
             frame=self.frame, attempt=self.attempt, offset=node.meta.get("offset", -1), graph=graph, name=node.name, op=node.op,
-            target=target_text(node), **dict(zip(("args", "kwargs", "inputs"), _operands(node), strict=True)), file=file,
-            line=line or 0,
+            target=target_text(node), args=args, kwargs=kwargs, inputs=inputs, file=file, line=line or 0,
         ))
 
     def code_emitted(self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType]) -> None:

@@ -20,13 +20,14 @@ from typing import Any, Protocol
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recorder
+from dynexplore.engine.recording import Noted, Recorder
 from dynexplore.engine.runtime.real import snapshots
 from dynexplore.engine.runtime.real.claims import Attempt, Mark, Mismatch
 from dynexplore.engine.runtime.real.differences import Difference, difference
 from dynexplore.engine.runtime.real.plan import Plan, with_refs
 from dynexplore.engine.runtime.real.replay import PlannedClaim, Replay
 from dynexplore.engine.runtime.real.snapshots import RandomState, Snapshot, quiet
+from dynexplore.engine.translate.collector import collector_at_rest
 
 MOST_RUNS = 3
 """Of so many runs of each graph the values are recorded; later ones are compared, and only what diverges is recorded."""
@@ -40,6 +41,7 @@ class Notes(Protocol):
     """What a look needs of the witness."""
 
     recorder: Recorder
+    note: Callable[[Noted], None]
     values_left: int
 
     def observed(self, what: str, name: str, value: object, **where: Any) -> None:
@@ -92,9 +94,11 @@ class WatchedGraph:
         def run(*inputs: Any) -> Any:
             self._runs += 1
             look = Look(self, self._runs, backend)
-            look.before(inputs)
+            with collector_at_rest():
+                look.before(inputs)
             result = compiled(*inputs)
-            look.after(inputs, result)
+            with collector_at_rest():
+                look.after(inputs, result)
             return result
 
         return run
@@ -246,10 +250,7 @@ class Look:
         """The value of a node in the replay."""
         if self.witness.values_left > 0:
             self.witness.values_left -= 1
-            found = {**found, "requires_grad": None}
-            self.witness.recorder.record(
-                ev.ValueObserved(what="node", name=name, replayed=True, after=after, **self._where(after or name), **found)
-            )
+            self.witness.note((_value_of_node, name, after, self.graph.place(after or name), self.graph.plan.name, self.run, found))
 
     def not_observed(self, name: str, why: str) -> None:
         """A node has no value."""
@@ -284,6 +285,14 @@ class Look:
 
     def _where(self, name: str) -> dict[str, Any]:
         return {**self.graph.place(name), "graph": self.graph.plan.name, "run": self.run}
+
+
+def _value_of_node(
+    name: str, after: str, place: Mapping[str, Any], graph: str, run: int, found: Mapping[str, Any]
+) -> ev.ValueObserved:
+    """What is noted of a node's value in the replay, as an event; a replay records no gradients."""
+    more = {**place, "graph": graph, "run": run, **found, "requires_grad": None}
+    return ev.ValueObserved(what="node", name=name, replayed=True, after=after, **more)
 
 
 def _position(node: torch.fx.Node | None, positions: Mapping[str, int]) -> int:

@@ -50,6 +50,7 @@ class Row:
     foretold: Foretold | None
     refused: str = ""
     uninitialized: bool = False
+    uses: tuple[str, ...] = ()  # the nodes that it reads
 
 
 @dataclass(slots=True)
@@ -69,12 +70,12 @@ class Plan:
 def make_plan(graph: FinishedGraph, name: str) -> Plan:
     """Take a graph down."""
     module = graph.module
-    rows = [_row(node, module) for node in module.graph.nodes if node.op != "output"]
+    refused: dict[int, str] = {}  # by the id of a function: a graph calls the same few again and again
+    rows = [_row(node, module, refused) for node in module.graph.nodes if node.op != "output"]
     outputs = [node.name for node in graph.outputs]
     last_use = {row.name: position for position, row in enumerate(rows)}
     for position, row in enumerate(rows):
-        for ref in refs((row.args, row.kwargs)):
-            last_use[ref.name] = position
+        last_use |= dict.fromkeys(row.uses, position)
     kept = [*outputs, *(graph.inputs[place].node.name for place in graph.written)]
     last_use |= dict.fromkeys(kept, len(rows))
     inputs = [graph_input.node.name for graph_input in graph.inputs]
@@ -96,16 +97,23 @@ def refs(value: Any) -> Iterator[Ref]:
 
 def with_refs(value: Any) -> Any:
     """A nest with nodes as one with references."""
-    if isinstance(value, torch.fx.Node):
+    kind = type(value)
+    if kind is torch.fx.Node:
         return Ref(value.name)
-    return _mapped(value, with_refs)
+    return value if kind in _SCALARS else _mapped(value, with_refs)
 
 
 def with_values(value: Any, values: Mapping[str, Any]) -> Any:
     """A nest with references as one with values. KeyError for a value that is not there."""
-    if isinstance(value, Ref):
+    kind = type(value)
+    if kind is Ref:
         return values[value.name]
-    return _mapped(value, lambda item: with_values(item, values))
+    if kind is tuple:
+        return tuple([with_values(item, values) for item in value])
+    return value if kind in _SCALARS else _mapped(value, lambda item: with_values(item, values))
+
+
+_SCALARS = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device})
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -124,7 +132,13 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-def _row(node: torch.fx.Node, module: torch.fx.GraphModule) -> Row:
+def _row(node: torch.fx.Node, module: torch.fx.GraphModule, refused: dict[int, str]) -> Row:
+    key = id(node.target) if node.op == "call_function" else -1
+    why = refused.get(key)
+    if why is None:
+        why = why_not_replayed(node, module)
+        if key >= 0:
+            refused[key] = why
     return Row(
         node.name,
         node.op,
@@ -132,8 +146,9 @@ def _row(node: torch.fx.Node, module: torch.fx.GraphModule) -> Row:
         with_refs(node.args),
         with_refs(node.kwargs),
         _foretold(node.meta.get("example_value")),
-        why_not_replayed(node, module),
+        why,
         _name(node.target).split(".")[0] in _UNINITIALIZED,
+        tuple([used.name for used in node.all_input_nodes]),
     )
 
 

@@ -99,8 +99,8 @@ class Replay:
     # -- one node
 
     def _run(self, row: Row) -> None:
-        used = [ref.name for ref in refs((row.args, row.kwargs))]
-        why = row.refused or next((f"it needs {name}, which {self.missing[name]}" for name in used if name in self.missing), "")
+        used = row.uses
+        why = row.refused or self._needs(used)
         if why:
             self._miss(row.name, why)
             return
@@ -122,8 +122,16 @@ class Replay:
             self._tell_of_writes(row, used, touched)
         self._hold_against(row)
 
+    def _needs(self, used: Sequence[str]) -> str:
+        """What is missing of what a node reads; "" for nothing."""
+        if not self.missing:
+            return ""
+        return next((f"it needs {name}, which {self.missing[name]}" for name in used if name in self.missing), "")
+
     def _tell_of_writes(self, row: Row, used: Sequence[str], touched: Sequence[str]) -> None:
         """Tell of tensors that the node wrote to once more; running statistics are written to without a word."""
+        if not touched and not self._written:
+            return
         for name in touched:
             if name != row.name:
                 self.listener.observed(name, summary(self.values[name]), row.name)
@@ -144,7 +152,8 @@ class Replay:
     def _result(self, row: Row) -> Any:
         if row.op == "get_attr":
             return attribute_of(self.plan, row)
-        args, kwargs = with_values(row.args, self.values), with_values(row.kwargs, self.values)
+        args: Any = with_values(row.args, self.values)
+        kwargs = with_values(row.kwargs, self.values) if row.kwargs else {}
         if row.op == "call_method":
             return getattr(args[0], row.target)(*args[1:], **kwargs)
         if row.op == "call_module":

@@ -9,6 +9,7 @@ In: a live value, under `quiet()` of snapshots.py. Out: keyword arguments of eve
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -64,7 +65,12 @@ def describe(value: object, depth: int = 2) -> str:
 
 def dtype_name(value: torch.Tensor) -> str:
     """`float32`."""
-    return str(value.dtype).removeprefix("torch.")
+    return _name_of(value.dtype)
+
+
+@functools.cache
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def shape_text(value: torch.Tensor) -> str:
@@ -73,23 +79,31 @@ def shape_text(value: torch.Tensor) -> str:
 
 
 def _of_tensor(value: torch.Tensor) -> dict[str, Any]:
+    is_plain = is_plain_tensor(value)
+    dtype, device = dtype_name(value), _device_text(value.device)
+    shape = str(list(value.shape)) if is_plain else shape_text(value)
     found: dict[str, Any] = {
-        "text": describe(value),
-        "dtype": dtype_name(value),
-        "shape": shape_text(value),
-        "device": str(value.device),
+        "text": f"{dtype}{shape} {device}",
+        "dtype": dtype,
+        "shape": shape,
+        "device": device,
         "requires_grad": value.requires_grad,
     }
-    if is_plain_tensor(value) and value.device.type != "meta" and value.numel():
+    if is_plain and value.device.type != "meta" and value.numel():
         found["first"] = _first(value)
         if not value.is_complex():
             found["minimum"], found["mean"], found["maximum"] = _range(value)
     return found
 
 
+@functools.cache
+def _device_text(device: torch.device) -> str:
+    return str(device)
+
+
 def _first(value: torch.Tensor) -> tuple[Any, ...]:
     few = value.reshape(-1)[:FIRST] if value.is_contiguous() else value[(0,) * (value.dim() - 1)][:FIRST]
-    return tuple(_element(item) for item in few.tolist())
+    return tuple([_element(item) for item in few.tolist()])
 
 
 def _element(item: Any) -> float | str | int | bool:

@@ -21,8 +21,8 @@ import torch.fx
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.graph.builder import FinishedGraph
-from dynexplore.engine.recording import Recorder
-from dynexplore.engine.runtime.real import snapshots
+from dynexplore.engine.recording import Recorder, taker_of_notes
+from dynexplore.engine.runtime.real import glances, snapshots
 from dynexplore.engine.runtime.real.claims import Attempt, Claim, Mark, Mismatch, Stepped
 from dynexplore.engine.runtime.real.contents_told import ContentsTold, View, record_of
 from dynexplore.engine.runtime.real.differences import Difference
@@ -32,6 +32,7 @@ from dynexplore.engine.runtime.real.meanings import verdict
 from dynexplore.engine.runtime.real.plan import make_plan
 from dynexplore.engine.runtime.real.snapshots import quiet
 from dynexplore.engine.runtime.real.summaries import summary
+from dynexplore.engine.translate.collector import collector_at_rest
 
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
@@ -44,6 +45,7 @@ class Witness:
 
     def __init__(self, recorder: Recorder, modified_codes: Mapping[int, tuple[CodeType, int]] | None = None) -> None:
         self.recorder = recorder
+        self.note = taker_of_notes(recorder)
         self._modified_codes = modified_codes if modified_codes is not None else {}
         self.values_left = snapshots.MOST_VALUES
         self._attempts: dict[int, Attempt] = {}
@@ -78,6 +80,8 @@ class Witness:
             attempt.latest = None
             return  # it raised, and the exception was caught here
         made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
+        if glances.is_right(step, frame, before, bound, made, attempt.journal):
+            return
         view = Stepped(step, frame, before, frame.stack, bound, made, callees != callees_before, kept, attempt.journal)
         attempt.latest = Mark(number, step.origin.offset, inline, "", node_before, node_after), view
         try:
@@ -132,7 +136,8 @@ class Witness:
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
         """Take a graph down, before the backend sees it."""
         attempt = self._attempts[frame]
-        return WatchedGraph(self, make_plan(graph, name), attempt)
+        with collector_at_rest():
+            return WatchedGraph(self, make_plan(graph, name), attempt)
 
     def forget(self, frame: int) -> None:
         """The translation of a frame is over: let go of its trackers."""
@@ -150,7 +155,7 @@ class Witness:
                 found = summary(value)
             except Exception as error:  # see above: a tensor of a kind that cannot be summarized
                 found = {"why": f"{type(error).__name__}: {error}"}
-            self.recorder.record(ev.ValueObserved(what=what, name=name, **where, **found))
+            self.note((_value, what, name, where, found))
 
     def entered(self, frame: int, values: Mapping[str, object], caller: tuple[int, dict[str, object]] | None) -> None:
         """A frame begins with these arguments; those of a resume function are stack and locals of `caller` at its break."""
@@ -196,6 +201,11 @@ def _locals_of(running: FrameType) -> dict[str, object]:
     if isinstance(found, dict):  # a copy that CPython keeps with the frame, before 3.13
         found.clear()
     return values
+
+
+def _value(what: str, name: str, where: Mapping[str, Any], found: Mapping[str, Any]) -> ev.ValueObserved:
+    """What is noted of a value of the call itself, as an event."""
+    return ev.ValueObserved(what=what, name=name, **where, **found)
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------
