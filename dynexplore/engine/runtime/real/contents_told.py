@@ -10,7 +10,7 @@ In: a step that was judged. Out: records ContentsSeen. PyTorch has no counterpar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from dynexplore.engine import events as ev
@@ -53,6 +53,16 @@ def contents_of(tracker: VariableTracker) -> Contents | None:
 
 def _named(pairs: list[tuple[str, VariableTracker]]) -> Contents:
     return Contents(len(pairs), [label for label, _ in pairs[:FIRST]], [as_read(value) for _, value in pairs[:FIRST]])
+
+
+_HOLDERS = frozenset({*SEQUENCES, *MAPPINGS, *SETS, UserObjectVariable})
+
+
+def may_be_news(kept: Iterable[VariableTracker], after: Sequence[VariableTracker]) -> bool:
+    """Whether a step that kept these trackers and left this stack can have made or changed what `contents_of` knows."""
+    if after and type(as_read(after[-1])) in _HOLDERS:
+        return True
+    return any(type(tracker) in _HOLDERS for tracker in kept)
 
 
 class ContentsTold:

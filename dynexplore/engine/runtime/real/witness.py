@@ -24,7 +24,7 @@ from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.recording import Recorder, taker_of_notes
 from dynexplore.engine.runtime.real import glances, snapshots
 from dynexplore.engine.runtime.real.claims import Attempt, Claim, Mark, Mismatch, Stepped
-from dynexplore.engine.runtime.real.contents_told import ContentsTold, View, record_of
+from dynexplore.engine.runtime.real.contents_told import ContentsTold, View, may_be_news, record_of
 from dynexplore.engine.runtime.real.differences import Difference
 from dynexplore.engine.runtime.real.kept import keep
 from dynexplore.engine.runtime.real.look import WatchedGraph
@@ -80,10 +80,14 @@ class Witness:
             attempt.latest = None
             return  # it raised, and the exception was caught here
         made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
-        if glances.is_right(step, frame, before, bound, made, attempt.journal):
+        is_right = glances.is_right(step, frame, before, bound, made, attempt.journal)
+        if is_right and not may_be_news(kept, frame.stack):
+            attempt.latest = None
             return
         view = Stepped(step, frame, before, frame.stack, bound, made, callees != callees_before, kept, attempt.journal)
         attempt.latest = Mark(number, step.origin.offset, inline, "", node_before, node_after), view
+        if is_right:
+            return
         try:
             found = verdict(view)
         except Exception as error:  # whatever goes wrong in looking, the program goes on
