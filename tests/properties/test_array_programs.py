@@ -9,6 +9,7 @@ the arguments.
 from __future__ import annotations
 
 import linecache
+import warnings
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,12 @@ def function_of(text: str) -> Any:
 
 MADE = st.sampled_from(["float32", "float64", "int32", "int64", "int8", "bool", "uint8", "float16"])
 SHAPES = st.sampled_from([(2, 3), (3,), (1, 3), (2, 1)])
+
+
+with warnings.catch_warnings():  # torch gives these two once in a process, and whoever comes first would get them
+    warnings.simplefilter("ignore")
+    torch.tensor([np.ones(1), np.ones(1)])
+    torch.from_numpy(np.broadcast_to(np.ones(1), (2,)))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
