@@ -226,14 +226,19 @@ ROOT = ".jp-OutputArea-output .dynexplore"
 
 
 def test_axe_would_find_something_in_jupyterlab(lab: Lab) -> None:
-    """A button without a name is found inside the explorer, and nowhere else is looked."""
+    """A button without a name and text that cannot be read are found inside the explorer; nowhere else is looked."""
     with lab.opened([BEFORE, CELL]) as notebook:
         notebook.run_all()
+        notebook.theme("light")
         notebook.page.evaluate("document.querySelector('.jp-Toolbar').append(document.createElement('button'))")
         assert found_by_axe(notebook.page, inside=ROOT) == []
         explorer = notebook.explorers.first
         explorer.evaluate("e => e.append(document.createElement('button'))")
+        explorer.evaluate("e => e.style.setProperty('--dynx-soft', '#eeeeee')")
         assert {line.split(":")[0] for line in found_by_axe(notebook.page, inside=ROOT)} == {"button-name"}
+        notebook.fit()
+        found = found_by_axe(notebook.page, inside=set_apart(notebook.page, ROOT))
+        assert {line.split(":")[0] for line in found} == {"button-name", "color-contrast"}
 
 
 def test_keys_do_not_reach_the_notebook(lab: Lab) -> None:

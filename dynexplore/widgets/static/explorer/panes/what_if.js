@@ -19,7 +19,7 @@ import { make, makeButton, note } from "../dom.js";
 
 export const VERDICTS = "dynx-verdicts";
 
-const NO_KERNEL = "This is a file: no program stands behind it that could be asked. In a notebook, explain(f)(x) shows an explorer that can.";
+const NO_KERNEL = "This is a file: no program stands behind it that could be asked. In a notebook, %%dynamo and explain(f)(x) show an explorer that can.";
 const NOTHING_READ =
   "It takes no tensor and no plain value from outside that could be changed. To ask about a function that is called here, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
