@@ -354,6 +354,12 @@ def questions_to_ranges(x):
     return x + range(3, 9, 2).index(5), range(3).count(1), range(4).count(7), range(2).count("a")
 
 
+def test_enumerate_wants_a_whole_number() -> None:
+    """A tensor of floats is no start."""
+    assert_same_as_eager(lambda x: [*enumerate([x], start=x.sum())], X)
+    assert_same_as_eager(lambda x: [*enumerate([x + 1], start=x.sum().long())], X)
+
+
 @PROGRAMS.parameters()
 def test_iterators(run: Any) -> None:
     """Each program of this file does what eager does."""

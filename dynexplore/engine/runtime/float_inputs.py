@@ -91,7 +91,7 @@ def kept_symbolic(examples: Sequence[Any], floats: Sequence[int]) -> Iterator[No
 
     Raises TypeError at the end, if so. Left alone, the pass gives up a float that it found nothing to do for.
     """
-    from torch._dynamo.symbolic_convert import TensorifyState
+    from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
 
     symbols = {examples[place].node._expr for place in floats}
     unknown = {str(symbol) for symbol in symbols} - TensorifyState.force_specializations

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 
+from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 _TIDYING = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "COPY", "SWAP", "POP_TOP", "NOP"})
@@ -18,9 +19,16 @@ _TIDYING = frozenset({"PUSH_EXC_INFO", "POP_EXCEPT", "COPY", "SWAP", "POP_TOP", 
 
 def does_something_when_closed(frame: SymbolicFrame) -> bool:
     """Whether code of the program runs when the generator of this frame is closed where it stands."""
-    if frame.returned is not None or frame.pc == 0:
-        return False
-    handler = frame.steps[frame.pc - 1].origin.handler
+    return frame.returned is None and frame.pc > 0 and _does_something_at(frame, frame.steps[frame.pc - 1])
+
+
+def may_do_something_when_closed(frame: SymbolicFrame) -> bool:
+    """Whether that is so at some `yield` of the generator, wherever it stands now."""
+    return any(_does_something_at(frame, step) for step in frame.steps if step.op == "YIELD_VALUE")
+
+
+def _does_something_at(frame: SymbolicFrame, step: Step) -> bool:
+    handler = step.origin.handler
     while handler is not None:
         end = _where_it_passes(frame, frame.parsed.first_step[handler.target.index])
         if end is None:
@@ -36,7 +44,7 @@ def _where_it_passes(frame: SymbolicFrame, index: int) -> int | None:
         step = steps[index]
         if step.op in ("RERAISE", "CLEANUP_THROW"):  # the second where `yield from` waits: the inner generator has its own answer
             return index
-        following = [later.op for later in steps[index + 1:index + 3]]
+        following = [later.op for later in steps[index + 1 : index + 3]]
         if step.op == "LOAD_GLOBAL" and following == ["CHECK_EXC_MATCH", "POP_JUMP_IF_FALSE"]:
             wanted = frame.globals.values.get(step.arg, getattr(builtins, step.arg, None))
             if not isinstance(wanted, type) or issubclass(GeneratorExit, wanted):

@@ -51,6 +51,7 @@ def inline(
     _make_cells(ctx, frame, function)
     if code.co_flags & inspect.CO_GENERATOR:
         generator = GeneratorVariable(frame)
+        generator.holder = ctx.innermost
         ctx.generators.append(generator)
         return generator
     return run(ctx, frame)

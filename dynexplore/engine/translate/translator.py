@@ -39,7 +39,7 @@ from dynexplore.engine.provenance.sources import (
     Source,
 )
 from dynexplore.engine.translate import handlers, inlining, operations
-from dynexplore.engine.translate.abandoned_generators import does_something_when_closed
+from dynexplore.engine.translate.abandoned_generators import does_something_when_closed, may_do_something_when_closed
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
 from dynexplore.engine.translate.collector import collector_at_rest
@@ -68,6 +68,7 @@ from dynexplore.engine.variables.unread import UnreadVariable
 
 _ROWS = (catalog, handlers)  # imported for the rows they declare
 
+_CLOSED_IN_TIME = "a generator waits inside `try` or `with`: thrown away, it is closed at once only in plain Python"
 IDLE_LIMIT = 50_000
 ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt where the one before wanted to stop
 
@@ -242,6 +243,8 @@ class Translator:
                 return finish_with_break(self, self.plan.graph_break)
             return finish_with_return(self)
         except NotRebuilt as failure:
+            if planned:
+                self._refuse_to_hand_on_generators(failure.step)
             return self._break_where_made(failure)
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
@@ -268,10 +271,30 @@ class Translator:
         return Plan(failure.step, _without_frames(graph_break), stack_follows=True)
 
     def _refuse_unfinished_generators(self) -> None:
-        """One that waits inside `try` or `with` still has something to do when it is thrown away: Python must make it."""
+        """One that waits inside `try` or `with` still has something to do when it is thrown away: Python must make it.
+
+        The frame itself then runs plain: what a resume function is called with stays alive on its caller's stack.
+        """
         for generator in self.generators:
             if generator.started and does_something_when_closed(generator.frame):
+                if self._is_held_here(generator) and not self.request.nopython:
+                    raise SkipFrame(_CLOSED_IN_TIME)
                 raise NotRebuilt("generator", "it waits inside `try` or `with`", generator.made_at)
+
+    def _is_held_here(self, generator: GeneratorVariable) -> bool:
+        """Whether the frame itself made it, or another generator of the frame did (`yield from`)."""
+        makers = {id(other.frame): other.holder for other in self.generators}
+        holder = generator.holder
+        while id(holder) in makers:
+            holder = makers[id(holder)]
+        return holder is self.root
+
+    def _refuse_to_hand_on_generators(self, made_at: int) -> None:
+        """The same for one that the frame made at this step and that an instruction wants for real."""
+        for generator in self.generators:
+            here = generator.made_at == made_at and self._is_held_here(generator) and not self.request.nopython
+            if here and may_do_something_when_closed(generator.frame):
+                raise SkipFrame(_CLOSED_IN_TIME)
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
         """Run a frame until it returns or yields; True when the planned stop is reached instead.

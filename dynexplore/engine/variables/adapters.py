@@ -185,6 +185,8 @@ class ReversedByIndexVariable(IteratorVariable):
 
 @builtin(enumerate)
 def _enumerate(ctx: TraceContext, iterable: VariableTracker, start: VariableTracker | None = None) -> VariableTracker:
+    if start is not None and not issubclass(start.python_type(), int):
+        ctx.break_graph("DX204", function="enumerate")  # of a tensor Python wants the index that it is
     return EnumerateVariable(iterable.iterate(ctx), ConstantVariable(0) if start is None else start)
 
 

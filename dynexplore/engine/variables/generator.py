@@ -40,6 +40,7 @@ class GeneratorVariable(BuiltinValueVariable):
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.started = False
+        self.holder: Any = None  # the symbolic frame that made it
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return self
