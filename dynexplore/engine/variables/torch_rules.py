@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.policy import constants
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of, run_now
 from dynexplore.engine.variables.function import BoundMethodVariable
 from dynexplore.engine.variables.rules import Answer, rule
@@ -156,3 +156,16 @@ def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
 def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
                           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ctx.build(args[0].live_value().parameters, None)
+
+
+_LazyOnClass: Any = vars(torch.distributions.utils)["_lazy_property_and_property"]
+
+
+@rule(_LazyOnClass)
+def _lazy_property_of_a_class(ctx: TraceContext, args: Sequence[VariableTracker],
+                              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`Categorical.logits`, which a distribution that validates its arguments asks for: a property of a known function."""
+    try:
+        return ctx.build(run_now(ctx, _LazyOnClass, args[0].live_value()), None)
+    except NotConstant:
+        ctx.break_graph("DX203", function="lazy_property")
