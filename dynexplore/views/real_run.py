@@ -128,8 +128,8 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
     """The real values of a frame.
 
     `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
-    than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id and kind of a container -> as `nodes`;
-    `why`: why a node that is not here is not.
+    than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id and kind of a container -> as
+    `nodes`; `why`: why a node that is not here is not.
     """
     index = table.index
     if not index.is_recorded:

@@ -120,6 +120,8 @@ class Narrator:
         self._lines: dict[Step, tuple[int, int, str, str]] = {}  # offset, index, operator and operand of a step
         self._rules: dict[Handler | None, str] = {}
         self._seen: dict[tuple[SymbolicFrame, str], VariableTracker | None] = {}
+        self._told: dict[tuple[SymbolicFrame, str], ev.ValueView] = {}  # how locals that may change in place were shown last
+        self._looked: dict[SymbolicFrame, int] = {}  # how many changes there were when they were looked at
         self._callees: dict[SymbolicFrame, tuple[int, int, int]] = {}  # frame -> (callee number, offset and inline of the call)
         self._guards = 0
         self._changes = 0
@@ -233,6 +235,8 @@ class Narrator:
         if line is None:
             line = self._lines[step] = step.origin.offset, step.index, op, step_text(step)
         changed = self._changed_names(frame, step.arg) if op in _BINDS else ()
+        if self._looked.get(frame, 0) != self._changes:
+            changed += self._changed_in_place(frame)
         offset, index, op, arg = line
         self._note((_quick_step, self.frame, index, op, self.attempt, offset, inline, arg, stack, changed, frame.depth, rule))
         if self.witness is not None:
@@ -247,7 +251,24 @@ class Narrator:
         if key in self._seen and self._seen[key] is value:
             return ()
         self._seen[key] = value
-        return ((name, None if value is None or isinstance(value, NullVariable) else self._view(value)),)
+        if value is None or isinstance(value, NullVariable):
+            self._told.pop(key, None)
+            return ((name, None),)
+        view = self._view(value)
+        if value.mutable:
+            self._told[key] = view
+        return ((name, view),)
+
+    def _changed_in_place(self, frame: SymbolicFrame) -> tuple[tuple[str, ev.ValueView], ...]:
+        """Locals that hold the same list, dict or object as before, which is another one now."""
+        self._looked[frame] = self._changes
+        found = []
+        for name, value in frame.locals.items():
+            told = self._told.get((frame, name))
+            if told is not None and self._seen[frame, name] is value and (view := self.view(value)) is not told:
+                self._told[frame, name] = view
+                found.append((name, view))
+        return tuple(found)
 
     def inline_entered(self, frame: SymbolicFrame, caller: SymbolicFrame) -> None:
         """A callee is interpreted."""

@@ -162,3 +162,15 @@ def test_it_goes_to_json_and_keeps_no_strings_when_redacted() -> None:
     redacted = recording.to_json(redact=True)
     assert "secret" not in redacted
     assert "hidden" not in redacted
+
+
+def test_the_symbolic_local_changes_with_its_list() -> None:
+    """A list that is filled is shown as it is at each step, not as it was when it was bound."""
+
+    def f(x: torch.Tensor) -> Any:
+        items = [x]
+        items.append(3)
+        return items
+
+    shown = [view.text for step in recorded(f, torch.ones(2)).steps for name, view in step.changed if name == "items" and view]
+    assert shown == ["list of 1: float32[2] cpu", "list of 2: float32[2] cpu, 3"]
