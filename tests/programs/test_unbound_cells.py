@@ -161,3 +161,19 @@ def bound_again(x: Any) -> Any:
 def test_an_unbound_cell_is_spoken_of_as_in_eager(program: Callable[..., Any]) -> None:
     """A variable of the function itself is local, one of an enclosing function free; type, words and line agree."""
     assert_same_as_eager(program, torch.ones(3), then=[(torch.zeros(3),)])
+
+
+def kept_by_a_list(x: Any, later: list[Any]) -> Any:
+    m = 2
+    n = [3]
+    later.append(lambda: (m, deeper()))
+    deeper = lambda: n
+    return x + 1
+
+
+def test_a_closure_that_a_list_keeps_holds_its_variables() -> None:
+    """The cells of a function that leaves the frame only through a list are written, and those of what they hold."""
+    assert_same_as_eager(kept_by_a_list, torch.ones(2), [], then=[(torch.zeros(2), [])])
+    seen: list[Any] = []
+    dynexplore.optimize("eager")(kept_by_a_list)(torch.ones(2), seen)
+    assert seen[0]() == (2, [3])

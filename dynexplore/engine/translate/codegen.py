@@ -167,18 +167,26 @@ class CodeGenerator:
         with self.writer.role("side effect"):
             changed = list(self.ctx.journal.changed)
             own = {id(cell) for name, cell in self.ctx.root.cells.items() if name in self.code.co_cellvars}
+            unseen = [tracker for tracker in changed if returning and id(tracker) in own]
             for tracker in changed:
-                if returning and id(tracker) in own and tracker not in self._built:
-                    continue  # nobody but this frame sees the cell
-                try:
-                    tracker.write_back(self)
-                except NotImplementedError as reason:
-                    raise NotRebuilt(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
+                if tracker not in unseen:
+                    self._write_back(tracker)
+            # of its own cells the frame writes those alone that a function holds which somebody else sees now
+            while seen := [tracker for tracker in unseen if tracker in self._built]:
+                unseen = [tracker for tracker in unseen if tracker not in seen]
+                for tracker in seen:
+                    self._write_back(tracker)
             for emit in self._later:
                 emit()
             for mode in self.ctx.active_modes:
                 if mode.set_for_real is not None:
                     mode.set_for_real(self)
+
+    def _write_back(self, tracker: VariableTracker) -> None:
+        try:
+            tracker.write_back(self)
+        except NotImplementedError as reason:
+            raise NotRebuilt(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
 
     def set_outer_modes(self) -> None:
         """Set for real the modes that were set before any `with` block was entered: entering one remembers what it found."""
