@@ -457,7 +457,7 @@ def test_a_wrong_rule_of_a_method_is_flagged_at_its_call(
     assert recorded(program, torch.ones(2), *more).divergences == ()
     with rule_for_method(python_type, name, rule):
         found, step = first_of(recorded(program, torch.ones(2), *more))
-    assert (found.where, step.op) == ("step", "CALL")
+    assert (found.where, step.op.removesuffix("_KW")) == ("step", "CALL")
     assert found.expected != found.actual
 
 
