@@ -500,6 +500,7 @@ def test_an_operator_that_fails_inside_leaves_the_modes(capsys: pytest.CaptureFi
         fn(X, torch.tensor([0, 7]))
     assert torch.is_grad_enabled()
     assert not torch.is_autocast_enabled("cpu")
+    assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0  # else casts stay cached
     assert fn(X, torch.tensor([0, 1]))[0].requires_grad
 
 

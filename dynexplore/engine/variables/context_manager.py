@@ -25,6 +25,7 @@ from torch.amp import autocast_mode
 from torch.autograd import grad_mode
 from torch.utils._device import DeviceContext
 
+from dynexplore.engine.graph.modes import Modes
 from dynexplore.engine.variables.base import VariableTracker
 from dynexplore.engine.variables.constant import ConstantVariable, constant_of
 from dynexplore.engine.variables.rules import Answer, rule
@@ -81,21 +82,16 @@ def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
     """A compiled graph that sets modes, made so that it leaves them as they were also when one of its operators raises."""
 
     def run(*inputs: Any) -> Any:
-        grad, casts = torch.is_grad_enabled(), [_autocast_state(device) for device in _CASTING_DEVICES]
+        modes = Modes.now()
         depth = _transforms.get_dynamic_layer_stack_depth()
         try:
             return function(*inputs)
         except BaseException:
             _transforms.pop_dynamic_layer_stack_and_undo_to_depth(depth)
-            torch._C._set_grad_enabled(grad)
-            for state in casts:
-                _set_autocast(*state)
+            modes.put_back()
             raise
 
     return run
-
-
-_CASTING_DEVICES = ("cpu", "cuda")
 
 
 def _autocast_state(device: str) -> tuple[str, bool, torch.dtype, bool]:

@@ -20,6 +20,7 @@ import torch
 from torch import overrides
 
 from dynexplore.engine import native
+from dynexplore.engine.graph.modes import Modes
 
 MOST_BYTES = 512 * 2**20
 """More than this is not copied."""
@@ -110,19 +111,14 @@ def why_not_quiet() -> str:
 def quiet() -> Iterator[None]:
     """No hook, no gradients, no warning shown, no cache of autocast filled; grad mode and autocast are put back."""
     outer = native.enter(None)
-    grad, cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
-    casts = [(device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _CASTING_DEVICES]
+    modes = Modes.now()
     shown, warnings.showwarning = warnings.showwarning, _show_nothing
     torch.set_autocast_cache_enabled(False)
     torch._C._set_grad_enabled(False)
     try:
         yield
     finally:
-        torch._C._set_grad_enabled(grad)
-        for device, enabled, dtype in casts:
-            torch.set_autocast_enabled(device, enabled)
-            torch.set_autocast_dtype(device, dtype)
-        torch.set_autocast_cache_enabled(cache)
+        modes.put_back()
         warnings.showwarning = shown
         native.leave(outer)
 

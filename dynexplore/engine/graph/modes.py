@@ -1,0 +1,58 @@
+"""Grad mode and autocast of this thread: what they are now, and how to put them back.
+
+The idea: a graph that enters a mode and then raises never comes to the node that leaves it. Settings are not all that is to be
+put back: autocast counts how deep its blocks are nested, and only the outermost one's end throws away the weights that it has
+cast. With one level too many, a later block would train with the weights of an earlier step.
+
+In:  the thread's state. Out: `Modes`, which is held beside whatever may leave it changed.
+torch/amp/autocast_mode.py says what entering and leaving does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+_CASTING_DEVICES = ("cpu", "cuda")
+
+
+def _autocast_depth() -> int:
+    """How many blocks of autocast are open; torch tells it only to those who open or close one."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """Grad mode, and autocast's settings, cache and depth.
+
+    >>> import torch
+    >>> before = Modes.now()
+    >>> _ = torch.set_grad_enabled(False)
+    >>> before.put_back()
+    >>> torch.is_grad_enabled()
+    True
+    """
+
+    grad: bool
+    casts: tuple[tuple[str, bool, torch.dtype], ...]
+    cache: bool
+    depth: int
+
+    @classmethod
+    def now(cls) -> Modes:
+        """What is set in this thread."""
+        casts = tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _CASTING_DEVICES)
+        return cls(torch.is_grad_enabled(), casts, torch.is_autocast_cache_enabled(), _autocast_depth())
+
+    def put_back(self) -> None:
+        """Set it again; blocks of autocast that were opened since are closed."""
+        torch._C._set_grad_enabled(self.grad)
+        for device, enabled, dtype in self.casts:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
+        torch.set_autocast_cache_enabled(self.cache)
+        for _ in range(_autocast_depth() - self.depth):
+            if torch.autocast_decrement_nesting() == 0:
+                torch.clear_autocast_cache()
