@@ -16,6 +16,9 @@ torch/_dynamo/trace_rules.py does the same job.
 
 from __future__ import annotations
 
+import dis
+import inspect
+import itertools
 import sys
 import types
 from typing import Any, Literal
@@ -83,8 +86,29 @@ def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
         return f"{code.co_qualname}: a method that runs at odd moments and does no tensor work"
     rule = rule_of(code.co_filename)
     if rule.frame == "translate":
-        return None
+        return f"{code.co_qualname}: it asks for its own local variables" if asks_for_its_locals(code) else None
     return f"{code.co_qualname} in {_short_path(code.co_filename)}: {rule.why}"
+
+
+_TELL_LOCALS = _words("locals vars dir")
+_BETWEEN_CALLEE_AND_CALL = _words("PUSH_NULL PRECALL CACHE")
+
+
+def asks_for_its_locals(code: types.CodeType) -> bool:
+    """Whether a function calls `locals()`, `vars()` or `dir()` without arguments, or reads `f_locals`: modified code has others.
+
+    >>> asks_for_its_locals((lambda x: locals()).__code__), asks_for_its_locals((lambda x: vars(x)).__code__)
+    (True, False)
+    """
+    if "f_locals" in code.co_names:
+        return True
+    if _TELL_LOCALS.isdisjoint(code.co_names) or not code.co_flags & inspect.CO_OPTIMIZED:
+        return False
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _BETWEEN_CALLEE_AND_CALL]
+    return any(
+        callee.opname == "LOAD_GLOBAL" and callee.argval in _TELL_LOCALS and call.opname == "CALL" and call.arg == 0
+        for callee, call in itertools.pairwise(steps)
+    )
 
 
 def runs_alone(target: types.CodeType | types.FunctionType) -> bool:
