@@ -616,6 +616,25 @@ def test_a_dropped_module_is_freed() -> None:
     assert [ref() for ref in alive] == [None, None]
 
 
+def test_the_weights_of_a_dropped_module_are_freed_at_once() -> None:
+    """No circle of the engine's own objects keeps a module or its weights until the garbage collector comes."""
+
+    @dynexplore.optimize("eager")
+    def f(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return module(x)
+
+    module = nn.Linear(4, 4)
+    f(module, X)
+    alive = weakref.ref(module), weakref.ref(module.weight), weakref.ref(module.bias)
+    gc.collect()
+    gc.disable()
+    try:
+        del module
+        assert [ref() for ref in alive] == [None, None, None]
+    finally:
+        gc.enable()
+
+
 def test_guarding_a_tree_is_cheap() -> None:
     """Noticing changes costs little for each module, however many there are."""
 

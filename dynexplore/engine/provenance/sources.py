@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -286,12 +287,29 @@ class NamedSource(Source):
 class PinnedSource(ObjectSource):
     """An object that the cache entry holds because its place (`origin`) is guarded by identity: a module's parameter.
 
-    Guards and modified code use the object itself instead of walking to it.
+    Guards and modified code use the object itself instead of walking to it. The source itself holds it weakly: sources of one
+    frame refer to each other in circles, and a weight must not wait for the garbage collector once its module and entry are gone.
     """
 
     def __init__(self, value: object, origin: Source) -> None:
-        super().__init__(value, origin.text())
+        super().__init__(None, origin.text())
         self.origin = origin
+        self.held = weakref.ref(value)
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return self._alive()
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return namer.name(self._alive())
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_fast(namer.name(self._alive()))
+
+    def _alive(self) -> object:
+        value = self.held()
+        if value is None:
+            raise ReferenceError(f"{self.label} is gone")
+        return value
 
 
 class FleetingSource(ObjectSource):
