@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import gc
+import operator
 import time
 import types
 import weakref
@@ -633,6 +634,57 @@ def test_the_weights_of_a_dropped_module_are_freed_at_once() -> None:
         assert [ref() for ref in alive] == [None, None, None]
     finally:
         gc.enable()
+
+
+def test_a_break_at_a_lazy_module_lasts_until_it_has_its_weights() -> None:
+    """The first call gives the weights in plain Python, as eager draws them; from the second on there is one graph."""
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Dropout(0.5), nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(3))
+    expected = [plain(X), plain(X), plain(X)]
+    torch.manual_seed(0)
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(nn.Sequential(nn.Dropout(0.5), nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(3)))
+    torch.testing.assert_close(compiled(X), expected[0])
+    first = len(counting.graphs)
+    torch.testing.assert_close([compiled(X), compiled(X)], expected[1:])
+    assert len(counting.graphs) == first + 1
+
+
+class LazyForGood(nn.modules.lazy.LazyModuleMixin, nn.Module):
+    """A lazy module that keeps its class when it has its weights (`cls_to_become` is None)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.UninitializedParameter()
+
+    def initialize_parameters(self, x: torch.Tensor) -> None:
+        """Take the size from the first input."""
+        self.weight.materialize((x.shape[-1],))
+        nn.init.ones_(self.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: [n, size]; gives [n, size]."""
+        return x * self.weight
+
+
+@pytest.mark.parametrize("called_before", [False, True])
+def test_a_lazy_module_with_weights_is_a_module_like_any_other(called_before: bool) -> None:
+    """Whether its class is a lazy one does not matter then; what does is guarded."""
+    module = LazyForGood()
+    if called_before:
+        module(X)
+    counting = CountingBackend()
+    compiled = dynexplore.optimize(counting)(lambda x: module(x + 1) - 1)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(X), X)
+    known = len(counting.graphs)
+    operators = [node.target for node in counting.graphs[-1].graph.nodes if node.op.startswith("call")]
+    assert operators == [operator.add, operator.mul, operator.sub]
+    assert known == 1 or not called_before
+    with torch.no_grad():
+        module.weight.mul_(2)
+    torch.testing.assert_close(compiled(X), (X + 1) * 2 - 1)
+    assert len(counting.graphs) == known
 
 
 def test_guarding_a_tree_is_cheap() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
     from dynexplore.engine.variables.base import VariableTracker
+    from dynexplore.engine.variables.context import TraceContext
 
 CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
 
@@ -101,3 +102,4 @@ class Plan:
     stop_at: int
     graph_break: GraphBreak
     stack_follows: bool = False  # the break is reported for the place of the stop, which the next attempt finds
+    passing: tuple[Callable[[TraceContext], None], ...] = ()  # each guards a state of the program that alone makes the frame break

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import linecache
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -54,7 +54,7 @@ from dynexplore.engine.variables.base import VariableTracker, progress
 from dynexplore.engine.variables.build import row_for
 from dynexplore.engine.variables.changing import ChangingVariable
 from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context import UserRaised
+from dynexplore.engine.variables.context import TraceContext, UserRaised
 from dynexplore.engine.variables.context_manager import ActiveMode, leave_all, leave_in_graph
 from dynexplore.engine.variables.exception import exception_from_python, set_context
 from dynexplore.engine.variables.function import CellVariable
@@ -129,6 +129,7 @@ class Translator:
         self.size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
         self.kept: list[object] = []
         self.numbers: dict[Source, SymbolicNumberVariable] = {}
+        self.passing: list[Callable[[TraceContext], None]] = []
         self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
 
     def _narrator(self, request: TranslationRequest, attempt: int) -> Narrator | None:
@@ -223,6 +224,8 @@ class Translator:
             if modes is not None:
                 self.narrator.guard_installed(modes)
         try:
+            for guard_it in self.plan.passing if self.plan is not None else ():
+                guard_it(self)
             self.root.stack = [value.read(self) for value in self.root.stack]
             planned = self.interpret(self.root)
         except GraphBreak as graph_break:
@@ -257,7 +260,7 @@ class Translator:
         stop_at = self._last_plain_unit()
         if self.narrator is not None:
             self.narrator.restarted(graph_break, self.root.current)
-        return Plan(stop_at, _without_frames(graph_break))
+        return Plan(stop_at, _without_frames(graph_break), passing=tuple(self.passing))
 
     def _break_where_made(self, failure: NotRebuilt) -> Plan:
         """A value is alive at the end of the graph that only Python can make: stop before it is made, so that it is real."""

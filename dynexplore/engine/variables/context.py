@@ -8,7 +8,7 @@ In/out: `translate/translator.py` implements `TraceContext`; every method of a t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class TraceContext(Protocol):
     active_modes: list[ActiveMode]
     draws: list[tuple[str, Any, tuple[Any, ...]]]  # random numbers: the local each goes to, the function, its arguments
     told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
+    passing: list[Callable[[TraceContext], None]]  # each guards, in the next attempt, what makes this frame break for now
     module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted
 
     def build(self, value: object, source: Source | None) -> VariableTracker:

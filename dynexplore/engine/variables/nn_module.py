@@ -49,7 +49,8 @@ GLOBAL_HOOKS = (
 )
 _EMPTY_AT_FIRST = frozenset({*HOOKS, "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
                              "_forward_pre_hooks_with_kwargs"})
-_UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction, nn.modules.lazy.LazyModuleMixin)
+_UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
+_NOT_MADE = (*_UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
 
 class NNModuleVariable(UserObjectVariable):
@@ -243,6 +244,9 @@ class NNModuleVariable(UserObjectVariable):
         """Module.__call__: inline forward, with the hooks around it if there are any."""
         if isinstance(self.value, _UNTRACED):
             ctx.break_graph("DX414", type=self.cls.__qualname__)
+        if _waits_for_its_first_input(self.value):
+            ctx.passing.append(self.guard_waiting)
+            ctx.break_graph("DX414", type=self.cls.__qualname__)
         if self.has_hooks(ctx):
             called = self.get_attribute(ctx, "_call_impl")
         else:
@@ -252,6 +256,11 @@ class NNModuleVariable(UserObjectVariable):
             return ctx.call_function(called, args, kwargs)
         finally:
             ctx.module_path.pop()
+
+    def guard_waiting(self, ctx: TraceContext) -> None:
+        """Make the entry of this break miss once the module has its weights: then it is one like any other."""
+        if ctx.module_guards.hold(self.value, self.text(), self.source) is not None:
+            ctx.module_guards.rely_on_keys(self.value, "_forward_pre_hooks")
 
     def has_hooks(self, ctx: TraceContext) -> bool:
         """Whether the module, or every module, has hooks; that it has none is guarded."""
@@ -273,6 +282,11 @@ class NNModuleVariable(UserObjectVariable):
     def push_empty(self, build: Reconstruction) -> None:
         assert self.class_variable is not None
         build.call_object(_bare_module, self.class_variable)
+
+
+def _waits_for_its_first_input(value: object) -> bool:
+    """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) takes the mark away."""
+    return isinstance(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in value.__dict__
 
 
 def _bare_module(cls: type[nn.Module]) -> nn.Module:
@@ -459,7 +473,7 @@ def _make_module(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """A module made while tracing: its `__init__` is inlined, and it becomes real only if it outlives the frame."""
-    if issubclass(cls.value, _UNTRACED) or raw_lookup(cls.value, "__new__") is not object.__new__:
+    if issubclass(cls.value, _NOT_MADE) or raw_lookup(cls.value, "__new__") is not object.__new__:
         ctx.break_graph("DX414", type=cls.value.__qualname__)
     made = NNModuleVariable(cls.value, class_variable=cls)
     if cls.value is nn.Sequential and not kwargs and all(isinstance(arg, NNModuleVariable) for arg in args):
