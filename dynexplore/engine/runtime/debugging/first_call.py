@@ -24,7 +24,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine.errors import DynexploreError
-from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall
+from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, unskip_code
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.translate.resume import argument_slots
 
@@ -67,6 +67,7 @@ def at_first_call(program: Callable[[], object], file: str, wanted: str, look: C
     """
     watch = _Watch(file, wanted, look)
     watched = RegionCall(program, Region(CacheStore(), watch))
+    unskip_code(_MODULE_CALL.__code__)  # a region that met a module's call before has marked it; the next one will again
     with contextlib.suppress(_Enough):
         watched()
     if watch.error is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from dynexplore.engine import native
 from dynexplore.engine.runtime.debugging.first_call import FirstCall, NotCalled, at_first_call
 
 PROGRAM = """
@@ -83,6 +84,13 @@ def test_a_function_is_found_with_its_arguments(program: Any) -> None:
     assert call.name == "scaled" and call.kwargs == {} and not grad
     torch.testing.assert_close(call.args, (torch.ones(2), 5))
     assert program.module.seen == ["end"]
+
+
+def test_a_module_is_found_where_the_engine_ran_before(program: Any) -> None:
+    """A region marks the calls of modules as not to be looked at."""
+    native.skip_code(torch.nn.Module._wrapped_call_impl.__code__)
+    native.skip_code(torch.nn.Module._call_impl.__code__)
+    assert program("Net").target is program.module.net
 
 
 @pytest.mark.parametrize("wanted", ["Net", "net"])
