@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
 import dynexplore
 from dynexplore.engine.counters import counters
@@ -53,6 +54,10 @@ def two_rates(x: Any, a: float) -> Any:
     return x * a + x * b, {"sum": a + b}
 
 
+# before torch 2.13 a power asks its base whether it is 1 or 2: these values have a graph of their own, and then the others
+ASKS_THE_BASE = (base_of_a_power, of_whole_numbers) if TorchVersion(torch.__version__) < (2, 13) else ()
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")  # torch's own, on import
 @pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
 @pytest.mark.parametrize(
@@ -72,7 +77,8 @@ def test_one_graph_serves_every_value(program: Any, backend: str) -> None:
             first.sum().backward()
             assert other.grad is not None
         torch.testing.assert_close(x.grad, same.grad)
-    assert counters["stats"]["graphs"] == 2
+    graphs = counters["stats"]["graphs"]
+    assert 2 <= graphs <= 4 if program in ASKS_THE_BASE else graphs == 2
 
 
 @pytest.mark.parametrize("program", [stays_a_float, an_exponent])

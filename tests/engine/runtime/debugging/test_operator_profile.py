@@ -49,7 +49,7 @@ def test_nothing_is_written_to_the_terminal(capfd: pytest.CaptureFixture[str]) -
 def test_a_program_that_is_being_profiled_is_refused_in_a_sentence() -> None:
     """Torch has one profiler for each thread; the one that runs keeps what it saw."""
     x = torch.ones(2)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as outer:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as outer:
         x.cos()
         with pytest.raises(ProfilerRunning, match="running already: ask after its block has ended"):
             profiled(x.sin)
