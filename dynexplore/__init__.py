@@ -20,17 +20,19 @@ import importlib
 import importlib.metadata
 import os
 import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The version tables refuse a Python that they have no table for, with a sentence that names those they have.
 import dynexplore.engine.bytecode.versions  # noqa: F401
-from dynexplore.engine import outlets
+from dynexplore.engine import display_hooks, tool_hooks
+from dynexplore.engine.recorder import Recorder
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
     from dynexplore.engine import errors as exc
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
-    from dynexplore.engine.recording import Recording
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
         assume_constant_result,
@@ -46,22 +48,23 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         run,
         skip,
     )
-    from dynexplore.engine.runtime.debugging.break_report import all_breaks
-    from dynexplore.engine.runtime.debugging.compilation_profiler import CompilationProfiler
-    from dynexplore.engine.runtime.debugging.compile_times import compile_times
-    from dynexplore.engine.runtime.debugging.coverage import coverage
-    from dynexplore.engine.runtime.debugging.diagnosis import diagnose
-    from dynexplore.engine.runtime.debugging.frame_record import record_frame
-    from dynexplore.engine.runtime.debugging.inductor_artifacts import inductor_artifacts
-    from dynexplore.engine.runtime.debugging.minifier import minify
-    from dynexplore.engine.runtime.debugging.quiescence import until_quiet
-    from dynexplore.engine.runtime.debugging.replay import replay
-    from dynexplore.engine.runtime.explain import Explanation, explain
-    from dynexplore.engine.runtime.export import export
     from dynexplore.engine.runtime.stance import stance
     from dynexplore.engine.translate.dispatch import override as override_handler
     from dynexplore.lenses.compare import compare
     from dynexplore.lenses.comparison import Comparison
+    from dynexplore.recording.recording import Recording
+    from dynexplore.session.explain import Explanation, explain
+    from dynexplore.tools.break_report import all_breaks
+    from dynexplore.tools.compilation_profiler import CompilationProfiler
+    from dynexplore.tools.compile_times import compile_times
+    from dynexplore.tools.coverage import coverage
+    from dynexplore.tools.diagnosis import diagnose
+    from dynexplore.tools.export import export
+    from dynexplore.tools.frame_record import record_frame
+    from dynexplore.tools.inductor_artifacts import inductor_artifacts
+    from dynexplore.tools.minifier import minify
+    from dynexplore.tools.quiescence import until_quiet
+    from dynexplore.tools.replay import replay
 
 __version__ = "0.1.0"
 
@@ -69,8 +72,8 @@ TORCH_RANGE = ((2, 11), (2, 14))
 """The torch that is supported: from the first (included) to the second (excluded). pyproject.toml says the same."""
 
 _API = "dynexplore.engine.runtime.api"
-_EXPLAIN = "dynexplore.engine.runtime.explain"
-_DEBUGGING = "dynexplore.engine.runtime.debugging"
+_EXPLAIN = "dynexplore.session.explain"
+_TOOLS = "dynexplore.tools"
 
 PUBLIC: dict[str, tuple[str, str | None]] = {
     # switch the engine on and off
@@ -89,29 +92,29 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     # look into it
     "explain": (_EXPLAIN, "explain"),
     "Explanation": (_EXPLAIN, "Explanation"),
-    "Recording": ("dynexplore.engine.recording", "Recording"),
+    "Recording": ("dynexplore.recording.recording", "Recording"),
     "counters": ("dynexplore.engine.counters", "counters"),
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
     # take one whole graph away
-    "export": ("dynexplore.engine.runtime.export", "export"),
+    "export": ("dynexplore.tools.export", "export"),
     # other ways to capture the same function, side by side
     "compare": ("dynexplore.lenses.compare", "compare"),
     "Comparison": ("dynexplore.lenses.comparison", "Comparison"),
     # find out what is wrong, and make it small
-    "diagnose": (f"{_DEBUGGING}.diagnosis", "diagnose"),
-    "minify": (f"{_DEBUGGING}.minifier", "minify"),
-    "record_frame": (f"{_DEBUGGING}.frame_record", "record_frame"),
-    "replay": (f"{_DEBUGGING}.replay", "replay"),
-    "all_breaks": (f"{_DEBUGGING}.break_report", "all_breaks"),
-    "coverage": (f"{_DEBUGGING}.coverage", "coverage"),
-    "inductor_artifacts": (f"{_DEBUGGING}.inductor_artifacts", "inductor_artifacts"),
-    "CompilationProfiler": (f"{_DEBUGGING}.compilation_profiler", "CompilationProfiler"),
-    "compile_times": (f"{_DEBUGGING}.compile_times", "compile_times"),
+    "diagnose": (f"{_TOOLS}.diagnosis", "diagnose"),
+    "minify": (f"{_TOOLS}.minifier", "minify"),
+    "record_frame": (f"{_TOOLS}.frame_record", "record_frame"),
+    "replay": (f"{_TOOLS}.replay", "replay"),
+    "all_breaks": (f"{_TOOLS}.break_report", "all_breaks"),
+    "coverage": (f"{_TOOLS}.coverage", "coverage"),
+    "inductor_artifacts": (f"{_TOOLS}.inductor_artifacts", "inductor_artifacts"),
+    "CompilationProfiler": (f"{_TOOLS}.compilation_profiler", "CompilationProfiler"),
+    "compile_times": (f"{_TOOLS}.compile_times", "compile_times"),
     # change the engine itself for a while: another handler for an opcode
     "override_handler": ("dynexplore.engine.translate.dispatch", "override"),
     # serve without surprises
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
-    "until_quiet": (f"{_DEBUGGING}.quiescence", "until_quiet"),
+    "until_quiet": (f"{_TOOLS}.quiescence", "until_quiet"),
     # choose who compiles the graphs, and how
     "list_backends": (_API, "list_backends"),
     "register_backend": (_API, "register_backend"),
@@ -201,16 +204,51 @@ def unload_ipython_extension(shell: Any) -> None:
 class _Rooms:
     """Recordings are shown and written by rooms behind the lazy door, as all are."""
 
-    def mimebundle(self, shown: Any) -> outlets.Bundle:
-        bundle: outlets.Bundle = importlib.import_module("dynexplore.widgets.display").mimebundle(shown)
+    def mimebundle(self, shown: Any) -> display_hooks.Bundle:
+        bundle: display_hooks.Bundle = importlib.import_module("dynexplore.widgets.display").mimebundle(shown)
         return bundle
 
     def save(self, shown: Any, path: str | os.PathLike[str], *, redact: bool) -> str:
         holds: str = importlib.import_module("dynexplore.widgets.exports").save(shown, path, redact=redact)
         return holds
 
+    def table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str) -> str:
+        report = importlib.import_module("dynexplore.views.html_report")
+        page: str = report.report(report.rows(header, rows, title) if rows else report.line(title))
+        return page
 
-outlets.connect(_Rooms())
+
+display_hooks.connect(_Rooms())
+
+
+class _Tools:
+    """The tools that options bring in, each imported when its option is on and its moment comes."""
+
+    def printing(self, recorder: Recorder | None) -> Recorder | None:
+        made: Recorder | None = _tool("printout").watching(recorder)
+        return made
+
+    def print_frame(self, recorder: Recorder | None, frame: int, state: Any) -> None:
+        _tool("printout").show(recorder, frame, state)
+
+    def save_failed_frame(self, store: Any, state: Any, error: BaseException, where: str) -> Path | None:
+        path: Path | None = _tool("frame_record").save_failed_frame(store, state, error, where)
+        return path
+
+    def compile_watched(self, graph: Any, name: str, backend: Any, compile_it: Callable[[], Any]) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = _tool("repro_on_failure").compile_watched(graph, name, backend, compile_it)
+        return compiled
+
+    def watched_compiler(self, backend: str, recorder: Recorder, frame: int, graph: str) -> Callable[..., Any] | None:
+        watched: Callable[..., Any] | None = _tool("compiler_stages").watched(backend, recorder, frame, graph)
+        return watched
+
+
+def _tool(name: str) -> Any:
+    return importlib.import_module(f"{_TOOLS}.{name}")
+
+
+tool_hooks.connect(_Tools())
 
 
 def check_torch(version: str | None) -> None:

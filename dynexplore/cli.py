@@ -29,7 +29,7 @@ from dynexplore import cli_tools
 from dynexplore.cli_program import Mistake, Program, as_python_starts_it, script_words_last
 
 if TYPE_CHECKING:
-    from dynexplore.engine.recording import Recording
+    from dynexplore.recording.recording import Recording
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 """The folder with notebooks/ and benchmarks/, where dynexplore runs from a checkout."""

@@ -90,7 +90,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 
 def _minify(arguments: argparse.Namespace) -> int:
     """Status 1: something fails, and REPRO.py shows it."""
-    from dynexplore.engine.runtime.debugging.minifier import NothingFails
+    from dynexplore.tools.minifier import NothingFails
 
     out: Path = arguments.out
     _check_place(out)
@@ -141,9 +141,9 @@ def _function_of(arguments: argparse.Namespace) -> str:
 
 def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dict[str, Any]) -> tuple[int | None, Any]:
     """What a tool says of the script's call; or the status of a script that failed before it, or in it."""
-    from dynexplore.engine.runtime.debugging.first_call import FirstCall, NotCalled, at_first_call
-    from dynexplore.engine.runtime.debugging.minifier import NothingFails
     from dynexplore.lenses.compare import NothingToCompare
+    from dynexplore.tools.first_call import FirstCall, NotCalled, at_first_call
+    from dynexplore.tools.minifier import NothingFails
 
     script, wanted = _script_of(arguments), _function_of(arguments)
     _check_place(arguments.html)

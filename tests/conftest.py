@@ -67,7 +67,7 @@ def dump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     if request.config.getoption("capture") != "no" or looks_at_output:
         yield
         return
-    printout = importlib.import_module("dynexplore.engine.runtime.printout")
+    printout = importlib.import_module("dynexplore.tools.printout")
     monkeypatch.setattr(printout, "print", functools.partial(print, file=sys.stdout), raising=False)
     with config.patch(debug=True):
         yield

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import optimized
-from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.recording import Recording
+from dynexplore.session.session import watched_store
 
 
 def recorded(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import links
 
 SOURCE = "def toy(a, b):\n    x = a / (torch.abs(a) + 1)\n    if b.sum() < 0:\n        b = b * -1\n    return x * b\n"

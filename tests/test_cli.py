@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dynexplore import cli, cli_program
-from dynexplore.engine.recording import save
+from dynexplore.recording.recording import save
 from sample_recordings import toy
 from source_tree import ROOT
 

@@ -131,6 +131,10 @@ class Config:
             check(name, value)
         return Patch(self, wanted)
 
+    def prints_frames(self) -> bool:
+        """Whether something is to be printed or logged of each frame that is translated."""
+        return self.debug or self.output_code or bool(self.logs) or self.log_level in ("INFO", "DEBUG")
+
     def as_dict(self) -> dict[str, Any]:
         """Return all options by name."""
         return {name: getattr(self, name) for name in OPTIONS}

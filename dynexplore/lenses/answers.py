@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from dynexplore import engine
 from dynexplore.engine.events import clip
 from dynexplore.lenses.outcome import LOSES, REFUSES, SAME, WRONG
+from dynexplore.tools.accuracy import first_difference
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def judge(expected: Answer, found: Answer) -> tuple[str, str]:
             (REFUSES, f"raises {found.raised}") if found.raised else (WRONG, f"gives a result where eager raises {expected.raised}")
         )
     for what, wanted, has in (("result", expected.result, found.result), ("arguments", expected.arguments, found.arguments)):
-        if (difference := engine.first_difference(wanted, has)) is not None:
+        if (difference := first_difference(wanted, has)) is not None:
             where = "the result" if what == "result" else "what is in the arguments afterwards"
             return WRONG, f"{where} is not eager's: {difference}"
     lost = _lost(expected, found)
@@ -81,7 +81,7 @@ def _lost(expected: Answer, found: Answer) -> str:
         wanted, has = expected.effects.get(name, "stays as it was"), found.effects.get(name, "stays as it was")
         if wanted != has:
             return f"{name} {has}, and in eager it {wanted}"
-    difference = engine.first_difference(expected.state, found.state)
+    difference = first_difference(expected.state, found.state)
     return f"parameters and buffers are not eager's afterwards: {difference}" if difference is not None else ""
 
 

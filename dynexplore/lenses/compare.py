@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynexplore import engine
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.lenses import isolation
 from dynexplore.lenses.comparison import Comparison
 from dynexplore.lenses.examination import EagerRun, Trial, examine, in_eager
@@ -85,7 +86,7 @@ def compare(
     (('abs', 'add'), ('abs', 'add'), True)
     """
     settings = Settings(None if methods is None else tuple(methods), None if second is None else tuple(second), seconds)
-    target = engine.original_of(fn)
+    target = optimized.original_of(fn)
     if not callable(target):
         raise TypeError(f"compare takes a function, a bound method or an nn.Module, not {type(fn).__name__}")
     lenses = list(_chosen(settings.methods))
@@ -108,7 +109,7 @@ def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings,
     alone = isolation.here if against else isolation.in_a_child
     _prepare(lenses)
     trials = list(_trials(fn, settings, args, kwargs))
-    name = engine.name_of(fn)
+    name = optimized.name_of(fn)
     try:
         kept, outcomes = _everything(fn, lenses, trials, settings, alone)
     except isolation.ChildFailed as error:
@@ -145,11 +146,11 @@ def _everything(
 
 
 def _trials(fn: Any, settings: Settings, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Trial]:
-    yield Trial(AS_GIVEN, engine.StartingState(fn, args, kwargs))
+    yield Trial(AS_GIVEN, StartingState(fn, args, kwargs))
     if settings.second is not None:
-        yield Trial(SECOND, engine.StartingState(fn, settings.second, kwargs))
+        yield Trial(SECOND, StartingState(fn, settings.second, kwargs))
     for name, other_args, other_kwargs in variants(args, kwargs):
-        yield Trial(name, engine.StartingState(fn, other_args, other_kwargs))
+        yield Trial(name, StartingState(fn, other_args, other_kwargs))
 
 
 def _outcome(lens: Lens, fn: Any, kept: Sequence[tuple[Trial, EagerRun]], settings: Settings, alone: Callable[..., Any]) -> Outcome:

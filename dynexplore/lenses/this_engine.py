@@ -12,7 +12,6 @@ PyTorch's counterpart: torch/_dynamo.
 from __future__ import annotations
 
 import dynexplore
-from dynexplore import engine
 from dynexplore.lenses.collecting import Collecting, first_call
 from dynexplore.lenses.lens import Call, Captured
 
@@ -29,7 +28,7 @@ class ThisEngine:
 
     def prepare(self) -> None:
         """Bring the engine in."""
-        assert engine.explain is not None
+        assert dynexplore.optimize is not None
 
     def capture(self, call: Call) -> Captured:
         """Optimize with a backend that counts, and call once."""

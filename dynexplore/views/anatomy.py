@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import cache_timeline, text
 
 

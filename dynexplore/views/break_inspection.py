@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import links, text
 
 Plain = dict[str, Any]

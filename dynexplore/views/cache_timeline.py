@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
 

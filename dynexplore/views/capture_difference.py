@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
-from dynexplore.engine.recording import GraphView, Recording, resumed_at
+from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import anatomy, break_inspection, cache_timeline, links, real_run, text
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import GraphView, Recording
+from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views import text
 from dynexplore.views.counts import plural
 from dynexplore.views.timeline import Timeline

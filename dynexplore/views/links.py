@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 
 Place = tuple[int, tuple[int, ...], int, int]
 """(frame, offsets of the inlined calls on the way, id of the code, offset). One call may inline several functions."""

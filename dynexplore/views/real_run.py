@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.real_values import Indexed, RealValue, elements
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.real_values import Indexed, RealValue, elements
+from dynexplore.recording.recording import Recording
 from dynexplore.views.counts import plural
 from dynexplore.views.timeline import State
 

@@ -20,7 +20,7 @@ import subprocess
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from dynexplore.engine.recording import GraphView
+from dynexplore.recording.recording import GraphView
 from dynexplore.views import groups
 from dynexplore.views.dot import COLOURS, OTHER, dot
 

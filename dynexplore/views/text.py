@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import GraphView, Recording, resumed_at
+from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
 from dynexplore.views.counts import plural
 from dynexplore.views.timeline import State, Timeline

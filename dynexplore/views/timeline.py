@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import continued
+from dynexplore.recording.recording import continued
 
 Stack = tuple[ev.ValueView, ...]
 Locals = tuple[tuple[str, ev.ValueView], ...]

@@ -20,7 +20,7 @@ from typing import Any
 from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
-from dynexplore.engine.outlets import Bundle
+from dynexplore.engine.display_hooks import Bundle
 from dynexplore.views import html_text
 from dynexplore.widgets.exports import recording_of
 

@@ -22,7 +22,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import assets

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import dynexplore
-from dynexplore.engine.recording import Recording, redacted
+from dynexplore.recording.recording import Recording, redacted
 from dynexplore.views import dot, text
 from dynexplore.views.svg import svg
 from dynexplore.widgets import html

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import re
 
-from dynexplore.engine.recording import Recording
-from dynexplore.engine.recording import redacted as without_private_things
+from dynexplore.recording.recording import Recording
+from dynexplore.recording.recording import redacted as without_private_things
 from dynexplore.views import html_text, svg, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import grouped, start_closed

@@ -29,7 +29,7 @@ from IPython.display import display
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import break_inspection, cache_timeline, html_text, text
 from dynexplore.widgets.display import outputs_of
 from dynexplore.widgets.source import CellError, call_parts, function_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 
 
 def node(name: str, target: str, **more: Any) -> ev.NodeAdded:

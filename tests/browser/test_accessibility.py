@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 import dynexplore
 from browser.axe_core import AXE, found_by_axe
 from browser.pages import Opened, node, rows, status
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from sample_recordings import toy
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from browser.pages import Opened
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from sample_recordings import toy
 
 NASTY = '<img src=x onerror="document.title=1">'

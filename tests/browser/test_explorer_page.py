@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from browser.pages import Opened, node, rows, status
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.links import Links
 from sample_recordings import SAMPLES, inlined, items_of, toy

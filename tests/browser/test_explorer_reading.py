@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from browser.pages import Opened, rows, status
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from sample_recordings import SAMPLES, inlined, toy
 
 OFFSET = "row => [...row.children].map(cell => cell.textContent)"

@@ -10,10 +10,10 @@ from playwright.sync_api import Page
 
 import dynexplore
 from browser.pages import Opened, status
-from dynexplore.engine.recording import Recording
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.variables.constant import ConstantVariable
 from dynexplore.engine.variables.operators import binary
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.recording.recording import Recording
 
 
 def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -45,19 +45,15 @@ def test_the_table_of_the_front_door_is_what_type_checkers_see() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    """Each name of the front door and of the engine's door can be had."""
+    """Each name of the front door can be had."""
     for name in dynexplore.PUBLIC:
         assert getattr(dynexplore, name) is not None, name
-    for name in dynexplore.engine.DOOR:
-        assert getattr(dynexplore.engine, name) is not None, name
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A name that is not public is an AttributeError, as with any module."""
     with pytest.raises(AttributeError, match="'dynexplore' has no attribute 'optimise'"):
         dynexplore.optimise
-    with pytest.raises(AttributeError, match="'dynexplore.engine' has no attribute 'nothing'"):
-        dynexplore.engine.nothing
 
 
 @pytest.mark.parametrize("version", ["2.10.1", "1.12.1", "2.14.0a0+git123", "3.0"])

@@ -8,69 +8,81 @@ import pytest
 
 from source_tree import ROOT, Import, SourceFile, imports_of, modules, parse_tree
 
-# Rooms of the house, the most specific prefix wins: the layer number of the engine's rooms. A file may import its own
-# layer and lower ones.
-ENGINE_LAYERS = {
-    "dynexplore.engine.events": 0,
-    "dynexplore.engine.recording": 0,
-    "dynexplore.engine.quick_records": 0,
-    "dynexplore.engine.real_values": 0,
-    "dynexplore.engine.graph_breaks": 0,
-    "dynexplore.engine.errors": 0,
-    "dynexplore.engine.counters": 0,
-    "dynexplore.engine.config": 0,
-    "dynexplore.engine.outlets": 0,
-    "dynexplore.engine.phases": 0,
-    "dynexplore.engine.numbering": 0,
-    "dynexplore.engine.bytecode": 1,
-    "dynexplore.engine.native": 1,
-    "dynexplore.engine.policy": 2,
-    "dynexplore.engine.provenance": 2,
-    "dynexplore.engine.graph": 2,
-    "dynexplore.engine.variables": 3,
-    "dynexplore.engine.translate": 4,
-    "dynexplore.engine.runtime": 5,
+# The rooms of the house and the layer of each; the most specific name wins. A file may import its own room and rooms of
+# lower layers, and nothing else: two rooms of one layer do not know each other.
+LAYERS = {
+    # what everything may know
+    **dict.fromkeys(
+        (
+            "dynexplore.engine",
+            "dynexplore.engine.events",
+            "dynexplore.engine.fast_frozen",
+            "dynexplore.engine.recorder",
+            "dynexplore.engine.graph_breaks",
+            "dynexplore.engine.errors",
+            "dynexplore.engine.counters",
+            "dynexplore.engine.config",
+            "dynexplore.engine.display_hooks",
+            "dynexplore.engine.tool_hooks",
+            "dynexplore.engine.phases",
+            "dynexplore.engine.numbering",
+        ),
+        0,
+    ),
+    "dynexplore.engine.bytecode": 10,
+    "dynexplore.engine.native": 10,
+    "dynexplore.engine.policy": 20,
+    "dynexplore.engine.provenance": 20,
+    "dynexplore.engine.graph": 21,
+    "dynexplore.engine.variables.contract": 30,
+    "dynexplore.engine.variables": 31,
+    "dynexplore.engine.translate": 40,
+    "dynexplore.engine.runtime": 50,
+    "dynexplore.recording": 60,
+    "dynexplore.views": 61,
+    "dynexplore.second_opinion": 70,
+    "dynexplore.session": 80,
+    "dynexplore.tools": 90,
+    "dynexplore.watch": 90,
+    "dynexplore.lenses": 100,
+    "dynexplore.widgets": 110,
 }
+FACTS = 0  # files of this layer are rooms of their own that may know each other
 
-# Rooms around the engine and what of our own each may import. `views` reads records only (and the table of canonical
-# opcodes, whose sentences it shows), so it stands just above
-# layer 0: the engine's runtime may print with it, nothing lower may know that it exists.
-AROUND = {
+# Rooms that look at recordings only: of what lies below them they may name no more than this.
+ONLY = {
+    "dynexplore.recording": ("dynexplore.recording", *(room for room, layer in LAYERS.items() if layer == FACTS)),
+    # `views` also shows the sentences of the table of canonical opcodes
     "dynexplore.views": (
         "dynexplore.views",
+        "dynexplore.recording",
         "dynexplore.engine.events",
-        "dynexplore.engine.recording",
-        "dynexplore.engine.real_values",
         "dynexplore.engine.bytecode.opcodes",
-    ),
-    "dynexplore.lenses": (
-        "dynexplore.lenses",
-        "=dynexplore",
-        "=dynexplore.engine",
-        "dynexplore.views",
-        "dynexplore.engine.events",
-        "dynexplore.engine.recording",
     ),
     "dynexplore.widgets": (
         "dynexplore.widgets",
         "=dynexplore",
-        "=dynexplore.engine",
         "dynexplore.views",
+        "dynexplore.recording",
         "dynexplore.lenses",
         "dynexplore.engine.events",
-        "dynexplore.engine.recording",
-        "dynexplore.engine.outlets",
+        "dynexplore.engine.display_hooks",
     ),
 }
+
+# Where an idea itself is circular (a tracker asks the translator, which runs trackers), the circle goes through a contract:
+# the files of such a folder may name each other and what they speak of, for type checkers only.
+CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translate.contract")
 
 # The doors: they name modules in a table (or import them in the command that needs them), so that
 # `import dynexplore` stays cheap and reading a recording imports no torch.
 COMMAND_LINE = ("dynexplore.__main__", "dynexplore.cli", "dynexplore.cli_program", "dynexplore.cli_tools")
-DOORS = ("dynexplore", "dynexplore.engine", *COMMAND_LINE)
+DOORS = ("dynexplore", *COMMAND_LINE)
 
 # Rooms that must work in a process without torch.
 STANDARD_LIBRARY_ONLY = (
-    *(room for room, layer in ENGINE_LAYERS.items() if layer <= 1),
+    *(room for room, layer in LAYERS.items() if layer <= LAYERS["dynexplore.engine.native"]),
+    "dynexplore.recording",
     "dynexplore.views",
     *DOORS,
 )
@@ -81,9 +93,12 @@ def within(name: str, room: str) -> bool:
     return name == room or name.startswith(room + ".")
 
 
-def layer_of(name: str) -> int | None:
-    """The layer of an engine module; None for a module around the engine."""
-    return next((layer for room, layer in ENGINE_LAYERS.items() if within(name, room)), None)
+def room_of(name: str) -> str | None:
+    """The room that a module lies in; None for a door, and for a file without a room."""
+    if name in DOORS:
+        return None
+    rooms = [room for room in LAYERS if name == room or (within(name, room) and room != "dynexplore.engine")]
+    return max(rooms, key=len, default=None)
 
 
 def own_imports(file: SourceFile) -> list[Import]:
@@ -94,30 +109,27 @@ def own_imports(file: SourceFile) -> list[Import]:
 def is_allowed(found: Import) -> bool:
     """Whether the arrow of one import runs down."""
     name, target = found.importer.name, found.target
-    if name in DOORS:
+    room = room_of(name)
+    if room is None:
         return True
-    layer = layer_of(name)
-    if layer is not None:
-        below = layer_of(target)
-        return (below is not None and below <= layer) or (layer == 5 and within(target, "dynexplore.views"))
-    room = next(room for room in AROUND if within(name, room))
-    return any(target == entry[1:] if entry[0] == "=" else within(target, entry) for entry in AROUND[room])
+    if room in ONLY:
+        return any(target == entry[1:] if entry[0] == "=" else within(target, entry) for entry in ONLY[room])
+    below = room_of(target)
+    if below is None:  # the front door
+        return LAYERS[room] >= LAYERS["dynexplore.lenses"]
+    return below == room or LAYERS[below] < LAYERS[room] or LAYERS[below] == LAYERS[room] == FACTS
 
 
 def is_late(found: Import) -> bool:
-    """Whether an import runs only when a door is asked, or never because it names types of an agreement."""
+    """Whether an import runs only when a door is asked, or never, because the contract names what it speaks of."""
     if found.importer.name in DOORS:
         return found.inside_function or found.only_for_types
-    return found.only_for_types and found.importer.holds_a_protocol
+    return found.only_for_types and any(within(found.importer.name, folder) for folder in CONTRACTS)
 
 
 def test_every_file_has_a_room() -> None:
     """Each file of the package lies in a room of the plan, so that the other tests here see it."""
-    homeless = [
-        name
-        for name in modules()
-        if name not in DOORS and layer_of(name) is None and not any(within(name, room) for room in AROUND)
-    ]
+    homeless = [name for name in modules() if name not in DOORS and room_of(name) is None]
     assert not homeless, f"give these a room in tests/house/test_layers.py: {homeless}"
 
 
@@ -130,8 +142,8 @@ def test_arrows_run_down() -> None:
 def test_no_circle() -> None:
     """No chain of import statements leads back to where it started.
 
-    Where an idea itself is circular, the circle goes through a Protocol: the file that defines it may name,
-    for type checkers only, the classes that its methods speak of.
+    Imports for type checkers count: who reads a file must know them as well. The files of a contract are the
+    one place that may name what imports them.
     """
     arrows = {
         name: {found.target for found in own_imports(file) if found.target in modules() and not is_late(found)}
@@ -168,7 +180,7 @@ def test_low_rooms_need_only_the_standard_library() -> None:
     foreign = [
         str(found)
         for file in modules().values()
-        if any(file.name == room if room in DOORS else within(file.name, room) for room in STANDARD_LIBRARY_ONLY)
+        if (room_of(file.name) or file.name) in STANDARD_LIBRARY_ONLY
         for found in imports_of(file, modules())
         if not within(found.target, "dynexplore") and found.target.split(".")[0] not in sys.stdlib_module_names
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from source_tree import PACKAGE, ROOT, modules, parse_tree
 
-NAMES_THAT_SAY_NOTHING = {"utils", "util", "misc", "common", "helpers", "helper", "tools", "stuff"}
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "misc", "common", "helpers", "helper", "stuff"}
 
 
 def test_every_module_has_a_docstring() -> None:

@@ -17,7 +17,7 @@ import torch.fx
 
 import dynexplore
 from dynexplore.engine.translate import dispatch
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 Fault = Callable[[torch.fx.Node, Any], bool]
 

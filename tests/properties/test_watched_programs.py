@@ -14,10 +14,10 @@ from properties.program_files import programs_of, read_program
 from properties.random_programs import assert_program_is_right
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime.backends import Backend
-from dynexplore.engine.runtime.real.witness import Witness
 from dynexplore.engine.runtime.stores import Options, Store
+from dynexplore.recording.recording import Recording
+from dynexplore.second_opinion.step_checker import StepChecker
 
 DRAWN = programs_of((Path(__file__).parent / "programs_drawn_once.txt").read_text(encoding="utf-8"))
 
@@ -32,7 +32,7 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Recording]]:
         plain(self, backend, options)
         found.append(Recording())
         self.recorder = found[-1]
-        self.witness = Witness(found[-1], self.modified_codes)
+        self.witness = StepChecker(found[-1], self.modified_codes)
 
     monkeypatch.setattr(Store, "__init__", watched)
     yield found

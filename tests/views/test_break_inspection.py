@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import break_inspection, links
 from sample_recordings import toy
 

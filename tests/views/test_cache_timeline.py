@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import anatomy, cache_timeline
 from dynexplore.views.capture_difference import Row, difference
 

@@ -12,7 +12,7 @@ import torch
 from recorded import recorded
 
 from dynexplore.engine.events import GraphPiece, SubgraphCompiled
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.links import Links

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text
 from sample_recordings import ORIGINAL, SAMPLES, inlined, toy
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views.links import Links
 from sample_recordings import SAMPLES, inlined, items_of, toy
 

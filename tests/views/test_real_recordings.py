@@ -17,7 +17,7 @@ from torch import nn
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text, text
 from dynexplore.views.dot import dot
 from dynexplore.views.links import Links

@@ -11,8 +11,8 @@ import torch
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
 from dynexplore.engine.translate import dispatch
+from dynexplore.recording.recording import Recording
 from dynexplore.views import real_run, text
 from dynexplore.views.explorer_data import explorer_data
 from sample_recordings import toy

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dynexplore.engine.events import NodeAdded
-from dynexplore.engine.recording import GraphView
+from dynexplore.recording.recording import GraphView
 from dynexplore.views import svg
 from sample_recordings import SAMPLES, toy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from golden_files import Golden
 from sample_recordings import ORIGINAL, SAMPLES, A, toy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views.timeline import MOMENTS, Timeline, states
 from sample_recordings import ABS_OUT, ADD, INNER, LT, ONE, SAMPLES, A, B, X, inlined, toy
 

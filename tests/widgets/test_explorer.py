@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.widgets import html
 from dynexplore.widgets.colours import coloured
@@ -71,7 +71,7 @@ def test_a_redacted_page_holds_no_path() -> None:
 def test_the_page_is_made_without_torch() -> None:
     """A recording becomes an HTML file in a process that imports no torch."""
     code = (
-        "import sys; from dynexplore.widgets import html; from dynexplore.engine.recording import Recording;"
+        "import sys; from dynexplore.widgets import html; from dynexplore.recording.recording import Recording;"
         "print(html.page(Recording(title='empty'))); assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import dynexplore
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.widgets import html
 from dynexplore.widgets.exports import FORMS

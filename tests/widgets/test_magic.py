@@ -10,7 +10,7 @@ import torch
 from notebook_shell import Notebook
 
 from dynexplore.engine.events import ArtifactMade
-from dynexplore.engine.recording import Recording
+from dynexplore.recording.recording import Recording
 
 
 def test_straight_tensor_code_is_captured(notebook: Notebook) -> None:

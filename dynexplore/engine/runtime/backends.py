@@ -29,16 +29,15 @@ import torch.fx
 from torch._guards import TracingContext, tracing
 from torch.utils._python_dispatch import _disable_current_modes
 
-from dynexplore.engine import native
+from dynexplore.engine import native, tool_hooks
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.phases import timed
-from dynexplore.engine.recording import Recorder
+from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import distributed, float_inputs
-from dynexplore.engine.runtime.debugging import compiler_stages
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.translation_lock import released
@@ -231,7 +230,7 @@ def _ask(
         if floats:
             module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
         with still_floats, released(), tracing(TracingContext(fake_mode)), _modes_off():
-            watched = compiler_stages.watched(backend.name, recorder, frame, name)
+            watched = _watched_compiler(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
         if not callable(compiled):
             raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
@@ -241,6 +240,12 @@ def _ask(
         raise _said_of(error, backend, name, module) from error
     result: Callable[..., Any] = compiled
     return float_inputs.taking_floats(result, floats) if floats else result
+
+
+def _watched_compiler(backend: str, recorder: Recorder | None, frame: int, graph: str) -> CompilerFn | None:
+    """The backend as a tool watches it, where artefacts of the compiler are wanted."""
+    tools = tool_hooks.connected() if recorder is not None and config.artifacts else None
+    return tools.watched_compiler(backend, recorder, frame, graph) if tools is not None and recorder is not None else None
 
 
 def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:

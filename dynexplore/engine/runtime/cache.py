@@ -25,9 +25,9 @@ from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.module_guards import StateFailure, StateWalk
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.runtime.profiler_ranges import GUARDS, ranged
+from dynexplore.engine.translate.contract.request import Translation
 from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
-from dynexplore.engine.translate.request import Translation
 from dynexplore.engine.translate.resume import argument_slots
 
 NUMBERS = Numbering()  # of entries

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
-from dynexplore.engine import native
+from dynexplore.engine import native, tool_hooks
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, DynexploreError, EngineError, MissingCompiler, Unsupported
@@ -37,8 +37,8 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import skip
-from dynexplore.engine.recording import Recorder
-from dynexplore.engine.runtime import interrupts, other_tracers, printout, reports, stance, torch_state
+from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import as_it_is, compile_graph, takes_floats
 from dynexplore.engine.runtime.cache import (
     CodeState,
@@ -52,11 +52,9 @@ from dynexplore.engine.runtime.cache import (
     slot_values,
     state_of,
 )
-from dynexplore.engine.runtime.debugging.frame_record import save_failed_frame
-from dynexplore.engine.runtime.debugging.repro_on_failure import compile_watched
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
-from dynexplore.engine.translate.request import SkipFrame, Translation, TranslationRequest
+from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.engine.translate.translator import translate
 
@@ -119,7 +117,7 @@ def _leave_alone(store: Store, state: FrameState) -> bool:
         return True
     tracer = other_tracers.active()
     if tracer is not None:
-        reports.skipped(store.recorder, code, tracer)
+        reports.skipped(store.observers.recorder, code, tracer)
         return True
     return False
 
@@ -154,9 +152,16 @@ class Conversion:
         self.state = state
         self.code = state.code
         self.known: CodeState = state_of(state.cache)
-        self.recorder: Recorder | None = printout.watching(store.recorder)
+        self.tools = tool_hooks.connected()
+        self.prints = config.prints_frames()
+        self.recorder: Recorder | None = self._recorder_with_printout()
         self.frame = self.recorder.next_frame_id() if self.recorder is not None else 0
         self.backend_seconds = 0.0
+
+    def _recorder_with_printout(self) -> Recorder | None:
+        """The store's recorder, and where something is to be printed of the frame, a recording beside it."""
+        recorder = self.store.observers.recorder
+        return self.tools.printing(recorder) if self.prints and self.tools is not None else recorder
 
     def run(self) -> Entry | None:
         """Translate, where stance and limit allow it, and report."""
@@ -175,11 +180,11 @@ class Conversion:
         counters["frames"]["total"] += 1
         self.store.note_use()
         reports.entered(self.recorder, self.frame, self.store, self.state)
-        if self.store.calls is not None:
-            self.store.calls.note(self.frame, function_of(self.state), self.state.values)
-        witness = self.store.witness
-        if witness is not None:
-            witness.entered(self.frame, slot_values(self.state), witness.modified_frame() if resume_point(self.code) else None)
+        if self.store.observers.calls is not None:
+            self.store.observers.calls.note(self.frame, function_of(self.state), self.state.values)
+        observer = self.store.observers.run
+        if observer is not None:
+            observer.entered(self.frame, slot_values(self.state), observer.modified_frame() if resume_point(self.code) else None)
         started = time.perf_counter()
         entry: Entry | None = None
         outcome = "failed"
@@ -190,9 +195,10 @@ class Conversion:
             counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
             seconds = time.perf_counter() - started
             reports.finished(self.recorder, self.frame, outcome, seconds, self.backend_seconds)
-            printout.show(self.recorder, self.frame, self.state)
-            if self.store.witness is not None:
-                self.store.witness.forget(self.frame)
+            if self.prints and self.tools is not None:
+                self.tools.print_frame(self.recorder, self.frame, self.state)
+            if self.store.observers.run is not None:
+                self.store.observers.run.forget(self.frame)
         return entry
 
     def _translate(self, missed: list[Miss]) -> tuple[Entry | None, str]:
@@ -238,17 +244,17 @@ class Conversion:
             nopython=self.store.options.nopython,
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,
-            witness=self.store.witness,
+            step_observer=self.store.observers.run,
             frame_id=self.frame,
             backend_name=self.store.backend.name,
             symbolic_floats=takes_floats(self.store.backend),
         )
 
     def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
-        if self.store.graphs is not None:
-            self.store.graphs.append(graph.module)
-        witness = self.store.witness
-        watched = witness.plan(graph, name, self.frame) if witness is not None else None
+        if self.store.observers.graphs is not None:
+            self.store.observers.graphs.append(graph.module)
+        observer = self.store.observers.run
+        watched = observer.plan(graph, name, self.frame) if observer is not None else None
         started = time.perf_counter()
         try:
             with interrupts.passed_on():
@@ -257,8 +263,8 @@ class Conversion:
             self.backend_seconds += time.perf_counter() - started
         counters["stats"]["graphs"] += 1
         counters["stats"]["calls_captured"] += len(graph.call_nodes())
-        if self.store.recorder is not None:
-            compiled = reports.recorded_graph(compiled, name, self.store.recorder, self.frame)
+        if self.store.observers.recorder is not None:
+            compiled = reports.recorded_graph(compiled, name, self.store.observers.recorder, self.frame)
         if watched is not None:
             compiled = native.RegionCall(watched.watch(compiled, self.store.backend.name), None)
         return compiled
@@ -267,12 +273,14 @@ class Conversion:
         backend = self.store.backend
         compile_it = functools.partial(compile_graph, graph, name, backend, fake_mode, self.recorder, self.frame)
         try:
-            return compile_watched(graph, name, backend, compile_it) if config.repro_after else compile_it()
+            if config.repro_after and self.tools is not None:
+                return self.tools.compile_watched(graph, name, backend, compile_it)
+            return compile_it()
         except MissingCompiler as error:
-            if self.store.notices is None:
+            if self.store.observers.notices is None:
                 raise
-            if str(error) not in self.store.notices:
-                self.store.notices[str(error)] = None
+            if str(error) not in self.store.observers.notices:
+                self.store.observers.notices[str(error)] = None
                 reports.log("WARNING", str(error))
             return compile_graph(graph, name, as_it_is(backend), fake_mode, self.recorder, self.frame)
 
@@ -291,7 +299,7 @@ class Conversion:
 
     def _record_entry(self, entry: CompiledEntry) -> None:
         reports.entry_added(self.recorder, self.frame, self.code, entry)
-        self.store.modified_codes[id(entry.code)] = (entry.code, self.frame)
+        self.store.observers.modified_codes[id(entry.code)] = (entry.code, self.frame)
 
     def _skip_frame(self, skipped: SkipFrame) -> tuple[None, str]:
         reason = str(skipped)
@@ -345,8 +353,8 @@ class Conversion:
 
     def _save_frame(self, error: Exception, where: str = "") -> None:
         """Where that is wanted, a frame whose translation failed is kept for a replay; the error says where it is."""
-        if config.replay_record_enabled:
-            path = save_failed_frame(self.store, self.state, error, where)
+        if config.replay_record_enabled and self.tools is not None:
+            path = self.tools.save_failed_frame(self.store, self.state, error, where)
             if path is not None:
                 error.add_note(f"the frame is saved: dynexplore.replay({str(path)!r})")
 

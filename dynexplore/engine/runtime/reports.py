@@ -32,7 +32,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.policy.files import OWN_FOLDER, rule_of
 from dynexplore.engine.policy.skip import is_about_one_function
-from dynexplore.engine.recording import Recorder
+from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.code_views import code_view
@@ -159,7 +159,7 @@ def _parent(store: Store) -> int | None:
     """The frame in whose modified code this call was made."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        known = store.modified_codes.get(id(frame.f_code))
+        known = store.observers.modified_codes.get(id(frame.f_code))
         if known is not None:
             return known[1]
         frame = frame.f_back
@@ -186,13 +186,13 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
 
 def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
     """The same, because of a mark; what is left alone because of its file or name is not worth a word, nor what torch marks."""
-    function = function_of(state)
-    if store.recorder is None or not is_about_one_function(function) or str(function.__module__).partition(".")[0] == "torch":
+    function, recorder = function_of(state), store.observers.recorder
+    if recorder is None or not is_about_one_function(function) or str(function.__module__).partition(".")[0] == "torch":
         return
     known = state_of(state.cache)
     if not known.recorded_as_skipped:
         known.recorded_as_skipped = True
-        skipped(store.recorder, state.code, reason)
+        skipped(recorder, state.code, reason)
 
 
 # -- the cache -----------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def entry_added(recorder: Recorder | None, frame: int, code: CodeType, entry: Co
 
 def hit(store: Store, code: CodeType, entry: Entry) -> None:
     """A call found its entry: what a watched store's region calls."""
-    recorder = store.recorder
+    recorder = store.observers.recorder
     if recorder is not None and isinstance(entry, CompiledEntry):
         recorder.record(
             ev.CacheHit(

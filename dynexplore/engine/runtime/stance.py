@@ -19,8 +19,8 @@ from collections import Counter
 from types import CodeType
 from typing import Literal
 
+from dynexplore.engine import display_hooks
 from dynexplore.engine.errors import RecompileError
-from dynexplore.views import html_report
 
 Name = Literal["default", "eager_on_recompile", "fail_on_recompile"]
 NAMES: tuple[Name, ...] = ("default", "eager_on_recompile", "fail_on_recompile")
@@ -49,8 +49,7 @@ class Refused:
 
     def _repr_html_(self) -> str:
         rows = [(str(times), function, reason) for (function, reason), times in self.counts.most_common()]
-        table = html_report.rows(("times", "function", "why"), rows, "Would have been compiled")
-        return html_report.report(table if rows else html_report.line(str(self)))
+        return display_hooks.connected().table(("times", "function", "why"), rows, str(self).partition("\n")[0])
 
 
 class _Stances(threading.local):

@@ -21,10 +21,8 @@ from types import CodeType, MethodType
 from typing import Any
 
 from dynexplore.engine.native import CacheStore, Region
-from dynexplore.engine.recording import Recorder
 from dynexplore.engine.runtime.backends import Backend
-from dynexplore.engine.runtime.frame_calls import FrameCalls
-from dynexplore.engine.runtime.real.witness import Witness
+from dynexplore.engine.runtime.observers import Observers
 
 _births = itertools.count()
 
@@ -40,11 +38,8 @@ class Options:
 class Store:
     """What was compiled with one backend and one set of options, and the region in which it is used.
 
-    `recorder` is told of what happens (a backend may bring one along, and a limit of its own for the entries of a code
-    object, as attributes); `witness` looks at the real run as well; `graphs`, where it is a list, collects the captured
-    GraphModules (explain); `calls`, where it is there, holds what frames were called with (a notebook's cell);
-    GraphModules (explain); `notices`, where it is a dict, what a backend lacks, whose graphs run as they are then;
-    `modified_codes` leads from the id of modified code to that code and its frame in the recording.
+    A backend may bring along, as attributes, a `recorder` that is told of what happens, and an `entry_limit` of its own for
+    the entries of a code object.
     """
 
     def __init__(self, backend: Backend, options: Options) -> None:
@@ -52,13 +47,8 @@ class Store:
         self.options = options
         self.native = CacheStore()
         self.region = Region(self.native, None)
-        self.recorder: Recorder | None = getattr(backend.function, "recorder", None)
+        self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
-        self.witness: Witness | None = None
-        self.graphs: list[Any] | None = None
-        self.calls: FrameCalls | None = None
-        self.notices: dict[str, None] | None = None
-        self.modified_codes: dict[int, tuple[CodeType, int]] = {}
         self.used = next(_births)
         _all.add(self)
 
@@ -154,5 +144,5 @@ def clear() -> None:
     """Drop everything that was compiled, and let go of named backends' stores."""
     for store in list(_all):
         store.native.clear()
-        store.modified_codes.clear()
+        store.observers.modified_codes.clear()
     _unowned.clear()

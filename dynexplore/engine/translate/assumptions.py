@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.tensor import PendingTruthVariable, TensorVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, TensorVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 _MESSAGE = "a branch that raises is taken: the program runs again, plainly"
 

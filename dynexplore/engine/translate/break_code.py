@@ -16,17 +16,17 @@ from dynexplore.engine.bytecode import FACTS, Instruction, Label, Step, live_loc
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.codegen import CodeGenerator
-from dynexplore.engine.translate.request import SkipFrame, Translation
+from dynexplore.engine.translate.contract.request import SkipFrame, Translation
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.constant import is_constant_value
-from dynexplore.engine.variables.iterator import IteratorVariable
-from dynexplore.engine.variables.unread import UnreadVariable
+from dynexplore.engine.variables.containers.iterator import IteratorVariable
+from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import is_constant_value
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 def finish_with_break(ctx: Interpreter, graph_break: GraphBreak) -> Translation:
@@ -36,7 +36,7 @@ def finish_with_break(ctx: Interpreter, graph_break: GraphBreak) -> Translation:
 
 def _may_hold_tensor(value: VariableTracker) -> bool:
     """Whether a value is a tensor, or may hold one: everything but plain constants and iterators over such."""
-    return not (value.is_constant() or (isinstance(value, UnreadVariable) and is_constant_value(value.value))
+    return not (value.is_constant() or (isinstance(value, LazyVariable) and is_constant_value(value.value))
                 or value.kind in ("iterator", "range") or value.python_type() in _PLAIN)
 
 

@@ -27,21 +27,21 @@ from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
 from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.translate.collector import collector_at_work
+from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
 from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, write_draws
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.new_functions import push_function
-from dynexplore.engine.translate.request import CompiledGraph, Translation
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
-from dynexplore.engine.variables.array_memory import guard_memory
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context_manager import restoring_modes
-from dynexplore.engine.variables.function import NestedFunctionVariable
-from dynexplore.engine.variables.iterator import IteratorVariable
+from dynexplore.engine.variables.containers.iterator import IteratorVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.numpy_.array_memory import guard_memory
+from dynexplore.engine.variables.objects.context_manager import restoring_modes
+from dynexplore.engine.variables.objects.function import NestedFunctionVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 class NotRebuilt(Exception):
@@ -153,8 +153,9 @@ class CodeGenerator:
         """Run `emit` when every value has been pushed."""
         self._later.append(emit)
 
-    def make_function(self, function: NestedFunctionVariable) -> None:
+    def make_function(self, function: VariableTracker) -> None:
         """Push a new function."""
+        assert isinstance(function, NestedFunctionVariable)
         push_function(self, function)
 
     # -- side effects

@@ -32,7 +32,7 @@ from dynexplore.engine.provenance.sources import PinnedSource
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 _VARARGS, _VARKEYWORDS = 0x04, 0x08
 _FAILURE = "___failure"

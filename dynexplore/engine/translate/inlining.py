@@ -21,17 +21,17 @@ from dynexplore.engine.bytecode import read
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import EngineError
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context import UserRaised
-from dynexplore.engine.variables.exception import exception_from_python, set_cause
-from dynexplore.engine.variables.function import CellVariable
-from dynexplore.engine.variables.generator import GeneratorVariable
-from dynexplore.engine.variables.mapping import DictVariable
-from dynexplore.engine.variables.sequence import TupleVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.exception import exception_from_python, set_cause
+from dynexplore.engine.variables.objects.function import CellVariable
+from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 _UNTRACEABLE = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 

@@ -17,6 +17,7 @@ import torch.fx
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode import Instruction, Step
+from dynexplore.engine.fast_frozen import quick
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
@@ -29,22 +30,21 @@ from dynexplore.engine.provenance.sources import (
     PinnedSource,
     Source,
 )
-from dynexplore.engine.quick_records import quick
-from dynexplore.engine.recording import Recorder, taker_of_notes
+from dynexplore.engine.recorder import Recorder, taker_of_notes
 from dynexplore.engine.translate.code_views import code_view, step_text
+from dynexplore.engine.translate.contract.request import StepObserver
 from dynexplore.engine.translate.dispatch import Handler, rule_text
-from dynexplore.engine.translate.request import StepWitness
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, NullVariable
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.function import BoundMethodVariable, BuiltinVariable, FunctionVariable
-from dynexplore.engine.variables.nn_module import NNModuleVariable
-from dynexplore.engine.variables.python_module import PythonModuleVariable
-from dynexplore.engine.variables.tensor import TensorMethodVariable, TensorVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.function import BoundMethodVariable, BuiltinVariable, FunctionVariable
+from dynexplore.engine.variables.objects.python_module import PythonModuleVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
+from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, TensorVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
@@ -101,9 +101,9 @@ class _Views(dict[VariableTracker, ev.ValueView]):
 class Narrator:
     """One per attempt that is watched."""
 
-    def __init__(self, recorder: Recorder, frame_id: int, attempt: int, witness: StepWitness | None = None) -> None:
+    def __init__(self, recorder: Recorder, frame_id: int, attempt: int, observer: StepObserver | None = None) -> None:
         self.recorder = recorder
-        self.witness = witness
+        self.observer = observer
         self.frame = frame_id
         self.attempt = attempt
         self.ctx: Interpreter | None = None
@@ -200,9 +200,9 @@ class Narrator:
     def attempt_started(self, stop_at: int = -1) -> None:
         """An attempt begins."""
         self.recorder.record(ev.AttemptStarted(frame=self.frame, attempt=self.attempt, stop_at=stop_at))
-        if self.witness is not None:
+        if self.observer is not None:
             assert self.ctx is not None
-            self.witness.attempt_started(self.frame, self.attempt, self.ctx)
+            self.observer.attempt_started(self.frame, self.attempt, self.ctx)
 
     def restarted(self, graph_break: GraphBreak, at: Instruction) -> None:
         """The attempt is given up; the next one stops before this instruction."""
@@ -211,14 +211,14 @@ class Narrator:
 
     def stepping(self, frame: SymbolicFrame, step: Step) -> None:
         """One canonical step is about to be interpreted."""
-        if self.witness is not None:
-            self.witness.stepping(frame, step, len(self._callees))
+        if self.observer is not None:
+            self.observer.stepping(frame, step, len(self._callees))
 
     def stepped(self, frame: SymbolicFrame, step: Step, handler: Handler | None) -> None:
         """One canonical step was interpreted, by this handler."""
         inline = self._callees[frame][0] if frame in self._callees else 0
-        if self.witness is not None:
-            self.witness.stepped(frame, step, inline, len(self._callees))
+        if self.observer is not None:
+            self.observer.stepped(frame, step, inline, len(self._callees))
         assert self.ctx is not None
         op = step.op
         length = self.ctx.graph.graph._len
@@ -239,8 +239,8 @@ class Narrator:
             changed += self._changed_in_place(frame)
         offset, index, op, arg = line
         self._note((_quick_step, self.frame, index, op, self.attempt, offset, inline, arg, stack, changed, frame.depth, rule))
-        if self.witness is not None:
-            self.witness.tell_contents(self.view)
+        if self.observer is not None:
+            self.observer.tell_contents(self.view)
 
     def _changed_names(self, frame: SymbolicFrame, name: str) -> tuple[tuple[str, ev.ValueView | None], ...]:
         """What a step that binds or reads a name has bound it to; nothing when it is bound to the same."""

@@ -14,9 +14,9 @@ from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.base import VariableTracker
-    from dynexplore.engine.variables.function import NestedFunctionVariable
-    from dynexplore.engine.variables.reconstruction import Reconstruction
+    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+    from dynexplore.engine.variables.objects.function import NestedFunctionVariable
 
 
 def push_function(build: Reconstruction, function: NestedFunctionVariable) -> None:

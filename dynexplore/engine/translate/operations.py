@@ -23,16 +23,16 @@ from torch._subclasses.fake_tensor import (
 )
 
 from dynexplore.engine.graph.builder import OperatorFailed
-from dynexplore.engine.variables.base import NotProxyable, VariableTracker
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.iterator import ItemsIteratorVariable
-from dynexplore.engine.variables.named_tuple import namedtuple_of
-from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable
-from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable, wrap_number
-from dynexplore.engine.variables.tensor import TensorVariable
+from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
+from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
+from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
+from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 # What torch's operators take for a dtype, too.
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}

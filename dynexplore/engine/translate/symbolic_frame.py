@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.function import CellVariable
-from dynexplore.engine.variables.namespace import NamespaceVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.function import CellVariable
+from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 
 
 class NullVariable(VariableTracker):

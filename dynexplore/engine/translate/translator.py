@@ -43,30 +43,31 @@ from dynexplore.engine.translate.abandoned_generators import does_something_when
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
 from dynexplore.engine.translate.collector import collector_at_rest
+from dynexplore.engine.translate.contract.request import Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.narrator import Narrator
-from dynexplore.engine.translate.request import Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.translate.varying_locals import varying_locals
-from dynexplore.engine.variables import catalog
-from dynexplore.engine.variables.base import VariableTracker, progress
-from dynexplore.engine.variables.build import row_for
-from dynexplore.engine.variables.changing import ChangingVariable
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context import TraceContext, UserRaised
-from dynexplore.engine.variables.context_manager import ActiveMode, leave_all, leave_in_graph
-from dynexplore.engine.variables.exception import exception_from_python, set_context
-from dynexplore.engine.variables.function import CellVariable
-from dynexplore.engine.variables.generator import GeneratorVariable
-from dynexplore.engine.variables.namespace import NamespaceVariable
-from dynexplore.engine.variables.sequence import TupleVariable
-from dynexplore.engine.variables.side_effects import Journal
-from dynexplore.engine.variables.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.tensor import TensorVariable
-from dynexplore.engine.variables.unread import UnreadVariable
+from dynexplore.engine.variables import all_rows
+from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.active_mode import ActiveMode
+from dynexplore.engine.variables.contract.base import VariableTracker, progress
+from dynexplore.engine.variables.contract.build import row_for
+from dynexplore.engine.variables.contract.context import TraceContext, UserRaised
+from dynexplore.engine.variables.contract.side_effects import Journal
+from dynexplore.engine.variables.objects.context_manager import leave_all, leave_in_graph
+from dynexplore.engine.variables.objects.exception import exception_from_python, set_context
+from dynexplore.engine.variables.objects.function import CellVariable
+from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
-_ROWS = (catalog, handlers)  # imported for the rows they declare
+_ROWS = (all_rows, handlers)  # imported for the rows they declare
 
 _CLOSED_IN_TIME = "a generator waits inside `try` or `with`: thrown away, it is closed at once only in plain Python"
 IDLE_LIMIT = 50_000
@@ -135,7 +136,7 @@ class Translator:
     def _narrator(self, request: TranslationRequest, attempt: int) -> Narrator | None:
         if request.recorder is None:
             return None
-        return Narrator(request.recorder, request.frame_id, attempt, request.witness)
+        return Narrator(request.recorder, request.frame_id, attempt, request.step_observer)
 
     def close(self) -> None:
         """Undo what the attempt did to the process: entered modes; and let go of the program's objects at once.
@@ -162,7 +163,7 @@ class Translator:
         return frame
 
     def _argument(self, slot: int, name: str, is_cell: bool = False) -> VariableTracker:
-        return UnreadVariable(self.request.values[name], LocalSource(name, slot, is_cell=is_cell))
+        return LazyVariable(self.request.values[name], LocalSource(name, slot, is_cell=is_cell))
 
     def _fill_arguments(self, frame: SymbolicFrame) -> None:
         """A function begins: its arguments are bound, those that closures share live in cells."""
@@ -207,7 +208,7 @@ class Translator:
             return known
         content: VariableTracker | None
         try:
-            content = UnreadVariable(cell.cell_contents, ClosureSource(name, index))
+            content = LazyVariable(cell.cell_contents, ClosureSource(name, index))
         except ValueError:  # an unbound cell
             content = None
         tracker = CellVariable(name, content, frame_cell=True)
@@ -389,9 +390,9 @@ class Translator:
             self.journal.remember(value, tracker)
         return tracker
 
-    def unread(self, value: object, source: Source | None) -> VariableTracker:
+    def lazy(self, value: object, source: Source | None) -> VariableTracker:
         """A live value that becomes a tracker when it is first looked at."""
-        return self.build(value, None) if source is None else UnreadVariable(value, source)
+        return self.build(value, None) if source is None else LazyVariable(value, source)
 
     def guard(self, source: Source, kind: str, expected: Any) -> None:
         """Rely on a fact, on behalf of the root frame's current instruction."""
@@ -447,15 +448,15 @@ class Translator:
             self.narrator.node_added(node, self)
         return node
 
-    def changing_value(self, value: Any, source: Source) -> VariableTracker | None:
+    def unspecialized_value(self, value: Any, source: Source) -> VariableTracker | None:
         """The tracker of a number or string that changes from call to call: what a resume function gets, as a rule."""
         where = source.text()
         if source.varies or (self.resume is not None and isinstance(source, LocalSource)):
             in_graph = type(value) is int and self.history.is_known_to_vary(where)
-            return None if in_graph else ChangingVariable(self, value, source)
+            return None if in_graph else UnspecializedVariable(self, value, source)
         if type(value) is float and self.history.is_dynamic_number(where, value, self.request.dynamic):
             source.varies = True
-            return ChangingVariable(self, value, source)
+            return UnspecializedVariable(self, value, source)
         return None
 
     def drawn_number(self, value: Any, source: Source) -> torch.fx.Node | None:

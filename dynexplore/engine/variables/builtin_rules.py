@@ -19,33 +19,33 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.variables.adapters import CallIteratorVariable
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.class_lookup import Found, binds, raw_lookup
-from dynexplore.engine.variables.constant import ConstantVariable, run_now
-from dynexplore.engine.variables.extreme import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
-from dynexplore.engine.variables.generator import GeneratorVariable
-from dynexplore.engine.variables.iterator import IteratorVariable
-from dynexplore.engine.variables.known import is_settled, is_tensor, known_truth, settled
-from dynexplore.engine.variables.mapping import (
+from dynexplore.engine.variables.containers.adapters import CallIteratorVariable
+from dynexplore.engine.variables.containers.iterator import IteratorVariable
+from dynexplore.engine.variables.containers.mapping import (
     DefaultDictVariable,
     DictVariable,
     MappingProxyVariable,
     OrderedDictVariable,
     update,
 )
+from dynexplore.engine.variables.containers.ranges import RangeVariable, SliceVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
+from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable, frozen, members_of
+from dynexplore.engine.variables.containers.sorting import keyed, sorted_items
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
+from dynexplore.engine.variables.objects.class_lookup import Found, binds, raw_lookup
+from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.operators import binary, compare
-from dynexplore.engine.variables.ranges import RangeVariable, SliceVariable
 from dynexplore.engine.variables.rules import method, rule
-from dynexplore.engine.variables.sequence import ListVariable, SizeVariable, TupleVariable
-from dynexplore.engine.variables.set_ import FrozenSetVariable, SetVariable, frozen, members_of
+from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_truth, settled
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.extreme import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
 from dynexplore.engine.variables.signatures import builtin
-from dynexplore.engine.variables.sorting import keyed, sorted_items
-from dynexplore.engine.variables.tensor import truth_to_come
+from dynexplore.engine.variables.torch_.tensor import truth_to_come
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 ZERO, ONE = ConstantVariable(0), ConstantVariable(1)
 

@@ -16,11 +16,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.stand_ins import compare_unlike, misfit
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.type_errors import compare_unlike, raise_type_error
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 BinaryAnswer = Callable[["TraceContext", str, Any, Any], VariableTracker]
 UnaryAnswer = Callable[["TraceContext", str, Any], VariableTracker]
@@ -98,7 +98,7 @@ def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
         plain = symbol[:-1]
         answer = _binary_row(plain, type(left), type(right))
     if answer is None:
-        misfit(ctx, BINARY[symbol], left, right, kind="DX304", operator=symbol, left=left.type_name(),
+        raise_type_error(ctx, BINARY[symbol], left, right, kind="DX304", operator=symbol, left=left.type_name(),
                right=right.type_name())
     return answer(ctx, plain, left, right)
 
@@ -116,4 +116,4 @@ def unary(ctx: TraceContext, symbol: str, operand: VariableTracker) -> VariableT
     for _, operand_class, symbols, answer in _UNARY_ROWS:
         if isinstance(operand, operand_class) and (symbols is None or symbol in symbols):
             return answer(ctx, symbol, operand)
-    misfit(ctx, UNARY[symbol], operand, kind="DX304", operator=symbol, left=operand.type_name(), right="")
+    raise_type_error(ctx, UNARY[symbol], operand, kind="DX304", operator=symbol, left=operand.type_name(), right="")

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.base import VariableTracker
-    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 Answer = Callable[["TraceContext", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"]
 MethodAnswer = Callable[

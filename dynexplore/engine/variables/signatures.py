@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dynexplore.engine.variables.rules import method, rule
 
 if TYPE_CHECKING:
-    from dynexplore.engine.variables.base import VariableTracker
-    from dynexplore.engine.variables.context import TraceContext
+    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.context import TraceContext
 
 Row = TypeVar("Row", bound="Callable[..., VariableTracker]")
 

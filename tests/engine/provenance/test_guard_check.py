@@ -12,10 +12,10 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.provenance.guard_check import compile_check, describe_tensor
 from dynexplore.engine.provenance.guards import GuardSet, Identity
 from dynexplore.engine.provenance.sources import LocalSource, Scope
-from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime.optimized import wrap
-from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.recording import Recording
+from dynexplore.session.session import watched_store
 from engine_checks import CountingBackend
 
 

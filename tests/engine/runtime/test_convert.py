@@ -15,11 +15,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine import native
-from dynexplore.engine.recording import Recording
 from dynexplore.engine.runtime import convert
 from dynexplore.engine.runtime.optimized import wrap
-from dynexplore.engine.runtime.session import watched_store
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.recording import Recording
+from dynexplore.session.session import watched_store
 from engine_checks import CountingBackend
 
 

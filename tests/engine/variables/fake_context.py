@@ -12,16 +12,16 @@ from typing import Any, NoReturn
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.module_guards import ModuleGuards
 from dynexplore.engine.provenance.sources import LocalSource, Source
-from dynexplore.engine.variables import catalog
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.build import row_for
-from dynexplore.engine.variables.context import UserRaised
-from dynexplore.engine.variables.exception import exception_from_python
-from dynexplore.engine.variables.iterator import ItemsIteratorVariable
-from dynexplore.engine.variables.side_effects import Journal
-from dynexplore.engine.variables.unread import UnreadVariable
+from dynexplore.engine.variables import all_rows
+from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
+from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import row_for
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.side_effects import Journal
+from dynexplore.engine.variables.objects.exception import exception_from_python
 
-assert catalog.__all__
+assert all_rows.__doc__
 
 
 class FakeContext:
@@ -43,14 +43,14 @@ class FakeContext:
             self.journal.remember(value, tracker)
         return tracker
 
-    def unread(self, value: object, source: Source | None) -> VariableTracker:
-        return self.build(value, None) if source is None else UnreadVariable(value, source)
+    def lazy(self, value: object, source: Source | None) -> VariableTracker:
+        return self.build(value, None) if source is None else LazyVariable(value, source)
 
     def guard(self, source: Source, kind: str, expected: Any) -> None:
         if (source.text(), kind) not in self.guards:
             self.guards.append((source.text(), kind))
 
-    def changing_value(self, value: Any, source: Source) -> VariableTracker | None:
+    def unspecialized_value(self, value: Any, source: Source) -> VariableTracker | None:
         return None
 
     def dynamic_number(self, value: int, source: Source) -> VariableTracker | None:

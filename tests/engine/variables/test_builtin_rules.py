@@ -14,9 +14,9 @@ import torch
 from engine.variables.fake_context import Call, FakeContext, plain, raised
 
 from dynexplore.engine.graph_breaks import GraphBreak
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context import UserRaised
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.rules import rule_for
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 Point = namedtuple("Point", "x y")
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import FACTS, Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.contract.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("CALL")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.mapping import DictVariable
-from dynexplore.engine.variables.sequence import ListVariable, TupleVariable
-from dynexplore.engine.variables.set_ import SetVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.containers.set_ import SetVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("BUILD_TUPLE")

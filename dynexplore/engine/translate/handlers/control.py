@@ -8,10 +8,10 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.assumptions import assumed_truth
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
+from dynexplore.engine.variables.contract.base import VariableTracker
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("JUMP")

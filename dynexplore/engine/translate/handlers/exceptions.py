@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context import UserRaised
-from dynexplore.engine.variables.exception import instantiate, matches, set_cause, set_context
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.exception import instantiate, matches, set_cause, set_context
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("LOAD_ASSERTION_ERROR")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.function import CellVariable, NestedFunctionVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.function import CellVariable, NestedFunctionVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE = 1, 2, 4, 8
 

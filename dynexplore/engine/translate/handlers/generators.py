@@ -8,11 +8,11 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.inlining import leaving_generator
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.generator import GeneratorVariable
+from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("RETURN_GENERATOR")

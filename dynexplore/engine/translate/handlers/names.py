@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
-from dynexplore.engine.variables.constant import LITERALS, ConstantVariable
+from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("LOAD_CONST")

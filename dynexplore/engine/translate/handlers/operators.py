@@ -8,14 +8,14 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.assumptions import may_be_assumed
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.known import known_truth
+from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.operators import binary, compare, unary
-from dynexplore.engine.variables.ranges import SliceVariable
-from dynexplore.engine.variables.tensor import PendingTruthVariable, truth_to_come
+from dynexplore.engine.variables.scalars.concrete_values import known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, truth_to_come
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("UNARY_OP")

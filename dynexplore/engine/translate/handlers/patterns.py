@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.sequence import TupleVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("MATCH_SEQUENCE")

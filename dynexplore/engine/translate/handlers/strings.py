@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.base import VariableTracker
-from dynexplore.engine.variables.changing import joined
-from dynexplore.engine.variables.constant import ConstantVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.unspecialized import joined
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 _CONVERSIONS = {"str": str, "repr": repr, "ascii": ascii}
 

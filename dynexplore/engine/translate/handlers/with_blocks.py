@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.constant import ConstantVariable
-from dynexplore.engine.variables.context_manager import enter_context
+from dynexplore.engine.variables.objects.context_manager import enter_context
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
-    from dynexplore.engine.translate.interpreter import Interpreter
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
 @handles("BEFORE_WITH")

@@ -1,0 +1,48 @@
+"""What the rooms above the engine do for a recording: show it in a notebook, write it to a file.
+
+Which idea lives here: a recording can be displayed (`_repr_mimebundle_`) and saved (`save`), but how it looks is the
+business of views/ and widgets/, which the engine does not know. So the engine has two places for functions, and the
+front door (dynexplore/__init__.py) puts functions there that bring in those rooms when they are first needed.
+
+In:  `connect`, called by the front door.
+Out: `mimebundle(shown)` and `save(shown, path)`, called by Recording and Explanation; `table`, by what the engine itself counts.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Bundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
+"""Data by MIME type, or data and metadata where there are any: as IPython takes them."""
+
+
+class DisplayHooks(Protocol):
+    """Who shows and writes recordings."""
+
+    def mimebundle(self, shown: Any) -> Bundle:
+        """What a notebook displays for a recording or an explanation; empty where its repr does."""
+
+    def save(self, shown: Any, path: str | os.PathLike[str], *, redact: bool) -> str:
+        """Write it in the form that the ending of `path` names; one sentence that says what the file holds."""
+
+    def table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str) -> str:
+        """Plain text as an HTML table under a title; without rows the title alone."""
+
+
+_connected: list[DisplayHooks] = []
+
+
+def connect(hooks: DisplayHooks) -> None:
+    """From now on `hooks` show and write."""
+    _connected[:] = [hooks]
+
+
+def connected() -> DisplayHooks:
+    """Who shows and writes now. RuntimeError when nobody does."""
+    if not _connected:
+        raise RuntimeError("nothing is connected that could show or write a recording: import dynexplore first")
+    return _connected[0]

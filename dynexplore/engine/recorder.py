@@ -1,0 +1,43 @@
+"""Recorder: what the engine knows of whoever watches it.
+
+Which idea lives here: the engine emits frozen events (events.py) and does not know who takes them. A recorder takes events
+one by one; one that can take an event unmade, as a function and its arguments (`note`), is given most of them so, because an event
+that nobody asks for need never be made.
+
+In:  events, or `Noted` ones. Out: nothing.
+
+PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which writes to a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dynexplore.engine import events as ev
+
+Noted = tuple[Any, ...]
+"""A function that makes an event, and its arguments, which are plain data as the event is."""
+
+
+class Recorder(Protocol):
+    """What the engine needs to know of whoever watches it."""
+
+    def record(self, event: ev.Event) -> None:
+        """Take one event."""
+
+    def next_frame_id(self) -> int:
+        """Return a new frame number, from 1 up."""
+
+
+def taker_of_notes(recorder: Recorder) -> Callable[[Noted], None]:
+    """How a recorder takes a `Noted`: by its own `note`, where it has one; any other gets the event at once.
+
+    >>> class Printing:
+    ...     def record(self, event): print(event)
+    ...     def next_frame_id(self): return 1
+    >>> taker_of_notes(Printing())((ev.ValueView, 1, "ConstantVariable", "2"))
+    ValueView(id=1, kind='ConstantVariable', text='2', source='', node='')
+    """
+    note: Callable[[Noted], None] | None = getattr(recorder, "note", None)
+    return note if note is not None else lambda noted: recorder.record(noted[0](*noted[1:]))

@@ -1,0 +1,71 @@
+"""Observers: who looks at what a store compiles, and what each of them is told.
+
+Which idea lives here: the engine compiles and runs; everything that looks on stands above it and is told at a few
+moments. A `Store` has one record of observers. Each is None until somebody listens, and the engine builds nothing for an
+observer that is not there.
+
+In:  `store.observers`, filled by a session, a notebook or a tool. Out: calls at the moments named below.
+
+PyTorch's counterpart: the `Hooks` of torch/_dynamo/types.py, and torch/_logging.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, Protocol
+
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.translate.contract.request import StepObserver
+
+
+class WatchedGraph(Protocol):
+    """A captured graph that is looked at whenever it runs."""
+
+    def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
+        """What the backend made of it, wrapped."""
+
+
+class RunObserver(StepObserver, Protocol):
+    """Who looks at the real run beside the symbolic one: at the steps, at what frames begin with, and at each graph."""
+
+    def entered(self, frame: int, values: Mapping[str, object], caller: tuple[int, dict[str, object]] | None) -> None:
+        """A frame begins with these values; `caller`: the modified frame that called a resume function, and its locals."""
+
+    def modified_frame(self) -> tuple[int, dict[str, object]] | None:
+        """The innermost running frame of modified code: its number and its locals."""
+
+    def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
+        """A graph is about to be handed to the backend, which may change it."""
+
+    def forget(self, frame: int) -> None:
+        """The frame's translation is over."""
+
+    def returned(self, frame: int, value: object) -> None:
+        """The call that the frame began has returned."""
+
+
+class CallObserver(Protocol):
+    """Who wants to know which call a frame began with."""
+
+    def note(self, frame: int, function: FunctionType, values: Sequence[Any]) -> None:
+        """`values` are in the argument slots of a frame that is about to be translated."""
+
+
+@dataclass(slots=True)
+class Observers:
+    """Who looks at one store.
+
+    recorder: takes events. run: compares steps and graphs with the real run. calls: holds what frames were called with.
+    graphs: collects the captured GraphModules, in order. notices: what a backend lacks, in sentences; where it is there, such
+    a backend's graphs run as they are, and nothing is raised. modified_codes: id of modified code -> that code and its frame.
+    """
+
+    recorder: Recorder | None = None
+    run: RunObserver | None = None
+    calls: CallObserver | None = None
+    graphs: list[Any] | None = None
+    notices: dict[str, None] | None = None
+    modified_codes: dict[int, tuple[CodeType, int]] = field(default_factory=dict)

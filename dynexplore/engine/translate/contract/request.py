@@ -1,0 +1,105 @@
+"""The seam between translator and runtime: what is asked, and what comes back.
+
+In: a `TranslationRequest`, made by runtime/convert.py for the frame that is about to run. Out: a `Translation`, which
+becomes a cache entry; or SkipFrame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.translate.history import FrameHistory
+
+if TYPE_CHECKING:
+    from dynexplore.engine.bytecode import Step
+    from dynexplore.engine.events import ValueView
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+CompileGraph = Callable[[FinishedGraph, str, Any], Callable[..., Any]]
+
+
+class SkipFrame(Exception):
+    """This frame is better run plain; says why."""
+
+
+class StepObserver(Protocol):
+    """Who looks at each step of a translation, so as to compare what it did with what the instruction means."""
+
+    def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
+        """An attempt begins."""
+
+    def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
+        """A step is about to be interpreted; so many callees were interpreted so far."""
+
+    def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
+        """It was; `inline` is the number of the callee that it belongs to."""
+
+    def tell_contents(self, view: Callable[[VariableTracker], ValueView]) -> None:
+        """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
+
+
+@dataclass(slots=True)
+class TranslationRequest:
+    """What the runtime knows of the call that is about to run."""
+
+    code: CodeType
+    function: FunctionType | None
+    globals: dict[str, Any]
+    builtins: dict[str, Any]
+    closure: tuple[Any, ...] | None
+    values: Mapping[str, object]  # the bound argument slots
+    slot_names: tuple[str, ...]
+    compile_graph: CompileGraph
+    history: FrameHistory
+    nopython: bool = False
+    dynamic: bool | None = None
+    recorder: Recorder | None = None
+    frame_id: int = 0
+    backend_name: str = ""
+    step_observer: StepObserver | None = None
+    symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
+
+
+@dataclass(slots=True)
+class CompiledGraph:
+    """A graph that was handed to the backend, and what came back."""
+
+    name: str
+    graph: FinishedGraph
+    function: Callable[..., Any]
+
+
+@dataclass(slots=True)
+class Translation:
+    """The outcome: modified code, what its extra locals hold, the guards, and what it is made of."""
+
+    code: CodeType
+    injected: tuple[Any, ...]
+    inject_index: int
+    check: GuardCheck
+    walk: Any
+    graphs: list[CompiledGraph]
+    breaks: list[GraphBreak]
+    no_graph: bool
+    weak_owners: list[tuple[Any, str]]  # an object, and where it stood
+    resume_codes: list[CodeType] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """Where the next attempt must stop, and why: just before the root frame's step number `stop_at`."""
+
+    stop_at: int
+    graph_break: GraphBreak
+    stack_follows: bool = False  # the break is reported for the place of the stop, which the next attempt finds
+    passing: tuple[Callable[[TraceContext], None], ...] = ()  # each guards a state of the program that alone makes the frame break

@@ -1,0 +1,1 @@
+"""Lists, tuples, dicts, sets, deques, ranges, and the iterators over them."""

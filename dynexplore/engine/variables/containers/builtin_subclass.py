@@ -1,0 +1,243 @@
+"""Instances of classes that extend a builtin container: `class Output(OrderedDict)`, `class Sizes(tuple)`.
+
+The idea: such an object is two things. What its class adds (attributes, methods, overridden special methods) is a
+user object's; what it holds is its **storage**, a tracker of the C type below (`OrderedDictVariable`). A method that
+the class does not override is the C type's, and asks the storage. `super().__setitem__(key, value)` ends there too.
+
+In: existing instances, and calls of such classes. Out: `UserObjectVariable`s with a storage, replayed past the program's own code.
+torch/_dynamo/variables/user_defined.py does the same job.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
+from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become
+from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.containers.set_ import SetVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
+from dynexplore.engine.variables.objects.class_lookup import Found, layout_of, raw_lookup
+from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.concrete_values import is_settled, settled
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+# The C types that are looked into, and the tracker of what an empty instance holds.
+_CONTAINERS: dict[type[Any], Callable[[], VariableTracker]] = {
+    OrderedDict: OrderedDictVariable, dict: DictVariable, list: lambda: ListVariable([]), set: SetVariable,
+}
+# Immutable ones: how an instance becomes a value of the C type itself, past the program's own methods.
+_IMMUTABLE: dict[type[Any], Callable[[Any], Any]] = {
+    int: int.__int__, float: float.__float__, str: str.__str__, tuple: lambda value: tuple(tuple.__iter__(value)),
+}
+# What a class must not change, or the C methods no longer tell what the object holds.
+_WALKING = ("__iter__", "__len__")
+
+
+class BuiltinSubclassVariable(UserObjectVariable):
+    """A user object with a storage."""
+
+    @property
+    def layout(self) -> Any:
+        """The C type below."""
+        return layout_of(self.cls)
+
+    def held(self) -> VariableTracker:
+        """What it holds."""
+        assert self.storage is not None
+        return self.storage
+
+    def is_constant(self) -> bool:
+        return False
+
+    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+        if found.owner is object:
+            return None
+        if found.name in _OWN_ANSWERS:
+            return CMethodVariable(self, found.name, _OWN_ANSWERS[found.name])
+        return ConstantMethodVariable(self.held(), found.name)
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        method = self.special(ctx, "__getitem__")
+        return ctx.call_function(method, [key], {}) if method is not None else self.held_item(ctx, key)
+
+    def held_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """dict.__getitem__ and its kin; a dict asks the class for what is missing."""
+        if isinstance(self.storage, DictVariable):
+            found = self.storage.find(ctx, key)
+            if found is not None:
+                return found
+            missing = self.special(ctx, "__missing__")
+            if missing is not None:
+                return ctx.call_function(missing, [key], {})
+        return self.held().get_item(ctx, key)
+
+    # -- out of the frame
+
+    def push_empty(self, build: Reconstruction) -> None:
+        assert self.class_variable is not None
+        arguments = [self.held()] if self.layout in _IMMUTABLE else []
+        build.call_object(self.layout.__new__, self.class_variable, *arguments)
+
+    def fill(self, build: Reconstruction) -> None:
+        storage = self.storage
+        if isinstance(storage, DictVariable):
+            build.call_object(become, ConstantVariable(self.layout), self, DictVariable(storage.entries))
+            build.writer.pop_top()
+        elif isinstance(storage, ListVariable):
+            build.call_object(list.extend, self, ListVariable(storage.items))
+            build.writer.pop_top()
+        elif isinstance(storage, SetVariable):
+            build.call_object(set.update, self, ListVariable(storage.in_order()))
+            build.writer.pop_top()
+        super().fill(build)
+
+
+def _held_item(
+    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    found: VariableTracker = self.held_item(ctx, args[0])
+    return found
+
+
+def _initialize(
+    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """What `dict.__init__`, `list.__init__` and `set.__init__` do."""
+    if args or kwargs:
+        if self.layout is OrderedDict and isinstance(raw_lookup(self.cls, "__setitem__"), types.FunctionType):
+            given = OrderedDictVariable()
+            given.call_method(ctx, "update", list(args), kwargs)
+            for key, value in given.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
+                self.set_item(ctx, key, value)
+            return ConstantVariable(None)
+        filler = "extend" if self.layout is list else "update"
+        self.held().call_method(ctx, filler, list(args), kwargs)
+    return ConstantVariable(None)
+
+
+_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _held_item, "__init__": _initialize}
+
+
+# -- new instances ----------------------------------------------------------------------------------------------------
+
+
+def make_extended(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A call of a class that extends a builtin type."""
+    layout = layout_of(cls.value)
+    if isinstance(raw_lookup(cls.value, "__new__"), types.FunctionType | staticmethod):
+        return cls.make_instance(ctx, args, kwargs)
+    made = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout, args))
+    if layout in _CONTAINERS or isinstance(raw_lookup(cls.value, "__init__"), types.FunctionType):
+        initialize(ctx, made, args, kwargs)
+    elif kwargs:
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
+    return made
+
+
+def _storage(ctx: TraceContext, layout: type[Any], args: Sequence[VariableTracker]) -> VariableTracker:
+    """What `layout.__new__` keeps of its arguments."""
+    if layout in _CONTAINERS:
+        return _CONTAINERS[layout]()
+    if layout is tuple:
+        return TupleVariable(args[0].unpack(ctx) if args else [])
+    if not all(map(is_settled, args)):
+        ctx.break_graph("DX209", type=layout.__qualname__)
+    return ConstantVariable(run_now(ctx, layout, *map(settled, args)))
+
+
+for _layout in (*_CONTAINERS, *(layout for layout in _IMMUTABLE if layout is not tuple)):
+    makes(_layout)(make_extended)
+
+
+def new_extended(ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker]) -> VariableTracker:
+    """`super().__new__(cls, ...)` in such a class: the C type's own `__new__`."""
+    return BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout_of(cls.value), args))
+
+
+def _declare_new(layout: Any) -> None:
+    @rule(layout.__new__)
+    def new(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if not args or not isinstance(args[0], ClassVariable) or kwargs or layout_of(args[0].value) is not layout:
+            ctx.break_graph("DX209", type=args[0].text() if args else layout.__qualname__)
+        if args[0].value is layout:
+            return ctx.call_function(args[0], args[1:], kwargs)
+        return new_extended(ctx, args[0], args[1:])
+
+
+for _layout in (*_CONTAINERS, *_IMMUTABLE):
+    if _layout is not tuple:  # that one's row stands in named_tuple.py
+        _declare_new(_layout)
+
+
+# -- existing instances -----------------------------------------------------------------------------------------------
+
+
+def _extends_builtin(value: Any) -> bool:
+    cls = type(value)
+    layout = layout_of(cls)
+    if cls is layout or (layout not in _CONTAINERS and layout not in _IMMUTABLE):
+        return False
+    return layout in (int, float, str) or all(raw_lookup(cls, name) is raw_lookup(layout, name) for name in _WALKING)
+
+
+@builds_when(_extends_builtin, rank=90)
+def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """An instance of a class that extends a builtin type: its type is guarded, and what the C type holds."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
+        ctx.module_guards.know(source)
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    storage = _existing(ctx, value, layout_of(type(value)), source)
+    return BuiltinSubclassVariable(type(value), value=value, source=source, storage=storage)
+
+
+def _existing(ctx: TraceContext, value: Any, layout: type[Any], source: Source) -> VariableTracker:
+    if layout in (dict, OrderedDict):
+        return _existing_dict(ctx, value, source)
+    if layout is list or layout is tuple:
+        ctx.guard(source, "LIST_LENGTH", layout.__len__(value))
+        items = [LazyVariable(item, _item_source(source, layout, index)) for index, item in enumerate(layout.__iter__(value))]
+        return ListVariable(items, source) if layout is list else TupleVariable(items)
+    if layout is set:
+        ctx.break_graph("DX302", question="its members", type=type(value).__qualname__)
+    plain = _IMMUTABLE[layout]
+    content: Source = source.child("content", lambda: CallSource(source, plain, layout.__name__))
+    return ctx.build(plain(value), content)
+
+
+def _item_source(source: Source, layout: Any, index: int) -> Source:
+    def item(value: Any) -> Any:
+        return layout.__getitem__(value, index)
+
+    found: Source = source.child(("own item", index), lambda: CallSource(source, item, f"item {index} of "))
+    return found
+
+
+def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> DictVariable:
+    keys = list(dict.keys(value))
+    if not all(type(key) in (str, int, bool, float, bytes, type(None)) for key in keys):
+        ctx.break_graph("DX320", type=type(value).__qualname__)
+    ctx.guard(source, "DICT_KEYS", tuple(keys))
+    entries: dict[object, tuple[VariableTracker, VariableTracker]] = {}
+    for key in keys:
+        item = source.child(("dict item", type(key), key), lambda key=key: DictItemSource(source, key))  # type: ignore[misc]
+        entries[key] = (ConstantVariable(key), LazyVariable(dict.__getitem__(value, key), item))
+    kind = OrderedDictVariable if isinstance(value, OrderedDict) else DictVariable
+    return kind(entries, source)

@@ -1,0 +1,131 @@
+"""`copy.copy` and `copy.deepcopy` of constants and containers.
+
+The idea: the copy of a container that is traced is a new tracker; a deep copy does the same all the way down, with one new tracker
+for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it; other
+objects of the program are copied as object_copy.py says. A tensor's data cannot be copied by Python's protocols while it is only
+known to the graph.
+
+In: calls of the two functions. Out: new trackers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.containers.deque import DequeVariable
+from dynexplore.engine.variables.containers.dict_views import Entries
+from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
+from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.object_copy import copy_object
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
+from dynexplore.engine.variables.scalars.concrete_values import is_tensor
+from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.type_errors import type_of
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+Memo = dict[VariableTracker, VariableTracker]
+# What is its own copy: it cannot change, or is copied by reference (copy.py, _deepcopy_atomic).
+_ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "module", "range", "slice"})
+
+
+@builtin(copy.copy)
+def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
+    if x.kind in _ATOMIC_KINDS or isinstance(x, TupleVariable | FrozenSetVariable):
+        return x
+    if isinstance(x, ListVariable | DictVariable | SetVariable | DequeVariable):
+        return x.call_method(ctx, "copy", [], {})
+    return _own_copy(ctx, x, "__copy__", [], None)
+
+
+@builtin(copy.deepcopy)
+def _deepcopy(ctx: TraceContext, x: VariableTracker, memo: VariableTracker | None = None) -> VariableTracker:
+    if memo is not None and not (memo.is_constant() and memo.as_constant() is None):
+        ctx.break_graph("DX205", function="copy.deepcopy", arguments="a memo")
+    return deep_copy(ctx, x, {})
+
+
+def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> VariableTracker:
+    """The deep copy of one value; `memo` holds what has been copied already."""
+    value = value.read(ctx)
+    if value in memo:
+        return memo[value]
+    if value.kind in _ATOMIC_KINDS:
+        return value
+    for tracker, make in _COPIES:
+        if isinstance(value, tracker):
+            return make(ctx, value, memo)
+    if type_of(value) is dict:  # the attributes of an object, seen as a dict
+        return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
+    return _own_copy(ctx, value, "__deepcopy__", [ctx.build({}, None)], memo)
+
+
+def _own_copy(
+    ctx: TraceContext, value: VariableTracker, method: str, args: list[VariableTracker], memo: Memo | None
+) -> VariableTracker:
+    """The copy of an object: by its own method, else as every object of the program is copied. `memo` None: a shallow one."""
+    found = type_of(value)
+    if is_tensor(value):
+        ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
+    if found is not None and hasattr(raw_lookup(found, method), "__code__"):
+        return value.call_method(ctx, method, args, {})
+    if isinstance(value, UserObjectVariable) and raw_lookup(value.cls, method) is None:
+        if memo is None:
+            return copy_object(ctx, value, lambda part: part)
+        return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda made: memo.update({value: made}))
+    if found is dict and memo is None:
+        return value.call_method(ctx, "copy", [], {})
+    ctx.break_graph("DX205", function="copy", arguments=value.type_name())
+
+
+def _deep_list(ctx: TraceContext, value: ListVariable, memo: Memo) -> VariableTracker:
+    made = memo[value] = ListVariable([])
+    made.items.extend(deep_copy(ctx, item, memo) for item in value.items)
+    return made
+
+
+def _deep_deque(ctx: TraceContext, value: DequeVariable, memo: Memo) -> VariableTracker:
+    made = memo[value] = DequeVariable([], value.maxlen)
+    made.items.extend(deep_copy(ctx, item, memo) for item in value.items)
+    return made
+
+
+def _deep_dict(ctx: TraceContext, value: DictVariable, memo: Memo) -> VariableTracker:
+    entries: Entries = {}
+    made = memo[value] = value.like(entries)
+    for key, item in value.pairs(ctx):
+        made.store(ctx, deep_copy(ctx, key, memo), deep_copy(ctx, item, memo))
+    return made
+
+
+def _deep_set(ctx: TraceContext, value: SetVariable, memo: Memo) -> VariableTracker:
+    made = type(value)()
+    for item in value.ordered(ctx):
+        made.put(ctx, deep_copy(ctx, item, memo))
+    return made
+
+
+def _deep_tuple(ctx: TraceContext, value: TupleVariable, memo: Memo) -> VariableTracker:
+    items = [deep_copy(ctx, item, memo) for item in value.items]
+    old = value.unpack(ctx)
+    if all(new is item for new, item in zip(items, old, strict=True)):
+        return value
+    if isinstance(value, NamedTupleVariable):
+        return NamedTupleVariable(value.cls, items)
+    return SizeVariable(items) if isinstance(value, SizeVariable) else TupleVariable(items)
+
+
+_COPIES: tuple[tuple[type[VariableTracker], Callable[[Any, Any, Memo], VariableTracker]], ...] = (
+    (ListVariable, _deep_list),
+    (DequeVariable, _deep_deque),
+    (DictVariable, _deep_dict),
+    (SetVariable, _deep_set),
+    (TupleVariable, _deep_tuple),
+)

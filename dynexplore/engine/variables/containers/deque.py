@@ -1,0 +1,256 @@
+"""Deques: `collections.deque`, with or without a largest length.
+
+The idea: a list of trackers that also grows on its left. What falls out when it is full falls out here too.
+
+In: live deques, calls of the class. Out: items. torch/_dynamo/variables/lists.py (DequeVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.iterator import SequenceIteratorVariable
+from dynexplore.engine.variables.containers.ranges import SliceVariable
+from dynexplore.engine.variables.containers.sequence import (
+    SequenceVariable,
+    TupleVariable,
+    compare_sequences,
+    count,
+    existing_items,
+    index,
+)
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.builtin_value import unspecialized_method
+from dynexplore.engine.variables.operators import COMPARE, binary_rule
+from dynexplore.engine.variables.scalars.concrete_values import equal, known_index
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.signatures import builtin, builtin_method
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class DequeIteratorVariable(SequenceIteratorVariable):
+    """An iterator over a deque; one that is changed meanwhile raises, as in CPython."""
+
+    def __init__(self, sequence: Any, value_type: type[Any], step: int = 1) -> None:
+        super().__init__(sequence, value_type, step)
+        self.state = sequence.state
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.sequence is not None and self.sequence.state != self.state:
+            ctx.raise_exception(RuntimeError, "deque mutated during iteration")
+        return super().next_item(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.sequence is not None and self.sequence.state != self.state:
+            raise NotImplementedError("an iterator over a deque that was changed meanwhile")
+        super().reconstruct(build)
+
+
+class DequeVariable(SequenceVariable):
+    """A `deque`; `state` counts its changes."""
+
+    kind = "deque"
+    value_type = deque
+    mutable = True
+
+    def __init__(self, items: Iterable[VariableTracker], maxlen: int | None = None, source: Source | None = None) -> None:
+        super().__init__(items, source)
+        self.maxlen = maxlen
+        self.state = 0
+        self.trim()
+
+    def real(self) -> Any:
+        return deque(self.items)
+
+    def trim(self, left: bool = True) -> None:
+        """Let fall out what does not fit."""
+        extra = len(self.items) - self.maxlen if self.maxlen is not None else 0
+        if extra > 0:
+            del self.items[slice(None, extra) if left else slice(len(self.items) - extra, None)]
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return DequeIteratorVariable(self, type(iter(deque())))
+
+    def iterate_reversed(self, ctx: TraceContext) -> VariableTracker:
+        return DequeIteratorVariable(self, type(reversed(deque())), step=-1)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        return ConstantVariable(self.maxlen) if name == "maxlen" else super().get_attribute(ctx, name)
+
+    def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
+        return key.known(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques refuse
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        found: VariableTracker = run_now(ctx, operator.getitem, self.real(), self.index_of(ctx, key))
+        return found.read(ctx)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        place = self.index_of(ctx, key)
+        ctx.journal.note(self, "__setitem__")
+        self._positions(ctx, operator.setitem, place, value)
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        place = self.index_of(ctx, key)
+        ctx.journal.note(self, "__delitem__")
+        self.state += 1
+        self._positions(ctx, operator.delitem, place)
+
+    def _positions(self, ctx: TraceContext, function: Any, *args: Any) -> Any:
+        """Run an operation of positions on a real deque of the items."""
+        real = deque(self.items, self.maxlen)
+        result = run_now(ctx, function, real, *args)
+        self.items[:] = real
+        return result
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(deque, TupleVariable(self.items), ConstantVariable(self.maxlen))
+
+    def write_back(self, build: Reconstruction) -> None:
+        """`real.clear(); real.extend(items)`."""
+        build.push(TupleVariable(self.items))
+        items = build.store_temporary()
+        build.push(self)
+        target = build.store_temporary()
+
+        def replace() -> None:
+            writer = build.writer
+            for function, names in ((deque.clear, (target,)), (deque.extend, (target, items))):
+                writer.begin_call()
+                build.push_object(function)
+                writer.callable_ready()
+                for name in names:
+                    writer.load_fast(name)
+                writer.call(len(names))
+                writer.pop_top()
+
+        build.later(replace)
+
+
+@builds(deque)
+def build_deque(ctx: TraceContext, value: deque[Any], source: Source | None) -> VariableTracker:
+    """A deque: type, length and largest length are guarded, items when they are read."""
+    items = existing_items(ctx, value, source)
+    if source is not None:
+        ctx.guard(source.attribute("maxlen", "getattr"), "EQUALS", value.maxlen)
+    return DequeVariable(items, value.maxlen, source)
+
+
+@builtin(deque)
+def _deque(ctx: TraceContext, iterable: VariableTracker | None = None, maxlen: VariableTracker | None = None) -> VariableTracker:
+    items = [] if iterable is None else iterable.unpack(ctx)
+    unlimited = maxlen is None or (maxlen.is_constant() and maxlen.as_constant() is None)
+    largest = None if maxlen is None or unlimited else known_index(ctx, maxlen, "deque()")
+    if largest is not None and largest < 0:
+        ctx.raise_exception(ValueError, "maxlen must be non-negative")
+    return DequeVariable(items, largest)
+
+
+@binary_rule(DequeVariable, DequeVariable, *COMPARE)
+def _compare(ctx: TraceContext, symbol: str, left: DequeVariable, right: DequeVariable) -> VariableTracker:
+    return compare_sequences(ctx, symbol, left, right)
+
+
+@binary_rule(DequeVariable, DequeVariable, "+")
+def _concatenate(ctx: TraceContext, symbol: str, left: DequeVariable, right: DequeVariable) -> VariableTracker:
+    return DequeVariable(left.items + right.items, left.maxlen)
+
+
+@binary_rule(DequeVariable, VariableTracker, "+=")
+def _extend_in_place(ctx: TraceContext, symbol: str, left: DequeVariable, right: VariableTracker) -> VariableTracker:
+    ctx.journal.note(left, "extend")
+    _extend(ctx, left, right)
+    return left
+
+
+@unspecialized_method(deque, "append")
+def _append(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
+    self.state += 1
+    self.items.append(item)
+    self.trim()
+
+
+@unspecialized_method(deque, "appendleft")
+def _appendleft(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
+    self.state += 1
+    self.items.insert(0, item)
+    self.trim(left=False)
+
+
+@unspecialized_method(deque, "extend")
+def _extend(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
+    self.state += 1
+    self.items.extend(items.unpack(ctx))
+    self.trim()
+
+
+@unspecialized_method(deque, "extendleft")
+def _extendleft(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
+    self.state += 1
+    self.items[:0] = reversed(items.unpack(ctx))
+    self.trim(left=False)
+
+
+@unspecialized_method(deque, "pop")
+def _pop(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
+    self.state += 1
+    found: VariableTracker = self._positions(ctx, deque.pop)
+    return found.read(ctx)
+
+
+@unspecialized_method(deque, "popleft")
+def _popleft(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
+    self.state += 1
+    found: VariableTracker = self._positions(ctx, deque.popleft)
+    return found.read(ctx)
+
+
+@unspecialized_method(deque, "rotate")
+def _rotate(ctx: TraceContext, self: DequeVariable, steps: VariableTracker | None = None, /) -> None:
+    self.state += 1
+    self._positions(ctx, deque.rotate, 1 if steps is None else known_index(ctx, steps, "deque.rotate()"))
+
+
+@unspecialized_method(deque, "insert")
+def _insert(ctx: TraceContext, self: DequeVariable, place: VariableTracker, item: VariableTracker, /) -> None:
+    self.state += 1
+    self._positions(ctx, deque.insert, known_index(ctx, place, "deque.insert()"), item)
+
+
+@unspecialized_method(deque, "remove")
+def _remove(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
+    self.state += 1
+    for position, found in enumerate(self.unpack(ctx)):
+        if equal(ctx, found, item):
+            del self.items[position]
+            return
+    run_now(ctx, deque().remove, item.as_constant() if item.is_constant() else None)
+
+
+@unspecialized_method(deque, "reverse")
+def _reverse(ctx: TraceContext, self: DequeVariable, /) -> None:
+    self.state += 1
+    self.items.reverse()
+
+
+@unspecialized_method(deque, "clear")
+def _clear(ctx: TraceContext, self: DequeVariable, /) -> None:
+    self.state += 1
+    self.items.clear()
+
+
+@builtin_method(deque, "copy", "__copy__")
+def _copy(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
+    return DequeVariable(self.items, self.maxlen)
+
+
+builtin_method(deque, "count")(count)
+builtin_method(deque, "index")(index)
+builtin_method(deque, "__reversed__")(lambda ctx, self, /: self.iterate_reversed(ctx))

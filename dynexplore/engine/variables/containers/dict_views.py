@@ -1,0 +1,212 @@
+"""What is seen of a dict: keys(), values(), items(), and the iterators over them.
+
+The idea: a view holds the dict's tracker and nothing else, so it shows the dict as it is at each moment. The views
+of keys and items are also sets: their algebra makes real sets. A dict that grows or shrinks while it is walked
+raises, as in CPython.
+
+In: a dict's tracker. Out: items, sets, iterators. torch/_dynamo/variables/dicts.py (DictViewVariable) does the
+same job.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, defaultdict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.containers.iterator import IteratorVariable, iterator_at, reversed_iterator_at
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.containers.set_ import SetVariable, combine, compare_sets, members_of
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.operators import COMPARE, binary_rule
+from dynexplore.engine.variables.scalars.concrete_values import equal
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.signatures import builtin_method
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+Pair = tuple[VariableTracker, VariableTracker]
+Entries = dict[object, Pair]
+PARTS = ("keys", "values", "items")
+
+
+def part_of(ctx: TraceContext, pair: Pair, part: str) -> VariableTracker:
+    """A key, a value, or the two as a tuple."""
+    if part == "keys":
+        return pair[0].read(ctx)
+    if part == "values":
+        return pair[1].read(ctx)
+    return TupleVariable([pair[0].read(ctx), pair[1].read(ctx)])
+
+
+@functools.cache
+def _view_type(mapping_type: type[Any], part: str) -> type[Any]:
+    made = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
+    return type(getattr(made, part)())
+
+
+@functools.cache
+def _iterator_type(mapping_type: type[Any], part: str, backwards: bool) -> type[Any]:
+    made = mapping_type({}) if mapping_type is MappingProxyType else mapping_type()
+    view = getattr(made, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
+class DictViewVariable(BuiltinValueVariable):
+    """`mapping.keys()`, `.values()` or `.items()`."""
+
+    kind = "dict view"
+    mutable = True
+
+    def __init__(self, mapping: Any, part: str) -> None:
+        self.mapping, self.part = mapping, part
+
+    def python_type(self) -> type[Any]:
+        return _view_type(self.mapping.value_type, self.part)
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return bool(self.mapping.entries)
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return ConstantVariable(len(self.mapping.entries))
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return DictIteratorVariable(self.mapping, self.part)
+
+    def iterate_reversed(self, ctx: TraceContext) -> VariableTracker:
+        """reversed(view)."""
+        return DictIteratorVariable(self.mapping, self.part, backwards=True)
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        return [part_of(ctx, pair, self.part) for pair in self.mapping.entries.values()]
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        if self.part == "keys":
+            return ConstantVariable(item.hash_key(ctx) in self.mapping.entries)
+        if self.part == "values":
+            return ConstantVariable(any(equal(ctx, found, item) for found in self.unpack(ctx)))
+        if not isinstance(item, TupleVariable) or len(item.items) != 2:
+            return ConstantVariable(False)
+        key, value = item.unpack(ctx)
+        pair = self.mapping.entries.get(key.hash_key(ctx))
+        return ConstantVariable(pair is not None and equal(ctx, pair[1].read(ctx), value))
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "mapping":
+            ctx.break_graph("DX303", name=name, type=self.type_name())
+        return super().get_attribute(ctx, name)
+
+    def as_set(self, ctx: TraceContext) -> SetVariable:
+        """The view as a set: keys, or pairs whose values can be hashed."""
+        return members_of(ctx, TupleVariable(self.unpack(ctx)))
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.mapping)
+        build.writer.load_attr(self.part)
+        name = build.store_temporary()
+        build.writer.begin_call()
+        build.writer.load_fast(name)
+        build.writer.callable_ready()
+        build.writer.call(0)
+
+    def text(self) -> str:
+        return f"{self.part} of {self.mapping.text()}"
+
+
+class DictIteratorVariable(IteratorVariable):
+    """An iterator over a dict's keys, values or items."""
+
+    def __init__(self, mapping: Any, part: str, backwards: bool = False) -> None:
+        self.mapping = mapping
+        self.part = part
+        self.backwards = backwards
+        self.places = list(mapping.entries)[:: -1 if backwards else 1]
+        self.index = 0
+
+    def python_type(self) -> type[Any]:
+        return _iterator_type(self.mapping.value_type, self.part, self.backwards)
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        entries = self.mapping.entries
+        if self.index > len(self.places):
+            return None
+        if len(entries) != len(self.places):
+            what = "OrderedDict mutated" if self.mapping.value_type is OrderedDict else "dictionary changed size"
+            ctx.raise_exception(RuntimeError, f"{what} during iteration")
+        self.index += 1
+        if self.index > len(self.places):
+            return None
+        pair = entries.get(self.places[self.index - 1])
+        if pair is None:
+            ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
+        return part_of(ctx, pair, self.part)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.index > len(self.places):
+            build.call_object(iter, TupleVariable([]))
+            return
+        if len(self.mapping.entries) != len(self.places):
+            raise NotImplementedError("an iterator over a dict that has changed its size meanwhile")
+        view = DictViewVariable(self.mapping, self.part)
+        walked = self.mapping if self.part == "keys" else view
+        if self.backwards:
+            build.call_object(reversed_iterator_at, walked, ConstantVariable(len(self.places) - 1 - self.index))
+        else:
+            build.call_object(iterator_at, walked, ConstantVariable(self.index))
+
+
+@binary_rule(DictViewVariable, VariableTracker, "&", "|", "-", "^")
+def _view_algebra(ctx: TraceContext, symbol: str, left: DictViewVariable, right: VariableTracker) -> VariableTracker:
+    _needs_set(ctx, left)
+    return combine(ctx, symbol, left.as_set(ctx), members_of(ctx, right))
+
+
+@binary_rule(SetVariable, DictViewVariable, "&", "|", "-", "^")
+def _algebra_view(ctx: TraceContext, symbol: str, left: SetVariable, right: DictViewVariable) -> VariableTracker:
+    _needs_set(ctx, right)
+    return combine(ctx, symbol, members_of(ctx, left), right.as_set(ctx))
+
+
+def _needs_set(ctx: TraceContext, view: DictViewVariable) -> None:
+    if view.part == "values":
+        ctx.break_graph("DX304", operator="set algebra", left="dict_values", right="")
+
+
+@binary_rule(DictViewVariable, DictViewVariable, *COMPARE)
+@binary_rule(DictViewVariable, SetVariable, *COMPARE)
+@binary_rule(SetVariable, DictViewVariable, *COMPARE)
+def _compare_views(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    if "values" in (getattr(left, "part", None), getattr(right, "part", None)):
+        if symbol not in ("==", "!="):
+            ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+        return ConstantVariable((left is right) == (symbol == "=="))
+    sets = [side.as_set(ctx) if isinstance(side, DictViewVariable) else side for side in (left, right)]
+    return compare_sets(ctx, symbol, *sets)
+
+
+def _declare_views() -> None:
+    for part in PARTS:
+
+        def view(ctx: TraceContext, self: Any, /, *, _part: str = part) -> VariableTracker:
+            return DictViewVariable(self, _part)
+
+        builtin_method(dict, part)(view)
+        builtin_method(MappingProxyType, part)(view)
+        for mapping_type in (dict, OrderedDict, defaultdict):
+            builtin_method(_view_type(mapping_type, part), "__reversed__")(lambda ctx, self, /: self.iterate_reversed(ctx))
+            if part != "values":
+                builtin_method(_view_type(mapping_type, part), "isdisjoint")(
+                    lambda ctx, self, other, /: ConstantVariable(self.as_set(ctx).places.isdisjoint(members_of(ctx, other).places))
+                )
+
+
+_declare_views()
+
+
+@builtin_method(dict, "__reversed__")
+def _reversed(ctx: TraceContext, self: Any, /) -> VariableTracker:
+    return DictIteratorVariable(self, "keys", backwards=True)

@@ -1,0 +1,246 @@
+"""Iterators that existed before the frame: a loop that goes on after a graph break.
+
+The idea: after a break in a loop, the resume function gets the loop's iterator as an argument. Iterators over lists, tuples,
+ranges and strings (and enumerate and zip over such) can be looked into without moving them (`__reduce__`), so the next item has a
+source: "what lies k ahead". It is guarded like any other value, but where the iterator stands is not: the same graph
+serves each iteration. That an iterator is exhausted is a guard of its own. When the graph has run, the real iterator is
+moved on by as many steps as the program took.
+
+A list that was changed in this frame while it is walked, and iterators over anything else, break the graph at the step.
+
+In: live iterators with a source. Out: items with sources. torch/_dynamo/variables/iter.py has no counterpart: PyTorch's
+Dynamo gives up on a loop with a break.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import types
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.variables.containers.iterator import PLAIN_ITERATORS, ItemsIteratorVariable, IteratorVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+def place_of(iterator: Any) -> tuple[Any, int]:
+    """The sequence that a plain iterator walks, and the index of its next item; nothing is moved."""
+    _, (sequence,), *index = iterator.__reduce__()
+    return sequence, (index[0] or 0) if index else 0
+
+
+@functools.cache
+def item_ahead(steps: int) -> Callable[[Any], Any]:
+    """A function that gives the item which lies so many steps ahead. Raises IndexError when there is none."""
+
+    def ahead(iterator: Any) -> Any:
+        sequence, index = place_of(iterator)
+        return sequence[index + steps]
+
+    return ahead
+
+
+@functools.cache
+def part_of(index: int) -> Callable[[Any], Any]:
+    """A function that gives an argument with which `enumerate` or `zip` would be made again."""
+    return lambda iterator: iterator.__reduce__()[1][index]
+
+
+def move(iterator: Iterator[Any], steps: int, exhausted: bool) -> None:
+    """Take so many items off an iterator, and notice its end if the program did."""
+    for _ in range(steps):
+        next(iterator)
+    if exhausted:
+        next(iterator, None)
+
+
+class ExistingIteratorVariable(IteratorVariable):
+    """What existing iterators share: steps are counted, and taken for real when the graph has run."""
+
+    kind: ClassVar[str] = "iterator"
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source: Source = source
+        self.steps = 0
+        self.exhausted = False
+        self._moved = False
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def parts(self) -> Iterator[VariableTracker]:
+        return iter(())
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        item = self.ahead(ctx)
+        ctx.journal.note(self, "next")
+        self._moved = True
+        return item
+
+    def ahead(self, ctx: TraceContext) -> VariableTracker | None:
+        """The next item; the step is counted, but the journal is not told."""
+        if self.exhausted:
+            return None
+        item = self.look(ctx)
+        if item is None:
+            self.exhausted = True
+        else:
+            self.steps += 1
+        return item
+
+    def look(self, ctx: TraceContext) -> VariableTracker | None:
+        """The item that lies `steps` ahead of the real iterator, guarded; None, guarded, if there is none."""
+        raise NotImplementedError
+
+    def write_back(self, build: Reconstruction) -> None:
+        build.push(self)
+        target = build.store_temporary()
+        steps, exhausted = self.steps, self.exhausted
+
+        def emit() -> None:
+            writer = build.writer
+            writer.begin_call()
+            build.push_object(move)
+            writer.callable_ready()
+            writer.load_fast(target)
+            writer.load_const(steps)
+            writer.load_const(exhausted)
+            writer.call(3)
+            writer.pop_top()
+
+        build.later(emit)
+
+    def text(self) -> str:
+        return f"{self.type_name()}, {self.steps} steps on"
+
+
+class ExistingPlainIteratorVariable(ExistingIteratorVariable):
+    """An iterator over a list, tuple, range or string."""
+
+    def look(self, ctx: TraceContext) -> VariableTracker | None:
+        sequence, index = place_of(self.value)
+        walked = ctx.journal.tracker_of(sequence)
+        if walked is not None and ctx.journal.is_changed(walked):
+            ctx.break_graph("DX307", question="next()", type="a list that was changed meanwhile")
+        if index + self.steps >= len(sequence):
+            ctx.guard(self.source, "SEQUENCE_ITERATOR_LEFT", self.steps)
+            return None
+        steps, source = self.steps, self.source
+        ahead: Source = source.child(("ahead", steps), lambda: CallSource(source, item_ahead(steps), f"item {steps} of "))
+        ahead.varies = True
+        item = ctx.build(sequence[index + steps], ahead)
+        if isinstance(item, UnspecializedVariable):  # others have guards of their own, which need the item to be there
+            ctx.guard(source, "SEQUENCE_ITERATOR_MORE", steps)
+        return item
+
+
+class ExistingEnumerateVariable(ExistingIteratorVariable):
+    """An `enumerate` object: the iterator inside it, and the number it has come to."""
+
+    def look(self, ctx: TraceContext) -> VariableTracker | None:
+        item = _inner(ctx, self, 0).ahead(ctx)
+        if item is None:
+            return None
+        source = self.source.child(
+            ("number", self.steps), lambda: CallSource(self.source, _number_ahead(self.steps), f"number {self.steps} of ")
+        )
+        source.varies = True
+        return TupleVariable([ctx.build(_number_ahead(self.steps)(self.value), source), item])
+
+
+@functools.cache
+def _number_ahead(steps: int) -> Callable[[Any], Any]:
+    return lambda iterator: iterator.__reduce__()[1][1] + steps
+
+
+class ExistingZipVariable(ExistingIteratorVariable):
+    """A `zip` object: the iterators inside it."""
+
+    def look(self, ctx: TraceContext) -> VariableTracker | None:
+        _, iterators, *strict = self.value.__reduce__()
+        if strict:
+            ctx.break_graph("DX307", question="next()", type="zip(strict=True)")
+        items = []
+        for place in range(len(iterators)):
+            item = _inner(ctx, self, place).ahead(ctx)
+            if item is None:
+                return None
+            items.append(item)
+        return TupleVariable(items) if items else None
+
+
+def _inner(ctx: TraceContext, outer: ExistingIteratorVariable, place: int) -> ExistingIteratorVariable:
+    """The iterator inside another one; one that the program also steps by itself breaks the graph."""
+    source = CallSource(outer.source, part_of(place), f"iterator {place} of ")
+    interned: Source = outer.source.child(("part", place), lambda: source)
+    inner = ctx.build(part_of(place)(outer.value), interned)
+    if not isinstance(inner, ExistingIteratorVariable) or ctx.journal.is_changed(inner):
+        ctx.break_graph("DX307", question="next()", type=f"{outer.type_name()} over {inner.type_name()}")
+    return inner
+
+
+class OpaqueIteratorVariable(BuiltinValueVariable):
+    """An iterator that only Python can step."""
+
+    kind = "iterator"
+    mutable = True
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value, self.source = value, source
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return self
+
+
+# -- live values ------------------------------------------------------------------------------------------------------
+
+_LOOKED_INTO: dict[type[Any], type[ExistingIteratorVariable]] = {
+    **dict.fromkeys(PLAIN_ITERATORS, ExistingPlainIteratorVariable),
+    enumerate: ExistingEnumerateVariable,
+    zip: ExistingZipVariable,
+}
+_OPAQUE: tuple[Any, ...] = (
+    map, filter, reversed, types.GeneratorType, type(reversed([])), type(iter(set())), type(iter(deque())),
+    *(type(iter(getattr({}, part)())) for part in ("keys", "values", "items")),
+    *(found for found in vars(itertools).values() if isinstance(found, type)),
+)  # fmt: skip
+
+
+@builds(*_LOOKED_INTO)
+def build_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
+    """An iterator that can be looked into."""
+    if source is None:
+        return ItemsIteratorVariable([ctx.build(item, None) for item in value], type(value))
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    return _LOOKED_INTO[type(value)](value, source)
+
+
+@builds(*_OPAQUE)
+def build_opaque_iterator(ctx: TraceContext, value: Iterator[Any], source: Source | None) -> VariableTracker:
+    """An iterator that only Python knows how to step."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, type(value).__name__)
+    else:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+    return OpaqueIteratorVariable(value, source)

@@ -1,0 +1,161 @@
+"""Iterators: a place in something that is walked. The plain ones, over sequences and over items that are known.
+
+The idea: an iterator is lazy in the program, so its tracker is lazy too: `next_item` asks for one more item, None
+means exhausted. A list may change while it is walked, so its iterator holds the list's tracker and an index, as
+CPython's does.
+
+An iterator made in this frame can be made again at any place (`reconstruct`): the thing it walks, and how far it
+is. One that existed before the frame stands in existing_iterator.py.
+
+In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; adapters.py and
+itertools_rules.py hold the iterators that are made of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.scalars.concrete_values import equal
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+STRING_ITERATORS = frozenset({type(iter("")), type(iter("é"))})
+PLAIN_ITERATORS = STRING_ITERATORS | {type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0)))}
+
+
+class IteratorVariable(BuiltinValueVariable):
+    """Any iterator that the engine can step."""
+
+    kind: ClassVar[str] = "iterator"
+    mutable: ClassVar[bool] = True
+
+    def parts(self) -> Iterator[VariableTracker]:
+        """The trackers that it is made of: what it walks, inner iterators, functions it calls."""
+        for value in vars(self).values():
+            for part in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(part, VariableTracker):
+                    yield part
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return self
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        while (found := self.next_item(ctx)) is not None:
+            if equal(ctx, found, item):
+                return ConstantVariable(True)
+        return ConstantVariable(False)
+
+
+class Itemized(Protocol):
+    """A tracker that holds its items in a list."""
+
+    items: list[VariableTracker]
+
+
+class ItemsIteratorVariable(IteratorVariable):
+    """An iterator over items that nobody else holds."""
+
+    value_type = type(iter(()))
+
+    def __init__(self, items: list[VariableTracker], value_type: type[Any] | None = None) -> None:
+        self.items = items
+        self.index = 0
+        self._type = value_type
+
+    def python_type(self) -> type[Any]:
+        return self._type or self.value_type
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.index >= len(self.items):
+            return None
+        self.index += 1
+        return self.items[self.index - 1].read(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        rest = self.items[self.index :]
+        build.writer.begin_call()
+        build.push_object(iter)
+        build.writer.callable_ready()
+        if self._type in STRING_ITERATORS:
+            build.writer.load_const("".join(item.as_constant() for item in rest))
+        else:
+            for item in rest:
+                build.push(item)
+            build.writer.build_tuple(len(rest))
+        build.writer.call(1)
+
+
+class SequenceIteratorVariable(IteratorVariable):
+    """An iterator over a list, tuple or deque as it is at each step."""
+
+    def __init__(self, sequence: Any, value_type: type[Any], step: int = 1) -> None:
+        self.sequence: Any = sequence  # None once it is exhausted, as in CPython
+        self.step = step
+        self.index = 0 if step > 0 else len(sequence.items) - 1
+        self._type = value_type
+
+    def python_type(self) -> type[Any]:
+        return self._type
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.sequence is None:
+            return None
+        items = self.sequence.items
+        if not 0 <= self.index < len(items):
+            self.sequence = None
+            return None
+        item: VariableTracker = items[self.index]
+        self.index += self.step
+        return item.read(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.sequence is None:
+            ItemsIteratorVariable([]).reconstruct(build)
+        elif self.step > 0:
+            build.call_object(iterator_at, self.sequence, ConstantVariable(self.index))
+        else:
+            build.call_object(reversed_iterator_at, self.sequence, ConstantVariable(self.index))
+
+    def text(self) -> str:
+        return f"{self._type.__name__} at {self.index}"
+
+
+def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
+    """An iterator that has given `index` items already."""
+    iterator: Any = iter(iterable)
+    if type(iterator) in PLAIN_ITERATORS:
+        iterator.__setstate__(index)
+    else:
+        next(islice(iterator, index, index), None)
+    return iterator  # type: ignore[no-any-return]
+
+
+def set_iterator_at(walked: set[Any], rest: tuple[Any, ...]) -> Iterator[Any]:
+    """An iterator over a set that still gives `rest`; over `rest` itself if the set was made again in another order."""
+    skip = len(walked) - len(rest)
+    if all(map(_looks_same, list(walked)[skip:], rest)):
+        return iterator_at(walked, skip)
+    return iter(rest)
+
+
+def _looks_same(left: object, right: object) -> bool:
+    return left is right or (type(left) is type(right) and type(left) in _PLAIN and left == right)
+
+
+_PLAIN = (int, float, str, bytes, bool, complex)
+
+
+def reversed_iterator_at(sequence: Any, index: int) -> Iterator[Any]:
+    """A reversed iterator whose next item is the one at `index`."""
+    iterator: Iterator[Any] = reversed(sequence)
+    skip = len(sequence) - 1 - index
+    next(islice(iterator, skip, skip), None)
+    return iterator

@@ -1,0 +1,489 @@
+"""Dicts: dict, OrderedDict, defaultdict, and the read-only view mappingproxy.
+
+The idea: a dict's tracker is a real dict from *hash keys* (what stands for a key: the constant itself, a tuple of
+such, the tracker of an object that hashes by identity) to pairs of trackers. So order, replacement and `1 == 1.0
+== True` are Python's own.
+
+A dict that existed before the frame guards its type and its keys in their order; its values stay unread until the
+program looks at them. Changes are noted in the journal and replayed as clear and update.
+
+In: live dicts, BUILD_MAP and its kin. Out: values, new dicts, nests of FX arguments.
+torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), values() and items().
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.variables.containers.dict_views import DictIteratorVariable, Entries, Pair, part_of
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, unspecialized_method
+from dynexplore.engine.variables.operators import binary_rule
+from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_plain_value
+from dynexplore.engine.variables.signatures import builtin_method
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class DictVariable(BuiltinValueVariable):
+    """A `dict`."""
+
+    kind = "dict"
+    mutable = True
+    value_type: ClassVar[type[Any]] = dict
+
+    def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
+        self.entries: Entries = {} if entries is None else entries
+        self.source = source
+
+    def like(self, entries: Entries) -> DictVariable:
+        """A new dict of the same type: what `copy` gives."""
+        return type(self)(entries)
+
+    # -- what it holds
+
+    def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
+        """The value under a key."""
+        pair = self.entries.get(key.hash_key(ctx))
+        return pair[1].read(ctx) if pair is not None else None
+
+    def store(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        """Put a value under a key, which keeps its place and key object; the journal is the caller's."""
+        place = key.hash_key(ctx)
+        known = self.entries.get(place)
+        self.entries[place] = (known[0] if known is not None else key, value)
+
+    def pairs(self, ctx: TraceContext) -> list[Pair]:
+        """Keys and values, read."""
+        return [(key.read(ctx), value.read(ctx)) for key, value in self.entries.values()]
+
+    def read_items(self, ctx: TraceContext) -> None:
+        for place, (key, value) in self.entries.items():
+            key, value = key.read(ctx), value.read(ctx)
+            value.read_items(ctx)
+            self.entries[place] = key, value
+
+    # -- questions
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return bool(self.entries)
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return ConstantVariable(len(self.entries))
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return DictIteratorVariable(self, "keys")
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        return [key.read(ctx) for key, _ in self.entries.values()]
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return ConstantVariable(item.hash_key(ctx) in self.entries)
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        found = self.find(ctx, key)
+        return self.missing(ctx, key) if found is None else found
+
+    def missing(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """`self[key]` where there is no such key."""
+        ctx.raise_exception(KeyError, key.as_constant() if key.is_constant() else key)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        ctx.journal.note(self, "__setitem__")
+        self.store(ctx, key, value)
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        ctx.journal.note(self, "__delitem__")
+        if self.entries.pop(key.hash_key(ctx), None) is None:
+            self.missing_key(ctx, key)
+
+    def missing_key(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """KeyError, also where a missing key has a default."""
+        return DictVariable.missing(self, ctx, key)
+
+    # -- into the graph, and out of the frame
+
+    def as_proxy(self) -> Any:
+        return {key.as_proxy(): value.as_proxy() for key, value in self.entries.values()}
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        for key, value in self.entries.values():
+            build.push(key)
+            build.push(value)
+        build.writer.build_map(len(self.entries))
+
+    def write_back(self, build: Reconstruction) -> None:
+        """Make the real dict equal to the entries, by dict's own methods."""
+        build.push(DictVariable(self.entries))
+        entries = build.store_temporary()
+        build.push(self)
+        target = build.store_temporary()
+
+        def replace() -> None:
+            writer = build.writer
+            writer.begin_call()
+            build.push_object(become)
+            writer.callable_ready()
+            build.push_object(self.value_type)
+            writer.load_fast(target)
+            writer.load_fast(entries)
+            writer.call(3)
+            writer.pop_top()
+
+        build.later(replace)
+
+    @reprlib.recursive_repr("...")
+    def text(self) -> str:
+        shown = ", ".join(f"{key.text()}: {value.text()}" for key, value in list(self.entries.values())[:4])
+        return f"{self.type_name()} of {len(self.entries)}: {shown}{', ...' if len(self.entries) > 4 else ''}"
+
+
+class ExistingDictVariable(DictVariable):
+    """A dict that existed before the frame. While the program only puts values under plain keys, nothing is relied on but its
+    type: a loop that collects results goes round in one graph, whatever the keys.
+    """
+
+    def __init__(self, ctx: TraceContext, real: dict[Any, Any], source: Source) -> None:
+        self.ctx, self.real_dict, self.source = ctx, real, source
+        self.put: list[Pair] = []
+        self._entries: Entries | None = None
+
+    @property
+    def entries(self) -> Entries:  # type: ignore[override]
+        """What it holds; from now on its keys are relied on."""
+        if self._entries is None:
+            self._entries = existing_entries(self.ctx, self.real_dict, self.source)
+            for key, value in self.put:
+                self.store(self.ctx, key, value)
+        return self._entries
+
+    def like(self, entries: Entries) -> DictVariable:
+        return DictVariable(entries)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        if self._entries is None and isinstance(key, ConstantVariable):
+            ctx.journal.note(self, "__setitem__")
+            self.put.append((key, value))
+        else:
+            super().set_item(ctx, key, value)
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self._entries is not None:
+            super().write_back(build)
+            return
+        build.push(self)
+        target = build.store_temporary()
+        pairs = []
+        for key, value in self.put:
+            build.push(key)
+            key_name = build.store_temporary()
+            build.push(value)
+            pairs.append((key_name, build.store_temporary()))
+
+        def put() -> None:
+            for key_name, value_name in pairs:
+                build.writer.load_fast(value_name)
+                build.writer.load_fast(target)
+                build.writer.load_fast(key_name)
+                build.writer.store_subscr()
+
+        build.later(put)
+
+    def text(self) -> str:
+        if self._entries is not None:
+            return super().text()
+        return f"dict of {len(self.real_dict)}" + (f", {len(self.put)} put" if self.put else "")
+
+
+def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
+    """Give a dict these entries in this order.
+
+    One that only gained or changed entries is not emptied: it may be walked just now.
+    """
+    old, new = list(dict.keys(target)), list(entries)
+    if len(old) > len(new) or any(before is not after for before, after in zip(old, new, strict=False)):
+        kind.clear(target)
+        kind.update(target, entries)
+        return
+    for key, value in entries.items():
+        if dict.get(target, key, _MISSING) is not value:
+            kind.__setitem__(target, key, value)
+
+
+_MISSING = object()
+
+
+class OrderedDictVariable(DictVariable):
+    """A `collections.OrderedDict`."""
+
+    value_type = OrderedDict
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(OrderedDict, DictVariable(self.entries))
+
+
+class DefaultDictVariable(DictVariable):
+    """A `collections.defaultdict`."""
+
+    value_type = defaultdict
+
+    def __init__(self, entries: Entries | None = None, source: Source | None = None, factory: VariableTracker = NONE) -> None:
+        super().__init__(entries, source)
+        self.factory = factory
+
+    def like(self, entries: Entries) -> DictVariable:
+        return DefaultDictVariable(entries, None, self.factory)
+
+    def missing(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        factory = self.factory.read(ctx)
+        if factory.is_constant() and factory.as_constant() is None:
+            return super().missing(ctx, key)
+        value = ctx.call_function(factory, [], {})
+        self.set_item(ctx, key, value)
+        return value
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "default_factory":
+            self.factory = self.factory.read(ctx)
+            return self.factory
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(defaultdict, self.factory, DictVariable(self.entries))
+
+
+class MappingProxyVariable(DictVariable):
+    """A `types.MappingProxyType`: a dict seen through a window; it shares the entries of the dict behind it."""
+
+    kind = "mapping proxy"
+    mutable = True
+    value_type = MappingProxyType
+
+    def __init__(self, entries: Entries | None = None, source: Source | None = None, behind: VariableTracker | None = None) -> None:
+        super().__init__(entries, source)
+        self.behind = behind
+
+    def like(self, entries: Entries) -> DictVariable:
+        return DictVariable(entries)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        ctx.raise_exception(TypeError, "'mappingproxy' object does not support item assignment")
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        ctx.raise_exception(TypeError, "'mappingproxy' object does not support item deletion")
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(MappingProxyType, self.behind or DictVariable(self.entries))
+
+
+# -- live values ------------------------------------------------------------------------------------------------------
+
+
+def _nth_value(index: int) -> Callable[[Any], Any]:
+    def nth_value(mapping: Any) -> Any:
+        return list(mapping.values())[index]
+
+    return nth_value
+
+
+def existing_entries(ctx: TraceContext, value: Any, source: Source | None) -> Entries:
+    """The entries of a live mapping: keys guarded, values unread (of the engine's own making if `source` is None)."""
+    if source is None:
+        pairs = [(ctx.build(key, None), ctx.build(item, None)) for key, item in value.items()]
+        return {key.hash_key(ctx): (key, item) for key, item in pairs}
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    if all(map(is_plain_value, value)):
+        ctx.guard(source, "DICT_KEYS", tuple(value))
+        plain = [(ctx.build(key, None), ctx.lazy(item, source.item(key))) for key, item in value.items()]
+        return {key.hash_key(ctx): (key, item) for key, item in plain}
+    ctx.guard(source, "LIST_LENGTH", len(value))
+    entries: Entries = {}
+    for index, (key, item) in enumerate(value.items()):
+        tracker = existing_key(ctx, key, source.key(index))
+        entries[tracker.hash_key(ctx)] = tracker, ctx.lazy(item, _value_source(source, index))
+    return entries
+
+
+def existing_key(ctx: TraceContext, key: object, source: Source) -> VariableTracker:
+    """A key that hashes by identity, guarded to be this very object."""
+    if not is_plain_value(key):
+        ctx.guard(source, "ID_MATCH", Identity(key, keep=False))
+    return ctx.build(key, source)
+
+
+def _value_source(source: Source, index: int) -> Source:
+    function = _nth_value(index)
+    found: Source = source.child(("value", index), lambda: CallSource(source, function, f"value {index} of "))
+    return found
+
+
+@builds(dict)
+def build_dict(ctx: TraceContext, value: dict[Any, Any], source: Source | None) -> VariableTracker:
+    """A dict: its type is guarded, its keys when they matter, values when they are read."""
+    if source is None:
+        return DictVariable(existing_entries(ctx, value, source))
+    ctx.guard(source, "TYPE_MATCH", dict)
+    return ExistingDictVariable(ctx, value, source)
+
+
+@builds(OrderedDict)
+def build_ordered_dict(ctx: TraceContext, value: OrderedDict[Any, Any], source: Source | None) -> VariableTracker:
+    """An OrderedDict: like a dict."""
+    return OrderedDictVariable(existing_entries(ctx, value, source), source)
+
+
+@builds(defaultdict)
+def build_defaultdict(ctx: TraceContext, value: defaultdict[Any, Any], source: Source | None) -> VariableTracker:
+    """A defaultdict: like a dict; its factory is guarded when it is called."""
+    if source is None:
+        factory = ctx.build(value.default_factory, None)
+    else:
+        factory = ctx.lazy(value.default_factory, source.attribute("default_factory", "getattr"))
+    return DefaultDictVariable(existing_entries(ctx, value, source), source, factory)
+
+
+@builds(MappingProxyType)
+def build_mapping_proxy(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A mappingproxy: like the dict behind it."""
+    return MappingProxyVariable(existing_entries(ctx, value, source), source)
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+
+
+@binary_rule(DictVariable, DictVariable, "==", "!=")
+def _equal_dicts(ctx: TraceContext, symbol: str, left: DictVariable, right: DictVariable) -> VariableTracker:
+    same = left.entries.keys() == right.entries.keys() and all(
+        equal(ctx, value.read(ctx), right.entries[place][1].read(ctx)) for place, (_, value) in left.entries.items()
+    )
+    if isinstance(left, OrderedDictVariable) and isinstance(right, OrderedDictVariable):
+        same = same and list(left.entries) == list(right.entries)
+    return ConstantVariable(same == (symbol == "=="))
+
+
+@binary_rule(DictVariable, DictVariable, "|")
+def _merge(ctx: TraceContext, symbol: str, left: DictVariable, right: DictVariable) -> VariableTracker:
+    keeper = right if isinstance(left, MappingProxyVariable) or type(left) is DictVariable else left
+    merged = keeper.like(dict(left.entries))
+    update(ctx, merged, right)
+    return merged
+
+
+@binary_rule(DictVariable, VariableTracker, "|=")
+def _merge_in_place(ctx: TraceContext, symbol: str, left: DictVariable, right: VariableTracker) -> VariableTracker:
+    ctx.journal.note(left, "|=")
+    update(ctx, left, right)
+    return left
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+
+
+def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> None:
+    """`self.update(other)`: a dict, anything with keys(), or an iterable of pairs. The journal is the caller's."""
+    for key, value in pairs_of(ctx, other):
+        self.store(ctx, key, value)
+
+
+def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
+    """The pairs that `dict(other)` would hold."""
+    if isinstance(other, DictVariable):
+        return other.pairs(ctx)
+    if hasattr(other.python_type(), "keys"):
+        keys = other.call_method(ctx, "keys", [], {}).unpack(ctx)
+        return [(key, other.get_item(ctx, key)) for key in keys]
+    return [_pair_of(ctx, index, item) for index, item in enumerate(other.unpack(ctx))]
+
+
+def _pair_of(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
+    try:
+        parts = item.unpack(ctx)
+    except UserRaised as raised:
+        if not issubclass(raised.exception.python_type(), TypeError):
+            raise
+        ctx.raise_exception(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
+    if len(parts) != 2:
+        ctx.raise_exception(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
+    return parts[0], parts[1]
+
+
+@builtin_method(dict, "get")
+@builtin_method(MappingProxyType, "get")
+def _get(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE, /) -> VariableTracker:
+    found = self.find(ctx, key)
+    return default if found is None else found
+
+
+@unspecialized_method(dict, "setdefault")
+def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE) -> VariableTracker:
+    found = self.find(ctx, key)
+    if found is None:
+        self.store(ctx, key, default)
+    return default if found is None else found
+
+
+@unspecialized_method(dict, "pop")
+def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None) -> VariableTracker:
+    pair = self.entries.pop(key.hash_key(ctx), None)
+    if pair is None:
+        return self.missing_key(ctx, key) if default is None else default
+    return pair[1].read(ctx)
+
+
+@unspecialized_method(dict, "popitem")
+def _popitem(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
+    if not self.entries:
+        ctx.raise_exception(KeyError, "popitem(): dictionary is empty")
+    return part_of(ctx, self.entries.popitem()[1], "items")
+
+
+@unspecialized_method(OrderedDict, "popitem")
+def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracker | None = None) -> VariableTracker:
+    if not self.entries:
+        ctx.raise_exception(KeyError, "dictionary is empty")
+    place = next(reversed(self.entries) if last is None or known_truth(ctx, last) else iter(self.entries))
+    return part_of(ctx, self.entries.pop(place), "items")
+
+
+@unspecialized_method(OrderedDict, "move_to_end")
+def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
+    place = key.hash_key(ctx)
+    pair = self.entries.pop(place, None)
+    if pair is None:
+        self.missing_key(ctx, key)
+        return
+    others = dict(self.entries) if last is not None and not known_truth(ctx, last) else {}
+    if others:
+        self.entries.clear()
+    self.entries[place] = pair
+    self.entries.update(others)
+
+
+@unspecialized_method(dict, "clear")
+def _clear(ctx: TraceContext, self: DictVariable, /) -> None:
+    self.entries.clear()
+
+
+@unspecialized_method(dict, "update")
+def _update(ctx: TraceContext, self: DictVariable, other: VariableTracker | None = None, /, **kwargs: VariableTracker) -> None:
+    if other is not None:
+        update(ctx, self, other)
+    for name, value in kwargs.items():
+        self.store(ctx, ConstantVariable(name), value)
+
+
+@builtin_method(dict, "copy", "__copy__")
+@builtin_method(MappingProxyType, "copy")
+def _copy(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
+    return self.like(dict(self.entries))

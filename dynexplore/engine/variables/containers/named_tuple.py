@@ -1,0 +1,183 @@
+"""Tuples whose items have names: namedtuples of the program, and what torch functions such as `torch.max` return.
+
+The idea: a tuple with a class. Names of items are read off the class (`_fields`, or `__match_args__` of the C
+ones); all else that the class gives (methods, properties, `_replace`) is looked up as in any class.
+
+In: live named tuples, calls of their classes. Out: items. torch/_dynamo/variables/lists.py (NamedTupleVariable)
+does the same job.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.builtin_subclass import make_extended, new_extended
+from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable, existing_items
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects import class_lookup
+from dynexplore.engine.variables.objects.builtin_value import method_row
+from dynexplore.engine.variables.objects.class_ import ClassVariable, makes
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
+from dynexplore.engine.variables.signatures import builtin, builtin_method
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+def is_named_tuple_class(cls: Any) -> bool:
+    """Whether a class is a namedtuple, without a `__new__` of its own behind it, or a C structure with named items."""
+    if not isinstance(cls, type) or not issubclass(cls, tuple):
+        return False
+    return is_structure(cls) or (isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make"))
+
+
+def is_structure(cls: type[Any]) -> bool:
+    """Whether a class is one of C's named tuples: `torch.return_types.max`."""
+    return hasattr(cls, "n_sequence_fields")
+
+
+def field_names(cls: type[Any]) -> tuple[str, ...]:
+    """The names of the items, in order."""
+    names: tuple[str, ...] = getattr(cls, "__match_args__" if is_structure(cls) else "_fields")
+    return names
+
+
+class NamedTupleVariable(TupleVariable):
+    """A tuple with a class of its own."""
+
+    kind = "named tuple"
+
+    def __init__(self, cls: type[Any], items: Iterable[VariableTracker], source: Source | None = None) -> None:
+        super().__init__(items, source)
+        self.cls = cls
+
+    def python_type(self) -> type[Any]:
+        return self.cls
+
+    def as_constant(self) -> Any:
+        return make(self.cls, super().as_constant())
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        names = field_names(self.cls)
+        if name in names:
+            return self.items[names.index(name)].read(ctx)
+        if name in _OWN_METHODS and self._has_own(name):
+            return ConstantMethodVariable(self, name)
+        if method_row(self.cls, name) is not None or is_structure(self.cls) or hasattr(tuple, name):
+            return super().get_attribute(ctx, name)
+        found = class_lookup.find(ctx, self.cls, name)
+        if found is None:
+            return super().get_attribute(ctx, name)
+        return class_lookup.bind(ctx, found, self, self.cls)
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if name in _OWN_METHODS and self._has_own(name):
+            return _OWN_METHODS[name](ctx, self, args, kwargs)
+        if inspect.isfunction(class_lookup.raw_lookup(self.cls, name)):
+            return self.get_attribute(ctx, name).call(ctx, args, kwargs)
+        return super().call_method(ctx, name, args, kwargs)
+
+    def _has_own(self, name: str) -> bool:
+        """Whether a method is the one that `collections.namedtuple` made."""
+        return getattr(class_lookup.raw_lookup(self.cls, name), "__module__", None) == "collections"
+
+    def as_proxy(self) -> Any:
+        return make(self.cls, super().as_proxy())
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if is_structure(self.cls):
+            build.call_object(self.cls, TupleVariable(self.items))
+        else:
+            build.call_object(self.cls._make, TupleVariable(self.items))
+
+    def text(self) -> str:
+        pairs = zip(field_names(self.cls), self.items, strict=False)
+        return f"{self.cls.__name__}({', '.join(f'{name}={item.text()}' for name, item in pairs)})"
+
+
+def make(cls: type[Any], items: tuple[Any, ...]) -> Any:
+    """A real named tuple of these items."""
+    return cls(items) if is_structure(cls) else tuple.__new__(cls, items)
+
+
+def namedtuple_of(cls: type[Any], items: Iterable[VariableTracker]) -> TupleVariable:
+    """The tracker of a named tuple, or of any other tuple class that torch may return."""
+    return NamedTupleVariable(cls, items) if is_named_tuple_class(cls) else TupleVariable(items)
+
+
+def construct(
+    ctx: TraceContext, cls: type[Any], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """`cls(*args, **kwargs)` of a namedtuple class."""
+    if is_structure(cls):
+        (items,) = args
+        return NamedTupleVariable(cls, items.unpack(ctx))
+    names = field_names(cls)
+    given = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or not set(kwargs) <= set(names) - set(given):
+        ctx.break_graph("DX218", callee=cls.__qualname__)
+    given.update(kwargs)
+    defaults = cls._field_defaults
+    if not set(names) <= set(given) | set(defaults):
+        ctx.break_graph("DX218", callee=cls.__qualname__)
+    return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(defaults[n], None) for n in names])
+
+
+@makes(tuple)
+def _make_tuple(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A call of a class that extends tuple."""
+    maker = getattr(class_lookup.raw_lookup(cls.value, "__new__"), "__module__", None) or "namedtuple_"
+    if not is_named_tuple_class(cls.value):
+        return make_extended(ctx, cls, args, kwargs)
+    if not maker.startswith("namedtuple_"):
+        return cls.make_instance(ctx, args, kwargs)
+    return construct(ctx, cls.value, args, kwargs)
+
+
+@builtin(tuple.__new__)
+def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None = None, /) -> VariableTracker:
+    """`tuple.__new__(cls, items)`, to which the `__new__` of each namedtuple comes down."""
+    if not isinstance(cls, ClassVariable) or not issubclass(cls.value, tuple):
+        ctx.break_graph("DX209", type=cls.describe())
+    if cls.value is not tuple and not is_named_tuple_class(cls.value):
+        return new_extended(ctx, cls, [items] if items is not None else [])
+    made = [] if items is None else items.unpack(ctx)
+    return TupleVariable(made) if cls.value is tuple else NamedTupleVariable(cls.value, made)
+
+
+@builds_when(lambda value: is_named_tuple_class(type(value)), rank=40)
+def build_named_tuple(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A named tuple: its class and length are guarded, items when they are read."""
+    return NamedTupleVariable(type(value), existing_items(ctx, value, source), source)
+
+
+def _replace(
+    ctx: TraceContext, self: NamedTupleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    names = field_names(self.cls)
+    if args or not set(kwargs) <= set(names):
+        ctx.break_graph("DX218", callee=f"{self.cls.__qualname__}._replace")
+    return NamedTupleVariable(self.cls, [kwargs.get(n, item) for n, item in zip(names, self.items, strict=True)])
+
+
+def _asdict(
+    ctx: TraceContext, self: NamedTupleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    made = DictVariable()
+    for name, item in zip(field_names(self.cls), self.unpack(ctx), strict=True):
+        made.store(ctx, ConstantVariable(name), item)
+    return made
+
+
+_OWN_METHODS = {"_replace": _replace, "_asdict": _asdict}
+builtin_method(tuple, "__getnewargs__")(lambda ctx, self, /: TupleVariable([TupleVariable(self.items)]))

@@ -1,0 +1,461 @@
+"""Lists and tuples (and torch.Size): their items are trackers in a real Python list.
+
+The idea: what Python does with positions (indices, slices, inserts, pops, their errors and messages) is done by
+running the real operation on the real list of trackers. What it does with values (`==`, `in`, sorting) asks the
+trackers one by one.
+
+A list that existed before the frame guards type and length, and its items stay unread until the program looks at
+them. A change is noted in the journal, made to the tracker in place, and replayed at the end as `real[:] = items`.
+
+In: live lists and tuples, BUILD_LIST and its kin. Out: items, new sequences, nests of FX arguments.
+torch/_dynamo/variables/lists.py does the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.iterator import SequenceIteratorVariable
+from dynexplore.engine.variables.containers.ranges import SliceVariable
+from dynexplore.engine.variables.containers.sorting import sorted_items
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
+from dynexplore.engine.variables.operators import COMPARE, binary, binary_rule, compare
+from dynexplore.engine.variables.scalars.concrete_values import equal, is_settled, is_tensor, known_index, settled
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, run_now
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.signatures import builtin_method
+from dynexplore.engine.variables.type_errors import raise_type_error
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class SequenceVariable(BuiltinValueVariable):
+    """What lists, tuples and deques share."""
+
+    iterator_type: type[Any] = type(iter([]))
+    reversed_type: type[Any] = type(reversed([]))
+
+    def __init__(self, items: Iterable[VariableTracker], source: Source | None = None) -> None:
+        self.items = list(items)
+        self.source = source
+
+    def real(self) -> Any:
+        """The items in a real sequence of the program's type, to run an operation of positions on."""
+        return self.items
+
+    def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
+        """What a slice of this sequence is."""
+        raise NotImplementedError
+
+    # -- questions
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return bool(self.items)
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return ConstantVariable(len(self.items))
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return SequenceIteratorVariable(self, self.iterator_type)
+
+    def iterate_reversed(self, ctx: TraceContext) -> VariableTracker:
+        """reversed(value)."""
+        return SequenceIteratorVariable(self, self.reversed_type, step=-1)
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        return [item.read(ctx) for item in self.items]
+
+    def read_items(self, ctx: TraceContext) -> None:
+        for index, item in enumerate(self.items):
+            self.items[index] = item = item.read(ctx)
+            item.read_items(ctx)
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return ConstantVariable(any(equal(ctx, found.read(ctx), item) for found in self.items))
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        if isinstance(key, SliceVariable):
+            return self.of_slice(run_now(ctx, operator.getitem, self.items, key.known(ctx)))
+        index = self.index_of(ctx, key)
+        if type(index) is int and -len(self.items) <= index < len(self.items):
+            return self.items[index].read(ctx)
+        return run_now(ctx, operator.getitem, self.real(), index).read(ctx)  # type: ignore[no-any-return]
+
+    def index_of(self, ctx: TraceContext, key: VariableTracker) -> Any:
+        """The number behind an index; other constants too, which Python refuses."""
+        if is_settled(key):
+            return settled(key)
+        if is_tensor(key) or hasattr(key.python_type(), "__index__"):
+            return known_index(ctx, key, f"{self.type_name()} index")
+        raise_type_error(ctx, operator.getitem, self, key, kind="DX306", type=self.type_name(), key=key.type_name())
+
+    # -- into the graph, and for people
+
+    def as_proxy(self) -> Any:
+        return [item.as_proxy() for item in self.items]
+
+    @reprlib.recursive_repr("...")
+    def text(self) -> str:
+        shown = ", ".join(item.text() for item in self.items[:4])
+        return f"{self.type_name()} of {len(self.items)}: {shown}{', ...' if len(self.items) > 4 else ''}"
+
+
+class ListVariable(SequenceVariable):
+    """A `list`."""
+
+    kind = "list"
+    value_type = list
+    mutable = True
+
+    def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
+        return ListVariable(items)
+
+    def add(self, items: Iterable[VariableTracker]) -> None:
+        """Put items at the end; the journal is the caller's."""
+        self.items.extend(items)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        if isinstance(key, SliceVariable):
+            place: Any = key.known(ctx)
+            replacement: Any = value.unpack(ctx)
+        else:
+            place, replacement = self.index_of(ctx, key), value
+        ctx.journal.note(self, "__setitem__")
+        run_now(ctx, operator.setitem, self.items, place, replacement)
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        place = key.known(ctx) if isinstance(key, SliceVariable) else self.index_of(ctx, key)
+        ctx.journal.note(self, "__delitem__")
+        run_now(ctx, operator.delitem, self.items, place)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        for item in self.items:
+            build.push(item)
+        build.writer.build_list(len(self.items))
+
+    def write_back(self, build: Reconstruction) -> None:
+        """`real[:] = items`."""
+        build.push(ListVariable(self.items))
+        items = build.store_temporary()
+        build.push(self)
+        target = build.store_temporary()
+
+        def assign() -> None:
+            writer = build.writer
+            writer.load_fast(items)
+            writer.load_fast(target)
+            writer.load_const(None)
+            writer.load_const(None)
+            writer.build_slice(2)
+            writer.store_subscr()
+
+        build.later(assign)
+
+
+class ExistingListVariable(ListVariable):
+    """A list that existed before the frame. While the program only adds to its end, nothing is relied on but its type:
+    a loop that collects results goes round in one graph, however many there are.
+    """
+
+    def __init__(self, ctx: TraceContext, real: list[Any], source: Source) -> None:
+        self.ctx, self.real_list, self.source = ctx, real, source
+        self.added: list[VariableTracker] = []
+        self._items: list[VariableTracker] | None = None
+
+    @property
+    def items(self) -> list[VariableTracker]:  # type: ignore[override]
+        """What it holds; from now on its length is relied on."""
+        if self._items is None:
+            self._items = [*existing_items(self.ctx, self.real_list, self.source), *self.added]
+        return self._items
+
+    def add(self, items: Iterable[VariableTracker]) -> None:
+        (self.added if self._items is None else self._items).extend(items)
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self._items is not None:
+            super().write_back(build)
+            return
+        build.push(ListVariable(self.added))
+        added = build.store_temporary()
+        build.push(self)
+        target = build.store_temporary()
+
+        def extend() -> None:
+            writer = build.writer
+            writer.begin_call()
+            build.push_object(list.extend)
+            writer.callable_ready()
+            writer.load_fast(target)
+            writer.load_fast(added)
+            writer.call(2)
+            writer.pop_top()
+
+        build.later(extend)
+
+    def text(self) -> str:
+        return super().text() if self._items is not None else f"list of {len(self.real_list) + len(self.added)}"
+
+
+class TupleVariable(SequenceVariable):
+    """A `tuple`."""
+
+    kind = "tuple"
+    value_type = tuple
+    mutable = True  # it cannot change, but two references to one tuple must stay so
+    iterator_type = type(iter(()))
+    reversed_type = reversed
+
+    def real(self) -> Any:
+        return tuple(self.items)
+
+    def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
+        return TupleVariable(items)
+
+    def as_constant(self) -> Any:
+        return tuple([item.as_constant() for item in self.items])
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return tuple([item.read(ctx).hash_key(ctx) for item in self.items])
+
+    def as_proxy(self) -> Any:
+        return tuple([item.as_proxy() for item in self.items])
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.is_constant() and is_literal(self.as_constant()):
+            build.writer.load_const(self.as_constant())
+            return
+        for item in self.items:
+            build.push(item)
+        build.writer.build_tuple(len(self.items))
+
+
+class SizeVariable(TupleVariable):
+    """A `torch.Size`: what `tensor.shape` is."""
+
+    kind = "size"
+    value_type = torch.Size
+
+    def as_constant(self) -> Any:
+        return torch.Size(super().as_constant())
+
+    def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
+        return SizeVariable(items)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(torch.Size, TupleVariable(self.items))
+
+    def text(self) -> str:
+        return f"[{', '.join(item.text() for item in self.items)}]"
+
+
+# -- live values ------------------------------------------------------------------------------------------------------
+
+
+def existing_items(ctx: TraceContext, value: Any, source: Source | None) -> list[VariableTracker]:
+    """The items of a live sequence, with guards on type and length (none where `source` is None)."""
+    if source is None:
+        return [ctx.build(item, None) for item in value]
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    ctx.guard(source, "LIST_LENGTH", len(value))
+    return [ctx.lazy(item, source.item(index)) for index, item in enumerate(value)]
+
+
+@builds(list)
+def build_list(ctx: TraceContext, value: list[Any], source: Source | None) -> VariableTracker:
+    """A list: its type is guarded, its length when it matters, items when they are read."""
+    if source is None:
+        return ListVariable(existing_items(ctx, value, source))
+    ctx.guard(source, "TYPE_MATCH", list)
+    return ExistingListVariable(ctx, value, source)
+
+
+@builds(tuple)
+def build_tuple(ctx: TraceContext, value: tuple[Any, ...], source: Source | None) -> VariableTracker:
+    """A tuple: type and length are guarded, items when they are read."""
+    return TupleVariable(existing_items(ctx, value, source), source)
+
+
+@builds(torch.Size)
+def build_size(ctx: TraceContext, value: torch.Size, source: Source | None) -> VariableTracker:
+    """A torch.Size: like a tuple."""
+    return SizeVariable(existing_items(ctx, value, source), source)
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+
+
+@binary_rule(ListVariable, ListVariable, *COMPARE)
+@binary_rule(TupleVariable, TupleVariable, *COMPARE)
+def compare_sequences(ctx: TraceContext, symbol: str, left: SequenceVariable, right: SequenceVariable) -> VariableTracker:
+    """The first pair that differs decides, else the lengths (listobject.c, list_richcompare)."""
+    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+        return ConstantVariable(symbol == "!=")
+    for one, other in zip(left.unpack(ctx), right.unpack(ctx), strict=False):
+        if not equal(ctx, one, other):
+            return ConstantVariable(symbol == "!=") if symbol in ("==", "!=") else compare(ctx, symbol, one, other)
+    return ConstantVariable(COMPARE[symbol](len(left.items), len(right.items)))
+
+
+@binary_rule(ListVariable, ListVariable, "+")
+def _concatenate_lists(ctx: TraceContext, symbol: str, left: ListVariable, right: ListVariable) -> VariableTracker:
+    return ListVariable(left.items + right.items)
+
+
+@binary_rule(TupleVariable, TupleVariable, "+")
+def _concatenate_tuples(ctx: TraceContext, symbol: str, left: TupleVariable, right: TupleVariable) -> VariableTracker:
+    result = type((left.value_type() if left.value_type is torch.Size else ()) + right.value_type())
+    return (SizeVariable if result is torch.Size else TupleVariable)(left.items + right.items)
+
+
+@binary_rule(ListVariable, VariableTracker, "+=")
+def _extend_in_place(ctx: TraceContext, symbol: str, left: ListVariable, right: VariableTracker) -> VariableTracker:
+    _extend(ctx, left, right)
+    return left
+
+
+def _repeated(ctx: TraceContext, sequence: SequenceVariable, count: VariableTracker) -> list[VariableTracker]:
+    return run_now(ctx, operator.mul, sequence.items, settled(count))  # type: ignore[no-any-return]
+
+
+def _repeat(ctx: TraceContext, symbol: str, left: SequenceVariable, right: VariableTracker) -> VariableTracker:
+    return left.of_slice(_repeated(ctx, left, right))
+
+
+def _repeat_swapped(ctx: TraceContext, symbol: str, left: VariableTracker, right: SequenceVariable) -> VariableTracker:
+    return right.of_slice(_repeated(ctx, right, left))
+
+
+def _repeat_in_place(ctx: TraceContext, symbol: str, left: ListVariable, right: VariableTracker) -> VariableTracker:
+    items = _repeated(ctx, left, right)
+    ctx.journal.note(left, "*=")
+    left.items[:] = items
+    return left
+
+
+for _number in (ConstantVariable, SymbolicNumberVariable):
+    binary_rule(ListVariable, _number, "*=")(_repeat_in_place)
+    for _sequence in (ListVariable, TupleVariable):
+        binary_rule(_sequence, _number, "*", rank=25)(_repeat)
+        binary_rule(_number, _sequence, "*", rank=25)(_repeat_swapped)
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+
+
+@unspecialized_method(list, "append")
+def _append(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> None:
+    self.add([item])
+
+
+@unspecialized_method(list, "extend")
+def _extend_row(ctx: TraceContext, self: ListVariable, items: VariableTracker, /) -> None:
+    self.add(items.unpack(ctx))
+
+
+def _extend(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> None:
+    added = items.unpack(ctx)
+    ctx.journal.note(self, "extend")
+    self.add(added)
+
+
+@unspecialized_method(list, "insert")
+def _insert(ctx: TraceContext, self: ListVariable, index: VariableTracker, item: VariableTracker, /) -> None:
+    self.items.insert(known_index(ctx, index, "list.insert()"), item)
+
+
+@unspecialized_method(list, "pop")
+def _pop(ctx: TraceContext, self: ListVariable, index: VariableTracker | None = None, /) -> VariableTracker:
+    place = -1 if index is None else known_index(ctx, index, "list.pop()")
+    return run_now(ctx, self.items.pop, place).read(ctx)  # type: ignore[no-any-return]
+
+
+@unspecialized_method(list, "remove")
+def _remove(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> None:
+    for index, found in enumerate(self.unpack(ctx)):
+        if equal(ctx, found, item):
+            del self.items[index]
+            return
+    ctx.raise_exception(ValueError, "list.remove(x): x not in list")
+
+
+@unspecialized_method(list, "clear")
+def _clear(ctx: TraceContext, self: ListVariable, /) -> None:
+    self.items.clear()
+
+
+@unspecialized_method(list, "reverse")
+def _reverse(ctx: TraceContext, self: ListVariable, /) -> None:
+    self.items.reverse()
+
+
+@unspecialized_method(list, "sort")
+def _sort(
+    ctx: TraceContext,
+    self: ListVariable,
+    /,
+    *,
+    key: VariableTracker | None = None,
+    reverse: VariableTracker | None = None,
+) -> None:
+    self.items[:] = sorted_items(ctx, self.unpack(ctx), key, reverse)
+
+
+@builtin_method(list, "copy", "__copy__")
+def _copy(ctx: TraceContext, self: ListVariable, /) -> VariableTracker:
+    return ListVariable(self.items)
+
+
+@builtin_method(list, "__reversed__")
+def _reversed(ctx: TraceContext, self: ListVariable, /) -> VariableTracker:
+    return self.iterate_reversed(ctx)
+
+
+@builtin_method(list, "count")
+@builtin_method(tuple, "count")
+def count(ctx: TraceContext, self: SequenceVariable, item: VariableTracker, /) -> VariableTracker:
+    """`sequence.count(item)`."""
+    return ConstantVariable(sum(equal(ctx, found, item) for found in self.unpack(ctx)))
+
+
+@builtin_method(list, "index")
+@builtin_method(tuple, "index")
+def index(
+    ctx: TraceContext,
+    self: SequenceVariable,
+    item: VariableTracker,
+    start: VariableTracker | None = None,
+    stop: VariableTracker | None = None,
+    /,
+) -> VariableTracker:
+    """`sequence.index(item[, start[, stop]])`."""
+    ends = [known_index(ctx, end, "index()") for end in (start, stop) if end is not None]
+    for position in range(len(self.items))[slice(*[*ends, None][:2]) if ends else slice(None)]:
+        if equal(ctx, self.items[position].read(ctx), item):
+            return ConstantVariable(position)
+    return _raise_not_in(ctx, self, item)
+
+
+def _raise_not_in(ctx: TraceContext, self: SequenceVariable, item: VariableTracker) -> VariableTracker:
+    """The ValueError of an empty sequence of this type, which names the item where Python does."""
+    if not item.is_constant() and isinstance(self, ListVariable):
+        ctx.break_graph("DX213", method="list.index of a value that is not there")
+    return run_now(ctx, self.value_type().index, item.as_constant() if item.is_constant() else None)  # type: ignore[no-any-return]
+
+
+@builtin_method(torch.Size, "numel")
+def _numel(ctx: TraceContext, self: SizeVariable, /) -> VariableTracker:
+    result: VariableTracker = ConstantVariable(1)
+    for item in self.unpack(ctx):
+        result = binary(ctx, "*", result, item)
+    return result

@@ -1,0 +1,355 @@
+"""Sets: set and frozenset.
+
+The idea: a set's tracker keeps a real set of hash keys (what stands for a member: the constant itself, a tuple of
+such, the tracker of an object that hashes by identity) and does to it what the program does. So equality and, for
+constants, the order of iteration are Python's own. Members that hash by identity come in the order in which they
+were put in.
+
+A set that existed before the frame guards its type and content, and the order only when it is walked.
+
+In: live sets, BUILD_SET and its kin. Out: members, new sets. torch/_dynamo/variables/sets.py does the same job.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.iterator import (
+    ItemsIteratorVariable,
+    IteratorVariable,
+    set_iterator_at,
+)
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
+from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, is_plain_value
+from dynexplore.engine.variables.signatures import builtin_method
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+Members = dict[object, VariableTracker]
+_ALGEBRA = ("|", "&", "-", "^")
+
+
+class SetVariable(BuiltinValueVariable):
+    """A `set`."""
+
+    kind = "set"
+    mutable = True
+    value_type: ClassVar[type[Any]] = set
+
+    def __init__(self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None) -> None:
+        self.members: Members = dict(members or {})
+        self.places = set(self.members) if places is None else places
+        self.source = source
+        self._order_guard: tuple[Any, ...] | None = None
+
+    def guard_order(self, order: tuple[Any, ...]) -> None:
+        """Guard this order of the live set as soon as the program walks it."""
+        self._order_guard = order
+
+    def ordered(self, ctx: TraceContext) -> list[VariableTracker]:
+        """The members in the order in which Python walks them."""
+        if self._order_guard is not None and self.source is not None:
+            ctx.guard(self.source, "DICT_KEYS", self._order_guard)
+        return self.in_order()
+
+    def in_order(self) -> list[VariableTracker]:
+        """The members in order, without relying on it."""
+        if any(map(is_by_identity, self.places)):
+            return list(self.members.values())
+        return [self.members[place] for place in self.places]
+
+    def put(self, ctx: TraceContext, item: VariableTracker) -> None:
+        """Add a member; the journal is the caller's."""
+        place = item.hash_key(ctx)
+        self.places.add(place)
+        self.members.setdefault(place, item)
+
+    def take(self, place: object) -> VariableTracker | None:
+        """Remove a member; None when there is no such one. The journal is the caller's."""
+        self.places.discard(place)
+        return self.members.pop(place, None)
+
+    def keep(self, places: set[object], others: Members) -> None:
+        """Become the set of these places, whose new members are among `others`."""
+        self.members = {place: self.members[place] for place in self.members if place in places} | {
+            place: item for place, item in others.items() if place in places and place not in self.members
+        }
+        self.places = places
+
+    # -- questions
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return bool(self.members)
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return ConstantVariable(len(self.members))
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return SetIteratorVariable(self, self.ordered(ctx))
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        return self.ordered(ctx)
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return ConstantVariable(self.place_of(ctx, item) in self.members)
+
+    def place_of(self, ctx: TraceContext, item: VariableTracker) -> object:
+        """The hash key of a value that is looked for; a set stands for a frozenset (setobject.c, set_contains)."""
+        return frozenset(item.places) if isinstance(item, SetVariable) else item.hash_key(ctx)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        for item in self.in_order():
+            build.push(item)
+        build.writer.build_set(len(self.members))
+
+    def write_back(self, build: Reconstruction) -> None:
+        """`real.clear(); real.update(members)`."""
+        build.push(TupleVariable(self.in_order()))
+        members = build.store_temporary()
+        build.push(self)
+        target = build.store_temporary()
+
+        def replace() -> None:
+            writer = build.writer
+            for function, names in ((set.clear, (target,)), (set.update, (target, members))):
+                writer.begin_call()
+                build.push_object(function)
+                writer.callable_ready()
+                for name in names:
+                    writer.load_fast(name)
+                writer.call(len(names))
+                writer.pop_top()
+
+        build.later(replace)
+
+    @reprlib.recursive_repr("...")
+    def text(self) -> str:
+        shown = ", ".join(item.text() for item in self.in_order()[:4])
+        return f"{self.type_name()} of {len(self.members)}: {shown}{', ...' if len(self.members) > 4 else ''}"
+
+
+class FrozenSetVariable(SetVariable):
+    """A `frozenset`."""
+
+    kind = "frozenset"
+    value_type = frozenset
+
+    def as_constant(self) -> Any:
+        return frozenset(item.as_constant() for item in self.members.values())
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return frozenset(self.places)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.is_constant() and is_literal(self.as_constant()):
+            build.writer.load_const(self.as_constant())
+        else:
+            build.call_object(frozenset, TupleVariable(self.in_order()))
+
+
+class SetIteratorVariable(IteratorVariable):
+    """An iterator over a set; a set that grows or shrinks meanwhile raises, as in CPython."""
+
+    value_type: ClassVar[type[Any]] = type(iter(set()))
+
+    def __init__(self, walked: SetVariable, order: list[VariableTracker]) -> None:
+        self.walked, self.order, self.index = walked, order, 0
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.index > len(self.order):
+            return None
+        if len(self.walked.members) != len(self.order):
+            ctx.raise_exception(RuntimeError, "Set changed size during iteration")
+        self.index += 1
+        return self.order[self.index - 1] if self.index <= len(self.order) else None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.index > len(self.order):
+            ItemsIteratorVariable([]).reconstruct(build)
+        elif len(self.walked.members) != len(self.order):
+            raise NotImplementedError("an iterator over a set that has changed its size meanwhile")
+        else:
+            build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
+
+
+def is_by_identity(place: object) -> bool:
+    """Whether a hash key stands for an object that hashes by identity."""
+    if isinstance(place, (tuple, frozenset)):
+        return any(map(is_by_identity, place))
+    return isinstance(place, VariableTracker)
+
+
+def members_of(ctx: TraceContext, items: VariableTracker) -> SetVariable:
+    """`set(items)`."""
+    if isinstance(items, SetVariable):
+        return SetVariable(items.members, places=set(items.places))
+    made = SetVariable({})
+    for item in items.unpack(ctx):
+        made.put(ctx, item)
+    return made
+
+
+# -- live values ------------------------------------------------------------------------------------------------------
+
+
+def _existing(ctx: TraceContext, value: Any, source: Source | None, tracker: type[SetVariable]) -> SetVariable:
+    if source is None or all(map(is_plain_value, value)):
+        items = [ctx.build(item, None) for item in value]
+    else:
+        ctx.guard(source, "LIST_LENGTH", len(value))
+        items = [_member(ctx, item, source.key(index)) for index, item in enumerate(value)]
+    built = tracker({item.hash_key(ctx): item for item in items}, source)
+    if source is not None and all(map(is_plain_value, value)):
+        ctx.guard(source, "SET_CONTENT", frozenset(value))
+        built.places = value.copy() if isinstance(value, set) else set(value)
+        built.guard_order(tuple(value))
+    return built
+
+
+def _member(ctx: TraceContext, item: object, source: Source) -> VariableTracker:
+    if not is_plain_value(item):
+        ctx.guard(source, "ID_MATCH", Identity(item, keep=False))
+    return ctx.build(item, source)
+
+
+@builds(set)
+def build_set(ctx: TraceContext, value: set[Any], source: Source | None) -> VariableTracker:
+    """A set: type and content are guarded."""
+    if source is not None:
+        ctx.guard(source, "TYPE_MATCH", set)
+    return _existing(ctx, value, source, SetVariable)
+
+
+@builds(frozenset)
+def build_frozenset(ctx: TraceContext, value: frozenset[Any], source: Source | None) -> VariableTracker:
+    """A frozenset: type and content are guarded."""
+    if source is not None:
+        ctx.guard(source, "TYPE_MATCH", frozenset)
+    return _existing(ctx, value, source, FrozenSetVariable)
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+
+
+@binary_rule(SetVariable, SetVariable, *COMPARE)
+def compare_sets(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+    """`==`, `<=` and their kin."""
+    return ConstantVariable(COMPARE[symbol](left.places, right.places))
+
+
+@binary_rule(SetVariable, SetVariable, *_ALGEBRA)
+def combine(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+    """Union, intersection, difference, symmetric difference; the type is the left one's."""
+    made = type(left)(left.members, places=set(left.places))
+    made.keep(BINARY[symbol](left.places, right.places), right.members)
+    return made
+
+
+@binary_rule(SetVariable, SetVariable, *(f"{symbol}=" for symbol in _ALGEBRA))
+def combine_in_place(ctx: TraceContext, symbol: str, left: SetVariable, right: SetVariable) -> VariableTracker:
+    """`left |= right` and its kin; a frozenset gives a new one."""
+    if isinstance(left, FrozenSetVariable):
+        return combine(ctx, symbol[:-1], left, right)
+    ctx.journal.note(left, symbol)
+    places = set(right.places)  # `s -= s` must not walk what it empties
+    left.keep(BINARY[symbol](left.places, places), right.members)
+    return left
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+
+
+def _combining(symbol: str) -> Callable[..., VariableTracker]:
+    def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> VariableTracker:
+        made = type(self)(self.members, places=set(self.places))
+        for other in others:
+            added = members_of(ctx, other)
+            made.keep(BINARY[symbol](made.places, added.places), added.members)
+        return made
+
+    return row
+
+
+def _updating(symbol: str) -> Callable[..., None]:
+    def row(ctx: TraceContext, self: SetVariable, *others: VariableTracker) -> None:
+        for other in others:
+            added = members_of(ctx, other)
+            self.keep(BINARY[symbol](self.places, added.places), added.members)
+
+    return row
+
+
+for _symbol, _name in zip(_ALGEBRA, ("union", "intersection", "difference", "symmetric_difference"), strict=True):
+    builtin_method(set, _name)(_combining(_symbol))
+    builtin_method(frozenset, _name)(_combining(_symbol))
+    unspecialized_method(set, "update" if _symbol == "|" else f"{_name}_update")(_updating(_symbol + "="))
+
+
+@unspecialized_method(set, "add")
+def _add(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
+    self.put(ctx, item)
+
+
+@unspecialized_method(set, "discard")
+def _discard(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
+    self.take(self.place_of(ctx, item))
+
+
+@unspecialized_method(set, "remove")
+def _remove(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
+    if self.take(self.place_of(ctx, item)) is None:
+        ctx.raise_exception(KeyError, item.as_constant() if item.is_constant() else item)
+
+
+@unspecialized_method(set, "pop")
+def _pop(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
+    order = self.ordered(ctx)
+    if not order:
+        ctx.raise_exception(KeyError, "pop from an empty set")
+    if any(map(is_by_identity, self.places)):
+        place = next(iter(self.members))
+    else:
+        place = self.places.pop()
+    found = self.take(place)
+    assert found is not None
+    return found
+
+
+@unspecialized_method(set, "clear")
+def _clear(ctx: TraceContext, self: SetVariable, /) -> None:
+    self.places.clear()
+    self.members.clear()
+
+
+@builtin_method(set, "copy", "__copy__")
+@builtin_method(frozenset, "copy", "__copy__")
+def _copy(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
+    return self if isinstance(self, FrozenSetVariable) else members_of(ctx, self)
+
+
+def _relation(function: Callable[[set[object], set[object]], bool]) -> Callable[..., VariableTracker]:
+    def row(ctx: TraceContext, self: SetVariable, other: VariableTracker, /) -> VariableTracker:
+        return ConstantVariable(function(self.places, members_of(ctx, other).places))
+
+    return row
+
+
+for _type in (set, frozenset):
+    builtin_method(_type, "issubset")(_relation(set.issubset))
+    builtin_method(_type, "issuperset")(_relation(set.issuperset))
+    builtin_method(_type, "isdisjoint")(_relation(set.isdisjoint))
+
+
+def frozen(items: SetVariable) -> FrozenSetVariable:
+    """`frozenset(items)`."""
+    return FrozenSetVariable(items.members, places=set(items.places))

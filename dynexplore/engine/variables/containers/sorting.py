@@ -1,0 +1,53 @@
+"""Sorting: `sorted` and `list.sort` on trackers.
+
+The idea: keys that are constants are sorted by Python itself. Other keys are compared with `<`, one pair at a
+time, as listobject.c does; a comparison that only the graph's data can answer breaks the graph.
+
+In: the items, a key function, reverse. Out: the items in order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.operators import compare
+from dynexplore.engine.variables.scalars.concrete_values import is_settled, known_truth, settled
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+class _Compared:
+    """A key that only knows `<`, which is all that sorting asks."""
+
+    __slots__ = ("ctx", "key")
+
+    def __init__(self, ctx: TraceContext, key: VariableTracker) -> None:
+        self.ctx, self.key = ctx, key
+
+    def __lt__(self, other: _Compared) -> bool:
+        return known_truth(self.ctx, compare(self.ctx, "<", self.key, other.key), "DX104", operation="sorting")
+
+
+def sorted_items(
+    ctx: TraceContext, items: list[VariableTracker], key: VariableTracker | None, reverse: VariableTracker | None
+) -> list[VariableTracker]:
+    """The items in order, stable."""
+    keys = [keyed(ctx, key, item) for item in items]
+    backwards = reverse is not None and known_truth(ctx, reverse)
+    if all(map(is_settled, keys)):
+        constants = [settled(key) for key in keys]
+        order = run_now(ctx, sorted, range(len(items)), key=constants.__getitem__, reverse=backwards)
+    else:
+        compared: list[Any] = [_Compared(ctx, key) for key in keys]
+        order = sorted(range(len(items)), key=compared.__getitem__, reverse=backwards)
+    return [items[place] for place in order]
+
+
+def keyed(ctx: TraceContext, key: VariableTracker | None, item: VariableTracker) -> VariableTracker:
+    """`key(item)`, or the item itself where there is no key function."""
+    if key is None or (isinstance(key, ConstantVariable) and key.value is None):
+        return item
+    return ctx.call_function(key, [item], {})

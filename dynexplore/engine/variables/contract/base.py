@@ -1,0 +1,217 @@
+"""VariableTracker: the fixed set of questions that the interpreter asks of every value.
+
+The idea: the symbolic stack and locals hold trackers instead of values. A tracker knows its Python type, perhaps its value,
+perhaps where it came from (`source`), perhaps the FX node that computes it. **A fixed set of questions is a method here; an
+open set of targets (builtins, torch functions, operators, methods of a type) is a row of a table** elsewhere.
+
+Each answer that is not known ends in a graph break that names the type and the question; so a new tracker starts with nothing
+and adds what it can answer.
+
+Who made it: a tracker with a `source` existed before the frame ran; one without was made in this frame. There is one tracker
+per live object (`ctx.build` sees to it), so that identity in the program is identity of trackers.
+
+torch/_dynamo/variables/base.py does the same job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from dynexplore.engine.policy.outside import kind_of_break
+
+if TYPE_CHECKING:
+    from dynexplore.engine.provenance.sources import Source
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class NotConstant(Exception):
+    """`as_constant` was asked of a tracker whose value is not known while tracing."""
+
+
+class NotProxyable(Exception):
+    """`as_proxy` was asked of a tracker that cannot be an argument of an FX node; names its type."""
+
+
+class Progress:
+    """Where the attempt stands: the step of the root frame before which it could stop, were it to begin again."""
+
+    step = 0
+
+
+progress = Progress()  # one for the process: one frame is translated at a time
+
+
+class VariableTracker:
+    """What is known of one value; see the head of this file."""
+
+    made_at: int
+    """The root frame's step at which it came up: a value that cannot be rebuilt is made for real there, by a later attempt."""
+
+    kind: ClassVar[str] = "value"  # what people see in the views
+    mutable: ClassVar[bool] = False  # must be built once and shared when it appears twice in what a graph leaves behind
+
+    source: Source | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        made = super().__new__(cls)
+        made.made_at = progress.step
+        return made
+
+    # -- what it is
+
+    def python_type(self) -> type[Any]:
+        """The type that `type(value)` gives. Raises NotImplementedError when unknown."""
+        raise NotImplementedError(f"{type(self).__name__} does not know its Python type")
+
+    def type_name(self) -> str:
+        """The type's name, for messages."""
+        try:
+            return self.python_type().__qualname__
+        except NotImplementedError:
+            return self.kind
+
+    def as_constant(self) -> Any:
+        """The Python value, if it is known while tracing. Raises NotConstant."""
+        raise NotConstant(self)
+
+    def is_constant(self) -> bool:
+        """Whether `as_constant` has an answer."""
+        try:
+            self.as_constant()
+        except NotConstant:
+            return False
+        return True
+
+    def read(self, ctx: TraceContext) -> VariableTracker:
+        """The tracker itself; a container's item that was never looked at becomes a real tracker (lazy.py)."""
+        return self
+
+    def read_items(self, ctx: TraceContext) -> None:
+        """Read all that a container holds, all the way down: asked before `as_proxy`."""
+
+    def live_value(self) -> Any:
+        """The real object behind an existing value. Raises NotConstant for one made in this frame."""
+        raise NotConstant(self)
+
+    # -- questions
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        """bool(value): True or False, or a tracker whose truth is only known when the graph runs."""
+        ctx.break_graph("DX302", question="truth value", type=self.type_name())
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        """len(value)."""
+        ctx.break_graph("DX302", question="len()", type=self.type_name())
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        """iter(value): an iterator tracker."""
+        ctx.break_graph("DX307", question="iteration", type=self.type_name())
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        """next(value) of an iterator; None when it is exhausted."""
+        ctx.break_graph("DX307", question="next()", type=self.type_name())
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        """list(value): every item."""
+        iterator = self.iterate(ctx)
+        items = []
+        while (item := iterator.next_item(ctx)) is not None:
+            items.append(item)
+        return items
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        """`value is other`; None when that cannot be known."""
+        return self is other
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        """What stands for the value as a dict key: equal keys for equal values."""
+        ctx.break_graph("DX320", question="hash()", type=self.type_name())
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        """`item in value`."""
+        ctx.break_graph("DX302", question="`in`", type=self.type_name())
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """`value.name`."""
+        if name == "__class__":
+            with contextlib.suppress(NotImplementedError):
+                return ctx.build(self.python_type(), None)
+        ctx.break_graph(self.outside("DX303"), name=name, type=self.type_name())
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        """`self.name = value`."""
+        ctx.break_graph("DX303", name=name, type=self.type_name())
+
+    def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        """`del self.name`."""
+        ctx.break_graph("DX319", name=name, type=self.type_name())
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """`value[key]`."""
+        ctx.break_graph("DX306", question="subscript", type=self.type_name())
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        """`self[key] = value`."""
+        ctx.break_graph("DX306", question="item assignment", type=self.type_name())
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        """`del self[key]`."""
+        ctx.break_graph("DX319", question="item deletion", type=self.type_name())
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """`value(*args, **kwargs)`."""
+        try:
+            known = self.python_type()
+        except NotImplementedError:
+            ctx.break_graph(self.outside("DX212"), callee=self.describe())
+        if not any("__call__" in vars(base) for base in known.__mro__):
+            ctx.raise_exception(TypeError, f"{known.__name__!r} object is not callable")
+        ctx.break_graph(self.outside("DX212"), callee=self.describe())
+
+    def outside(self, kind: str) -> str:
+        """The kind of graph break that fits an object of a library which acts on the world outside; `kind` for others."""
+        try:
+            return kind_of_break(self.live_value(), kind)
+        except NotConstant:
+            return kind
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """`value.name(*args, **kwargs)`."""
+        return self.get_attribute(ctx, name).call(ctx, args, kwargs)
+
+    # -- into the graph, and out of the frame
+
+    def as_proxy(self) -> Any:
+        """The value as an argument of an FX node: a node, a constant, or a nest of such. Raises NotProxyable."""
+        raise NotProxyable(self.type_name())
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        """Emit bytecode that pushes a value made in this frame (one with a source is loaded from there).
+
+        Raises NotImplementedError, with the reason, where that cannot be: then the frame stops before the value is made.
+        """
+        raise NotImplementedError("no bytecode makes such a value")
+
+    def write_back(self, build: Reconstruction) -> None:
+        """Emit bytecode that makes the real object what the journal says it became."""
+        raise NotImplementedError(f"{type(self).__name__} has no side effects to write back")
+
+    # -- for people
+
+    def text(self) -> str:
+        """The value as the views show it: a tensor's dtype, shape and device; a constant's repr."""
+        return self.type_name()
+
+    def describe(self) -> str:
+        """A short phrase for messages: the source if there is one, else kind and type."""
+        return self.source.text() if self.source is not None else f"{self.kind} {self.text()}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text()})"

@@ -1,0 +1,71 @@
+"""The journal: what the traced frame changed, and the order in which that is replayed.
+
+The idea: while a frame is interpreted nothing real is touched. `lst.append(x)` changes the tracker of `lst` and is noted here;
+when the graph has run, the modified code makes the real list what the tracker became. So a frame that is given up half-way has
+changed nothing, and can be interpreted again from the top.
+
+Two kinds of things live here:
+
+- which tracker stands for which live object (**one per object**: identity in the program is identity of trackers);
+- the trackers that changed, in the order of their first change. How a change is written back stands in the tracker's own file.
+
+In: notes of the trackers. Out: codegen.py walks `changed` and asks each for `write_back`.
+torch/_dynamo/side_effects.py does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dynexplore.engine.variables.contract.base import VariableTracker, progress
+
+
+class Journal:
+    """Identity of live objects and the list of changed trackers, of one attempt."""
+
+    def __init__(self, on_change: Callable[[VariableTracker, str], None] | None = None) -> None:
+        self._trackers: dict[int, VariableTracker] = {}
+        self._keep: list[object] = []
+        self.changed: dict[VariableTracker, int] = {}  # and the root frame's step at which each first changed
+        self._on_change = on_change
+
+    def tracker_of(self, value: object) -> VariableTracker | None:
+        """The tracker that already stands for this very object."""
+        return self._trackers.get(id(value))
+
+    def value_of(self, tracker: VariableTracker) -> object | None:
+        """The live object that a tracker stands for."""
+        return next((value for value in self._keep if self._trackers[id(value)] is tracker), None)
+
+    def remember(self, value: object, tracker: VariableTracker) -> None:
+        """From now on `tracker` stands for `value` (which stays alive as long as the attempt)."""
+        self._trackers[id(value)] = tracker
+        self._keep.append(value)
+
+    def may_be_one(self) -> list[list[VariableTracker]]:
+        """Existing objects of one type, of which one was changed: were two of them one object, that would have been seen."""
+        groups: dict[type, list[VariableTracker]] = {}
+        for value in self._keep:
+            tracker = self._trackers[id(value)]
+            if tracker.source is not None and tracker.mutable:
+                groups.setdefault(type(value), []).append(tracker)
+        return [group for group in groups.values() if len(group) > 1 and any(tracker in self.changed for tracker in group)]
+
+    def note(self, tracker: VariableTracker, what: str) -> None:
+        """A tracker is about to change; only what existed before the frame is replayed."""
+        if self._on_change is not None:
+            self._on_change(tracker, what)
+        if tracker.source is not None:
+            self.changed.setdefault(tracker, progress.step)
+
+    def must_replay(self, tracker: VariableTracker, what: str) -> None:
+        """Like `note`, for a tracker without a source that has something to replay all the same (cells, globals)."""
+        if self._on_change is not None:
+            self._on_change(tracker, what)
+        self.changed.setdefault(tracker, progress.step)
+
+    def is_changed(self, tracker: VariableTracker) -> bool:
+        """Whether the real object is not yet what the tracker says."""
+        return tracker in self.changed
+
+

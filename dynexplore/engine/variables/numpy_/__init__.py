@@ -1,0 +1,1 @@
+"""numpy arrays: those the graph knows, and those made of known numbers."""

@@ -1,0 +1,507 @@
+"""numpy arrays whose content only the graph knows: `x.numpy()`, an argument that is an array, what numpy makes of such.
+
+The idea: in the graph an array is a tensor on the same memory, and numpy's functions are operators on tensors
+(graph/numpy_operators.py). What else numpy would say - the type (a scalar or an array of no dimensions), the dtype, the layout,
+whether memory is shared, whether it may be written to, which exception is raised - is not imitated but asked of numpy: beside
+each array stands a **model**, a real array of the same layout with made-up content, and each operation is also carried out
+on the models. Where the fake tensor says anything else than the model, the graph breaks. So torch's imitation may be wrong in
+places (it takes int32 / 2 for float32, sums for arrays), and the program never sees it.
+
+In: ndarrays that are reached, tensors that become arrays. Out: trackers; real arrays and scalars where they leave the frame.
+torch/_dynamo/variables/tensor.py (NumpyNdarrayVariable) does the same job without models.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.numpy_operators import IN_PLACE, numpy_operator, torch_numpy
+from dynexplore.engine.provenance.sources import CallSource, ObjectSource, Source
+from dynexplore.engine.variables.containers.ranges import SliceVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE, is_traceable, tensor_on
+from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable
+from dynexplore.engine.variables.operators import COMPARE, binary_rule
+from dynexplore.engine.variables.rules import method
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_numpy_number
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Methods whose operators agree with numpy on all values; the functions stand in array_rules.py.
+METHODS = _words(
+    """
+    all any argmax argmin astype clip copy cumprod cumsum diagonal dot flatten max mean min prod ravel repeat
+    reshape round squeeze std sum swapaxes take trace transpose var
+    """
+)
+_KNOWN = _words("ndim itemsize strides")
+_OF_DATA = {"item": "DX101", "tolist": "DX102", "tobytes": "DX102"}
+# What adds up in float16 rounds otherwise than numpy does; so do products of matrices.
+_HALF = "float16"
+
+
+class ArrayVariable(VariableTracker):
+    """An array that is a tensor in the graph; `model` is numpy's answer to what it is."""
+
+    kind = "array"
+    mutable = True
+
+    def __init__(self, tensor: TensorVariable, model: Any, source: Source | None = None, real: Any = None) -> None:
+        self.tensor, self.model, self.source, self.real = tensor, model, source, real
+
+    def python_type(self) -> type[Any]:
+        return type(self.model)
+
+    def live_value(self) -> Any:
+        return self.real if self.real is not None else super().live_value()
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        ctx.break_graph("DX105", operation="bool()")
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        if not self.model.ndim:
+            ctx.raise_exception(TypeError, "len() of unsized object")
+        return self.tensor.size(ctx, 0)
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        if not self.model.ndim:
+            ctx.raise_exception(TypeError, "iteration over a 0-d array")
+        return [self.get_item(ctx, ConstantVariable(index)) for index in range(int(self.tensor.fake.shape[0]))]
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.iterator_over(self.unpack(ctx))
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "shape":
+            return TupleVariable(self.tensor.get_attribute(ctx, "shape").unpack(ctx))
+        if name == "size":
+            return self.tensor.call_method(ctx, "numel", (), {})
+        if name == "dtype":
+            return DtypeVariable(self.model.dtype)
+        if name in _KNOWN and all(isinstance(size, int) for size in self.tensor.fake.shape):
+            found = getattr(self.model, name)
+            return TupleVariable(map(ConstantVariable, found)) if isinstance(found, tuple) else ConstantVariable(found)
+        if name == "T":
+            return traced(ctx, "T", lambda array: array.T, [self], {})
+        if name in METHODS or name in _OF_DATA or name in ("__abs__", "fill"):
+            return ConstantMethodVariable(self, name)
+        return super().get_attribute(ctx, name)
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        key = _checked_key(ctx, key)
+        return traced(ctx, "getitem", lambda array, wanted: array[wanted], [self, key], {})
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        key = _checked_key(ctx, key, value)
+        traced(ctx, "setitem", _set_item, [self, key, value], {})
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if name in _OF_DATA:
+            ctx.break_graph(_OF_DATA[name], operation=f"ndarray.{name}()")
+        if name == "fill" and len(args) == 1 and not self.is_scalar():
+            self.set_item(ctx, ConstantVariable(Ellipsis), args[0])
+            return ConstantVariable(None)
+        if name == "__abs__" and not args:
+            return traced(ctx, "absolute", abs, [self], {})
+        if name not in METHODS or not kwargs.keys().isdisjoint(("out", "where", "casting", "order", "kind")):
+            ctx.break_graph("DX207", function=f"ndarray.{name}")
+        return traced(ctx, f"ndarray.{name}", getattr(type(self.model), name), [self, *args], kwargs)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if not self.model.flags.writeable:
+            raise NotImplementedError("an array that may not be written to")
+        build.writer.begin_call()
+        build.push_object(array_on)
+        build.writer.callable_ready()
+        build.push_output(self.tensor.node)
+        build.writer.call(1)
+
+    def text(self) -> str:
+        return f"{self.model.dtype}{list(self.tensor.fake.shape)} {'scalar' if self.is_scalar() else 'array'}"
+
+    def is_scalar(self) -> bool:
+        """Whether it is a number of numpy's own type and no array."""
+        return is_numpy_number(self.model)
+
+
+class ScalarVariable(ArrayVariable):
+    """A number of numpy's own type (`np.float32`), which has an array's methods and does not change."""
+
+    kind = "number"
+    mutable = False
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        ctx.raise_exception(TypeError, f"object of type {type(self.model).__name__!r} has no len()")
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        ctx.raise_exception(TypeError, f"{type(self.model).__name__!r} object is not iterable")
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        ctx.raise_exception(TypeError, f"{type(self.model).__name__!r} object does not support item assignment")
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.writer.begin_call()
+        build.push_object(scalar_of)
+        build.writer.callable_ready()
+        build.push_output(self.tensor.node)
+        build.writer.call(1)
+
+
+class DtypeVariable(ConstantVariable):
+    """An array's dtype, which equals the types and names that numpy takes for it."""
+
+    def as_proxy(self) -> Any:
+        raise NotProxyable("dtype")  # FX cannot write it down
+
+
+@binary_rule(DtypeVariable, VariableTracker, "==", "!=", rank=9)
+@binary_rule(VariableTracker, DtypeVariable, "==", "!=", rank=9)
+def _same_dtype(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    try:
+        return ConstantVariable(COMPARE[symbol](_model(ctx, left), _model(ctx, right)))
+    except NotConstant:
+        ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+
+
+def array_on(tensor: torch.Tensor) -> Any:
+    """The array on a tensor's memory."""
+    return tensor.numpy()
+
+
+def scalar_of(tensor: torch.Tensor) -> Any:
+    """A tensor's number in numpy's own type."""
+    return tensor.numpy()[()]
+
+
+def _set_item(array: Any, key: Any, value: Any) -> Any:
+    array[key] = value
+    return array
+
+
+def _checked_key(ctx: TraceContext, key: VariableTracker, value: VariableTracker | None = None) -> VariableTracker:
+    """The subscript with numpy's whole numbers as Python's; a graph break for arrays that numpy and torch do not take alike.
+
+    Torch takes bytes for a mask, and does not say which of several writes to one place wins.
+    """
+    if key.python_type() is tuple:
+        return TupleVariable([_checked_key(ctx, part.read(ctx), value) for part in key.unpack(ctx)])
+    if isinstance(key, SliceVariable):
+        return key
+    if key.is_constant():
+        known = key.as_constant()
+        return ConstantVariable(known.item()) if is_numpy_number(known) and known.dtype.kind in "iu" else key
+    kind = key.model.dtype.name if type(key) is ArrayVariable else ""
+    if value is None and kind == "bool":
+        ctx.break_graph("DX107", operator="a mask as subscript")
+    if not (kind in ("int64", "int32") if value is None else kind == "bool" and value.is_constant()):
+        ctx.break_graph("DX207", function="subscript of an array")
+    return key
+
+
+# -- carrying out an operation, on models and in the graph -------------------------------------------------------------
+
+
+def holds_array(value: VariableTracker) -> bool:
+    """Whether a value is such an array, or a list or tuple that holds one."""
+    if isinstance(value, ArrayVariable):
+        return True
+    return isinstance(value, (ListVariable, TupleVariable)) and any(map(holds_array, value.items))
+
+
+def traced(
+    ctx: TraceContext, name: str, function: Callable[..., Any], args: Sequence[VariableTracker],
+    kwargs: Mapping[str, VariableTracker],
+) -> VariableTracker:
+    """Put one function of numpy into the graph; `function` is numpy's own, for the models."""
+    args = [arg.read(ctx) for arg in args]
+    kwargs = {key: arg.read(ctx) for key, arg in kwargs.items()}
+    try:
+        models, named = [_model(ctx, arg) for arg in args], {key: _model(ctx, arg) for key, arg in kwargs.items()}
+        inputs, named_inputs = [_in_graph(ctx, arg) for arg in args], {key: _in_graph(ctx, arg) for key, arg in kwargs.items()}
+    except NotConstant:
+        ctx.break_graph("DX207", function=name)
+    operands = [array for value in (*args, *kwargs.values()) for array in _arrays_in(value)]
+    expected = on_models(ctx, name, function, models, named)
+    same = next((operand for operand in operands if operand.model is expected), None)
+    if same is not None and name != "setitem" and name not in IN_PLACE:
+        return same
+    if _sums_halves(name, operands):
+        ctx.break_graph("DX207", function=f"{name} of float16")
+    dtype = _dtype_to_compute_in(name, expected, operands)
+    if dtype is not None and "dtype" not in kwargs:
+        named_inputs["dtype"] = ConstantVariable(dtype)
+    copied = name == "getitem" and is_numpy_number(expected)
+    result = ctx.operation("call_function", numpy_operator(name, copied=copied), inputs, named_inputs)
+    if same is not None:
+        return same
+    return _checked(ctx, name, result, expected, operands)
+
+
+def _arrays_in(value: VariableTracker) -> list[ArrayVariable]:
+    if isinstance(value, ArrayVariable):
+        return [value]
+    if isinstance(value, (ListVariable, TupleVariable)):
+        return [array for item in value.items for array in _arrays_in(item)]
+    return []
+
+
+def _model(ctx: TraceContext, value: VariableTracker) -> Any:
+    if isinstance(value, ArrayVariable):
+        return value.model
+    if isinstance(value, ConcreteArrayVariable):
+        return value.value
+    if value.is_constant():
+        return value.as_constant()
+    if isinstance(value, SymbolicNumberVariable):
+        return hint(value.value)
+    if isinstance(value, SliceVariable):
+        return value.known(ctx)
+    if isinstance(value, (ListVariable, TupleVariable)):
+        return value.python_type()(_model(ctx, item.read(ctx)) for item in value.items)
+    live = getattr(value, "function", None) or getattr(value, "value", None)  # `dtype=np.float32`, `dtype=int`
+    if isinstance(live, type):
+        return live
+    raise NotConstant(value)
+
+
+def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """What stands for a value among the arguments of a node."""
+    numpy: Any = sys.modules["numpy"]
+    if isinstance(value, ArrayVariable):
+        return value.tensor
+    if isinstance(value, ConcreteArrayVariable):
+        return _constant(ctx, value.value)
+    if isinstance(value, (SliceVariable, SymbolicNumberVariable)):
+        return value
+    if isinstance(value, (ListVariable, TupleVariable)):
+        return type(value)([_in_graph(ctx, item.read(ctx)) for item in value.items])
+    found = value.as_constant() if value.is_constant() else _model(ctx, value)
+    if isinstance(found, (type, numpy.dtype)):
+        return ConstantVariable(numpy.dtype(found).name)
+    if is_numpy_number(found):
+        return _constant(ctx, numpy.asarray(found))
+    return value
+
+
+def _constant(ctx: TraceContext, array: Any) -> VariableTracker:
+    if not is_traceable(copy := array.copy(order="K")):
+        ctx.break_graph("DX207", function=f"an array of {array.dtype}")
+    return ctx.constant_tensor(torch.from_numpy(copy))
+
+
+def on_models(
+    ctx: TraceContext, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+    quiet: type[Warning] | None = None,
+) -> Any:
+    """What numpy gives on the models; an exception or a warning (other than `quiet`) is the program's to see: a graph break."""
+    numpy: Any = sys.modules["numpy"]
+    with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+        warnings.simplefilter("error")
+        if quiet is not None:
+            warnings.simplefilter("ignore", quiet)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # numpy may raise anything; run for real, it raises the same
+            ctx.break_graph("DX207", function=f"{name} ({type(error).__name__}: {error})")
+
+
+def _sums_halves(name: str, operands: Sequence[ArrayVariable]) -> bool:
+    halves = any(operand.model.dtype.name == _HALF for operand in operands)
+    return halves and name.removeprefix("ndarray.") in _ADDING_UP
+
+
+_ADDING_UP = _words(
+    "sum mean std var prod cumsum cumprod dot trace matmul inner tensordot kron round around einsum linalg.norm"
+)
+
+
+_SUMS = _words("sum prod cumsum cumprod")
+
+
+def _is_ufunc(function: Any) -> Any:
+    numpy: Any = sys.modules["numpy"]
+    return function if isinstance(function, numpy.ufunc) and function is not numpy.matmul else None
+
+
+def _dtype_to_compute_in(name: str, expected: Any, operands: Sequence[ArrayVariable]) -> str | None:
+    """Sums, and whole numbers that give fractions, are computed in the dtype of the result; torch has defaults of its own."""
+    numpy: Any = sys.modules["numpy"]
+    plain = name.removeprefix("ndarray.")
+    given = {operand.model.dtype.name for operand in operands}
+    if plain in _SUMS and given != {found := expected.dtype.name} and found in TRACEABLE:
+        return str(found)
+    if plain == "square" or (_is_ufunc(getattr(numpy, plain, None)) is None and plain not in ("mean", "std", "var")):
+        return None
+    dtype = getattr(expected, "dtype", None)
+    if dtype is None or dtype.kind != "f" or any(operand.model.dtype.kind == "f" for operand in operands):
+        return None
+    return str(dtype.name)
+
+
+def _checked(
+    ctx: TraceContext, name: str, result: VariableTracker, expected: Any, operands: Sequence[ArrayVariable]
+) -> VariableTracker:
+    """The tracker of a result that is what numpy says, in type, dtype, shape, layout and memory; else a graph break."""
+    if isinstance(expected, (tuple, list)) and isinstance(result, (TupleVariable, ListVariable)):
+        if len(expected) != len(result.items):
+            ctx.break_graph("DX207", function=name)
+        items = [_checked(ctx, name, *pair, operands) for pair in zip(result.items, expected, strict=True)]
+        return ListVariable(items) if type(expected) is list else TupleVariable(items)
+    numpy: Any = sys.modules["numpy"]
+    if not isinstance(result, TensorVariable) or not (type(expected) is numpy.ndarray or is_numpy_number(expected)):
+        ctx.break_graph("DX207", function=name)
+    if (difference := _difference(result.fake, expected)) is not None:
+        ctx.break_graph("DX207", function=f"{name} ({difference})")
+    for operand in operands:
+        shared = storage_of(result.fake) == storage_of(operand.tensor.fake)
+        wanted = type(expected) is numpy.ndarray and numpy.may_share_memory(expected, operand.model)
+        if wanted and not shared:
+            ctx.break_graph("DX207", function=f"{name} (a view of an array)")
+        if shared and not wanted:
+            cloned = ctx.operation("call_method", "clone", [result], {})
+            assert isinstance(cloned, TensorVariable)
+            result = cloned
+    return wrap_array(result, expected)
+
+
+def wrap_array(tensor: TensorVariable, model: Any, source: Source | None = None, real: Any = None) -> ArrayVariable:
+    """The tracker of an array, or of a scalar, by its model."""
+    cls = ScalarVariable if is_numpy_number(model) else ArrayVariable
+    return cls(tensor, model, source, real)
+
+
+def _difference(fake: torch.Tensor, expected: Any) -> str | None:
+    """What the fake tensor and numpy disagree about, in words."""
+    dtype = str(fake.dtype).removeprefix("torch.")
+    if dtype != expected.dtype.name:
+        return f"{dtype} where numpy has {expected.dtype.name}"
+    if tuple(map(hint, fake.shape)) != expected.shape:
+        return f"{tuple(fake.shape)} where numpy has {expected.shape}"
+    strides = [hint(stride) * expected.itemsize for stride in fake.stride()]
+    told = zip(expected.shape, strides, expected.strides, strict=True)
+    if 0 not in expected.shape and any(size > 1 and ours != numpys for size, ours, numpys in told):
+        return "another layout than numpy's"
+    return None
+
+
+def hint(size: Any) -> Any:
+    """The number that a size has in this call."""
+    return size if isinstance(size, int) else size.node.hint
+
+
+def enter_graph(ctx: TraceContext, known: ConcreteArrayVariable) -> ArrayVariable:
+    """An array of known numbers that is written to, or shares its memory with a tensor, is from now on one of the graph."""
+    if known.is_view or known.is_viewed:
+        ctx.break_graph("DX207", function="writing to an array of which there are views")
+    tensor = ctx.operation("call_method", "clone", [_constant(ctx, known.value)], {})
+    _guard_error_handling(ctx)
+    model = known.value.copy(order="K")
+    known.__class__ = ArrayVariable  # type: ignore[assignment]  # all that hold the tracker see it
+    assert isinstance(tensor, TensorVariable)
+    assert isinstance(known, ArrayVariable)
+    known.tensor, known.model, known.source, known.real = tensor, model, None, None
+    return known
+
+
+@method(ConcreteArrayVariable, "__setitem__")
+def _write_known(ctx: TraceContext, known: ConcreteArrayVariable, args: Sequence[VariableTracker],
+                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    enter_graph(ctx, known).set_item(ctx, *args)
+    return known
+
+
+@method(ConcreteArrayVariable, "fill")
+def _fill_known(ctx: TraceContext, known: ConcreteArrayVariable, args: Sequence[VariableTracker],
+                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return enter_graph(ctx, known).call_method(ctx, "fill", args, kwargs)
+
+
+# -- where arrays come from --------------------------------------------------------------------------------------------
+
+
+def model_of(value: Any) -> Any:
+    """An array of the same layout with made-up content: numbers that differ, no index out of range, nothing that overflows."""
+    numpy: Any = sys.modules["numpy"]
+    model = numpy.empty_like(value, subok=False)
+    if model.strides != value.strides:
+        extent = sum((size - 1) * stride for size, stride in zip(value.shape, value.strides, strict=True)) + value.itemsize
+        buffer = numpy.empty(max(extent, value.itemsize), dtype=numpy.uint8)
+        model = numpy.ndarray(value.shape, value.dtype, buffer, 0, value.strides)
+    model[...] = 0 if value.dtype.kind != "f" else (numpy.arange(value.size) % 7 + 1).reshape(value.shape)
+    return model
+
+
+@builds_when(is_traceable, rank=40)
+def build_array(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A live array becomes a graph input: a tensor on its memory, guarded as one."""
+    if source is None:
+        return ConcreteArrayVariable(value, is_view=True)
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    _guard_error_handling(ctx)
+    tensor = ctx.build(tensor_on(value), CallSource(source, tensor_on, "torch.from_numpy"))
+    assert isinstance(tensor, TensorVariable)
+    others = [one.source.base for one in ctx.graph.inputs
+              if isinstance(one.source, CallSource) and one.source.function is tensor_on and one.source.base is not source]
+    if others:
+        ctx.guard(source, "DISTINCT", others)
+    return ArrayVariable(tensor, model_of(value), source, value)
+
+
+def array_from(ctx: TraceContext, tensor: TensorVariable, operation: str) -> ArrayVariable:
+    """`tensor.numpy()`: an array on the tensor's memory."""
+    fake = tensor.fake
+    name = str(fake.dtype).removeprefix("torch.")
+    if fake.device.type != "cpu" or fake.requires_grad or fake.is_conj() or fake.is_neg() or name not in TRACEABLE:
+        ctx.break_graph("DX417", operation=operation)
+    torch_numpy()
+    _guard_error_handling(ctx)
+    shape, strides = [hint(size) for size in fake.shape], [hint(stride) for stride in fake.stride()]
+    example = torch.empty_strided(shape, strides, dtype=fake.dtype)
+    detached = ctx.operation("call_method", "detach", [tensor], {})
+    assert isinstance(detached, TensorVariable)
+    return ArrayVariable(detached, model_of(example.numpy()))
+
+
+def _guard_error_handling(ctx: TraceContext) -> None:
+    """What numpy does about overflows and divisions by zero: as long as it only warns, a graph may compute instead."""
+    numpy: Any = sys.modules["numpy"]
+    if not errors_only_warn(numpy):
+        ctx.break_graph("DX207", function="arithmetic that raises (np.seterr)")
+    ctx.guard(_errors_source(), "EQUALS", True)
+
+
+def errors_only_warn(numpy: Any) -> bool:
+    """Whether no floating-point error raises, prints or calls anything."""
+    actions = numpy.geterr()
+    return actions == _USUAL or all(action in ("warn", "ignore") for action in actions.values())
+
+
+_USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+
+
+_sources: list[Source] = []
+
+
+def _errors_source() -> Source:
+    if not _sources:
+        _sources.append(CallSource(ObjectSource(sys.modules["numpy"], "numpy"), errors_only_warn, "errors_only_warn"))
+    return _sources[0]

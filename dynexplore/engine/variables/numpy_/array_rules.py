@@ -1,0 +1,271 @@
+"""What is done with arrays: numpy's functions and operators, and torch's functions that take or give arrays.
+
+The idea: a table of numpy's functions whose operators agree with numpy on all values; where a value decides whether numpy raises
+(an integer to a negative power, a whole number divided by zero), only what is known not to is traced. A tensor and an array in one
+expression give what torch and numpy settle between them, which models of both tell.
+
+In: calls and operators with arrays. Out: nodes of the graph, through array.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.graph.numpy_operators import IN_PLACE, wrapped_from_numpy, wrapped_mixed
+from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.numpy_.array import (
+    ArrayVariable,
+    ScalarVariable,
+    array_from,
+    enter_graph,
+    hint,
+    holds_array,
+    on_models,
+    traced,
+)
+from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE
+from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_known
+from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
+from dynexplore.engine.variables.rules import Answer, method, rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTIONS = _words(
+    """
+    abs absolute add all amax amin any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin around array
+    array_split asarray atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or bitwise_xor ceil clip column_stack
+    concatenate copy cos cosh count_nonzero cumprod cumsum deg2rad degrees diag diagonal diff divide dot dstack einsum
+    empty_like equal exp exp2 expand_dims expm1 fabs flip fliplr flipud float_power floor floor_divide fmax fmin full_like
+    greater greater_equal hstack hypot inner isclose isfinite isinf isnan kron less less_equal linalg.norm log log10 log1p
+    log2 logical_and logical_not logical_or logical_xor matmul max maximum mean min minimum mod moveaxis multiply negative
+    not_equal ones_like outer positive power prod rad2deg radians ravel reciprocal remainder repeat reshape rint roll rot90
+    round sign signbit sin sinh sort split sqrt square squeeze stack std subtract sum swapaxes take tan tanh tensordot tile
+    trace transpose tril triu true_divide trunc var vstack where zeros_like
+    """
+)
+_ABOUT_ARRAYS = _words("ndim shape size")  # functions that are answered like attributes
+_UFUNC_OF = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "//": "floor_divide", "%": "remainder", "**": "power",
+    "@": "matmul", "&": "bitwise_and", "|": "bitwise_or", "^": "bitwise_xor",
+    "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
+    "neg": "negative", "pos": "positive", "invert": "invert",
+}
+_DIVISIONS = _words("floor_divide remainder mod ifloordiv imod")
+_POWERS = _words("power ipow")
+
+
+def call_numpy(
+    ctx: TraceContext, function: Callable[..., Any], name: str, args: Sequence[VariableTracker],
+    kwargs: Mapping[str, VariableTracker],
+) -> VariableTracker:
+    """numpy on arrays of the graph is traced; on what is known it gives what is known; anything else is left to Python."""
+    args = [arg.read(ctx) for arg in args]
+    for arg in args:
+        arg.read_items(ctx)
+    plain = getattr(function, "__name__", "")
+    if plain in ("asarray", "array") and len(args) == 1 and isinstance(args[0], TensorVariable) and not kwargs:
+        args = [array_from(ctx, args[0], f"np.{plain}()")]
+    if not any(map(holds_array, (*args, *kwargs.values()))):
+        return call_known(ctx, function, name, args, kwargs)
+    if plain in _ABOUT_ARRAYS and len(args) == 1 and not kwargs:
+        return args[0].get_attribute(ctx, plain)
+    unary_inputs = getattr(function, "nin", None)
+    plain = next((known for known in (plain, f"linalg.{plain}") if known in FUNCTIONS and _named(known) is function), "")
+    if not plain or not kwargs.keys().isdisjoint(_UNUSUAL) \
+            or (unary_inputs is not None and len(args) > unary_inputs):
+        ctx.break_graph("DX207", function=name)
+    _refuse_data_dependent_errors(ctx, plain, args)
+    return traced(ctx, plain, function, args, kwargs)
+
+
+def _named(name: str) -> Any:
+    owner: Any = sys.modules["numpy"]
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
+_UNUSUAL = _words("out where casting order subok signature kind like initial correction device mode")
+
+
+def _refuse_data_dependent_errors(ctx: TraceContext, name: str, operands: Sequence[VariableTracker]) -> None:
+    """Whole numbers: division by what may be zero, and powers that may be negative."""
+    if name not in _DIVISIONS and name not in _POWERS:
+        return
+    if any(not _is_whole(operand) for operand in operands):
+        return
+    second = operands[1].as_constant() if len(operands) > 1 and operands[1].is_constant() else 0
+    if second == 0 and (name in _DIVISIONS or not operands[-1].is_constant()):
+        ctx.break_graph("DX207", function=f"{name} of whole numbers")
+
+
+def _is_whole(value: VariableTracker) -> bool:
+    found = getattr(value, "model", None)
+    if found is None:
+        found = value.value if isinstance(value, ConcreteArrayVariable) else None
+    if found is not None:
+        return bool(found.dtype.kind in "biu")
+    known: Any = value.as_constant() if value.is_constant() else None
+    return isinstance(known, int) or (is_numpy_number(known) and known.dtype.kind in "biu")
+
+
+def _number_type(scalar: Any) -> Answer:
+    """`np.float32(value)`: of what is known a number that is known; of an array one of that dtype."""
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        if len(args) == 1 and not kwargs and isinstance(array := args[0].read(ctx), ArrayVariable):
+            name = ConstantVariable(scalar.__name__.rstrip("_"))
+            return traced(ctx, "ndarray.astype", lambda array, dtype: scalar(array), [array, name], {})
+        return call_known(ctx, scalar, f"np.{scalar.__name__}", args, kwargs)
+
+    return answer
+
+
+if (_numpy_module := sys.modules.get("numpy")) is not None:  # torch loads it where it is installed
+    for _name in TRACEABLE:
+        rule(_scalar := getattr(_numpy_module, _name))(_number_type(_scalar))
+
+
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    function = BINARY.get(symbol) or COMPARE[symbol]
+    name = _UFUNC_OF.get(symbol)
+    if symbol in BINARY and symbol.endswith("="):
+        name = function.__name__ if type(left) is ArrayVariable else _UFUNC_OF.get(symbol[:-1])
+        if name in _UFUNC_OF.values():
+            function = BINARY[symbol[:-1]]
+        elif name not in IN_PLACE:
+            name = None
+    if name is None:
+        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+    _refuse_data_dependent_errors(ctx, name, (left, right))
+    if name in _POWERS and isinstance(left, ScalarVariable) and not (right.is_constant() and right.as_constant() == 2):
+        ctx.break_graph("DX207", function="power of a scalar")  # which numpy computes otherwise than that of an array
+    return traced(ctx, name, function, [left, right], {})
+
+
+@binary_rule(ConcreteArrayVariable, VariableTracker, *(symbol for symbol in BINARY if symbol.endswith("=")), rank=8)
+def _written(ctx: TraceContext, symbol: str, left: ConcreteArrayVariable, right: VariableTracker) -> VariableTracker:
+    return _binary(ctx, symbol, enter_graph(ctx, left), right)
+
+
+for _other in (ArrayVariable, ConstantVariable, ConcreteArrayVariable, ListVariable, TupleVariable, SymbolicNumberVariable):
+    binary_rule(ArrayVariable, _other, rank=9)(_binary)
+    binary_rule(_other, ArrayVariable, rank=9)(_binary)
+
+
+@unary_rule(ArrayVariable, *(symbol for symbol in UNARY if symbol != "not"), rank=9)
+def _unary(ctx: TraceContext, symbol: str, operand: ArrayVariable) -> VariableTracker:
+    return traced(ctx, _UFUNC_OF[symbol], UNARY[symbol], [operand], {})
+
+
+@binary_rule(TensorVariable, ArrayVariable, rank=8)
+@binary_rule(ArrayVariable, TensorVariable, rank=8)
+def _mixed(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """A tensor and an array: numpy computes and torch makes a tensor of it, if they agree; two of these kinds are asked."""
+    function = BINARY.get(symbol) or COMPARE[symbol]
+    name = _UFUNC_OF.get(symbol)
+    if name is None or name in _DIVISIONS or name in _POWERS:
+        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+    expected = on_models(ctx, symbol, function, [_mixed_model(left), _mixed_model(right)], {}, quiet=DeprecationWarning)
+    inputs = [value.tensor if isinstance(value, ArrayVariable) else value for value in (left, right)]
+    written = [ConstantVariable(function.__name__), *inputs, ConstantVariable(int(isinstance(right, ArrayVariable)))]
+    result = ctx.operation("call_function", wrapped_mixed, written, {})
+    if type(expected) is not torch.Tensor or not isinstance(result, TensorVariable) or expected.dtype != result.fake.dtype \
+            or expected.dim() != result.fake.dim() or expected.requires_grad != result.fake.requires_grad:
+        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+    return result
+
+
+def _mixed_model(value: VariableTracker) -> Any:
+    if isinstance(value, ArrayVariable):
+        return value.model
+    assert isinstance(value, TensorVariable)
+    return torch.ones([hint(size) for size in value.fake.shape], dtype=value.fake.dtype, requires_grad=value.fake.requires_grad)
+
+
+# -- between torch and numpy -------------------------------------------------------------------------------------------
+
+
+@method(torch.Tensor, "numpy", "__array__")
+def _numpy(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if args or kwargs:
+        ctx.break_graph("DX417", operation="Tensor.numpy()")
+    return array_from(ctx, tensor, "Tensor.numpy()")
+
+
+@rule(torch.from_numpy)
+def _from_numpy(ctx: TraceContext, args: Sequence[VariableTracker],
+                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """A tensor on the array's memory."""
+    if kwargs or len(args) != 1:
+        ctx.break_graph("DX201", function="torch.from_numpy")
+    array = args[0].read(ctx)
+    if isinstance(array, ConcreteArrayVariable):
+        array = enter_graph(ctx, array)
+    if type(array) is not ArrayVariable or not array.model.flags.writeable:
+        ctx.break_graph("DX207", function="torch.from_numpy")
+    return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
+
+
+def _conversion(function: Callable[..., Any]) -> Answer:
+    """A tensor on the array's memory, unless it must be of another dtype; other data make a tensor as they ever did."""
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
+        return made or ctx.operation("call_function", function, args, kwargs)
+
+    return answer
+
+
+for _function in (torch.as_tensor, torch.asarray):
+    rule(_function)(_conversion(_function))
+
+
+def tensor_of_array(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker | None:
+    """`torch.tensor(array)`: a copy, laid out anew; None where the data are no such array."""
+    return _tensor_of(ctx, torch.tensor, args, kwargs)
+
+
+def _tensor_of(
+    ctx: TraceContext, function: Callable[..., Any], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker | None:
+    array = args[0].read(ctx) if len(args) == 1 else None
+    if function is torch.as_tensor and isinstance(array, ConcreteArrayVariable):
+        array = enter_graph(ctx, array)
+    if not isinstance(array, ArrayVariable):
+        return None
+    if not kwargs.keys() <= {"dtype"} or not all(value.is_constant() for value in kwargs.values()):
+        ctx.break_graph("DX207", function=function.__name__)
+    copies = function is torch.tensor or isinstance(array, ScalarVariable)
+    if not copies and not array.model.flags.writeable:
+        ctx.break_graph("DX207", function=function.__name__)
+    wanted: Any = on_models(ctx, function.__name__, function, [array.model],
+                            {name: value.as_constant() for name, value in kwargs.items()})
+    if not copies and wanted.dtype == array.tensor.fake.dtype:
+        return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
+    keywords = {"dtype": ConstantVariable(wanted.dtype), "copy": ConstantVariable(True)}
+    made = ctx.operation("call_method", "to", [array.tensor], keywords)
+    assert isinstance(made, TensorVariable)
+    if tuple(map(hint, made.fake.stride())) != wanted.stride():
+        ctx.break_graph("DX207", function=function.__name__)
+    return made

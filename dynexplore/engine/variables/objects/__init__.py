@@ -1,0 +1,1 @@
+"""Classes, instances, functions, modules of Python, exceptions, context managers: everything with attributes."""

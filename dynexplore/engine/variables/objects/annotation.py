@@ -1,0 +1,82 @@
+"""Annotations as values: `int | None`, `list[int]`.
+
+The idea: they are immutable, and all that is asked of them (`__args__`, `__origin__`, `List[int]`, isinstance) is known while
+tracing.
+
+In: live unions and generic aliases, the builtin ones and those of the typing module. Out: constants.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import operator
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.operators import binary_rule
+from dynexplore.engine.variables.scalars.concrete_values import live_nest
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_OF_TYPING: tuple[type[Any], ...] = (vars(typing)["_BaseGenericAlias"], vars(typing)["_SpecialForm"])
+
+
+class AnnotationVariable(ConstantVariable):
+    """A union or a generic alias."""
+
+    kind = "annotation"
+
+    def as_proxy(self) -> Any:
+        raise NotProxyable(self.type_name())
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """`List[int]`."""
+        key.read_items(ctx)
+        try:
+            wanted = live_nest(key)
+        except NotConstant:
+            ctx.break_graph("DX306", question="subscript", type=self.type_name())
+        return ctx.build(run_now(ctx, operator.getitem, self.value, wanted), None)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """`list[int]()`: what the class itself makes."""
+        origin = getattr(self.value, "__origin__", None)
+        if not isinstance(origin, type):
+            return super().call(ctx, args, kwargs)
+        return ctx.call_function(ctx.build(origin, None), args, kwargs)
+
+
+def _is_annotation(value: Any) -> bool:
+    if type(value) is vars(collections.abc)["_CallableGenericAlias"]:
+        return True
+    return type(value).__module__ == "typing" and isinstance(value, _OF_TYPING)
+
+
+@binary_rule(AnnotationVariable, VariableTracker, "|", rank=45)
+@binary_rule(VariableTracker, AnnotationVariable, "|", rank=45)
+def _either(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`list[int] | None`."""
+    try:
+        sides = live_nest(left), live_nest(right)
+    except NotConstant:
+        ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
+    return ctx.build(run_now(ctx, operator.or_, *sides), None)
+
+
+@builds_when(_is_annotation, rank=15)
+@builds(types.UnionType, types.GenericAlias)
+def build_annotation(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """An annotation, guarded by identity."""
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
+    return AnnotationVariable(value, source)

@@ -1,0 +1,147 @@
+"""Values of Python's own types: lists, dicts, sets, iterators. What their trackers have in common.
+
+The idea: the attributes of such a value are C methods, found by name in the table of rows (`@builtin_method(list,
+"append")`); its special methods are the questions that every tracker answers; what it lacks, Python says.
+
+In: a receiver and a method's name. Out: the row that answers. PyTorch's counterpart: the method tables in
+torch/_dynamo/variables/base.py and builtin.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.operators import COMPARE_DUNDER, DUNDER, binary, compare
+from dynexplore.engine.variables.rules import METHODS, MethodAnswer
+from dynexplore.engine.variables.scalars.concrete_values import known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, run_now
+from dynexplore.engine.variables.signatures import builtin_method
+from dynexplore.engine.variables.type_errors import NoStandIn, stand_in
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+NONE = ConstantVariable(None)
+
+
+class BuiltinValueVariable(VariableTracker):
+    """A value of a builtin type; see the head of this file."""
+
+    value_type: ClassVar[type[Any]] = object
+
+    def python_type(self) -> type[Any]:
+        return self.value_type
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        if self.python_type().__hash__ is None:
+            ctx.raise_exception(TypeError, f"unhashable type: {self.python_type().__name__!r}")
+        return self
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        python_type = self.python_type()
+        if name == "__class__":
+            return ctx.build(python_type, None)
+        if name == "__doc__":
+            return ctx.build(python_type.__doc__, None)
+        if not hasattr(python_type, name):
+            ctx.raise_exception(AttributeError, f"{python_type.__name__!r} object has no attribute {name!r}")
+        return ConstantMethodVariable(self, name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        with contextlib.suppress(NoStandIn):
+            run_now(ctx, setattr, stand_in(self), name, None)
+        super().set_attribute(ctx, name, value)
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        answer = method_row(self.python_type(), name)
+        if answer is not None:
+            return answer(ctx, self, args, kwargs)
+        special = SPECIAL_METHODS.get(name)
+        self.get_attribute(ctx, name)  # raises AttributeError
+        if special is None:
+            ctx.break_graph("DX213", method=f"{self.type_name()}.{name}")
+        if kwargs or len(args) != special.__code__.co_argcount - 2:
+            ctx.break_graph("DX218", callee=f"{self.type_name()}.{name}")
+        answered: VariableTracker = special(ctx, self, *args)
+        return answered
+
+
+def unspecialized_method(python_type: type[Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Like `builtin_method`, for one that changes its receiver: the journal is told first; no answer means None."""
+
+    def declare(row: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(row)
+        def answer(ctx: TraceContext, self: Any, *args: VariableTracker, **kwargs: VariableTracker) -> VariableTracker:
+            ctx.journal.note(self, names[0])
+            result = row(ctx, self, *args, **kwargs)
+            return result if isinstance(result, VariableTracker) else NONE
+
+        builtin_method(python_type, *names)(answer)
+        return row
+
+    return declare
+
+
+def method_row(python_type: type[Any], name: str) -> MethodAnswer | None:
+    """The row for a method, looked up along the type's bases."""
+    for base in python_type.__mro__:
+        found = METHODS.get((base, name))
+        if found is not None:
+            return found
+    return None
+
+
+def _special_setitem(ctx: TraceContext, self: VariableTracker, key: VariableTracker, value: VariableTracker) -> VariableTracker:
+    self.set_item(ctx, key, value)
+    return NONE
+
+
+def _special_delitem(ctx: TraceContext, self: VariableTracker, key: VariableTracker) -> VariableTracker:
+    self.delete_item(ctx, key)
+    return NONE
+
+
+def _special_next(ctx: TraceContext, self: VariableTracker) -> VariableTracker:
+    item = self.next_item(ctx)
+    if item is None:
+        ctx.raise_exception(StopIteration)
+    return item
+
+
+def _operator_method(symbol: str, swapped: bool = False) -> Callable[..., VariableTracker]:
+    def call(ctx: TraceContext, self: VariableTracker, other: VariableTracker) -> VariableTracker:
+        return binary(ctx, symbol, other, self) if swapped else binary(ctx, symbol, self, other)
+
+    return call
+
+
+def _comparison_method(symbol: str) -> Callable[..., VariableTracker]:
+    def call(ctx: TraceContext, self: VariableTracker, other: VariableTracker) -> VariableTracker:
+        return compare(ctx, symbol, self, other)
+
+    return call
+
+
+SPECIAL_METHODS: dict[str, Any] = {
+    "__len__": lambda ctx, self: self.length(ctx),
+    "__bool__": lambda ctx, self: ConstantVariable(known_truth(ctx, self)),
+    "__iter__": lambda ctx, self: self.iterate(ctx),
+    "__next__": _special_next,
+    "__contains__": lambda ctx, self, item: self.contains(ctx, item),
+    "__getitem__": lambda ctx, self, key: self.get_item(ctx, key),
+    "__setitem__": _special_setitem,
+    "__delitem__": _special_delitem,
+    **{f"__{name}__": _operator_method(symbol) for symbol, name in DUNDER.items()},
+    **{f"__r{name}__": _operator_method(symbol, swapped=True) for symbol, name in DUNDER.items()},
+    **{f"__i{name}__": _operator_method(symbol + "=") for symbol, name in DUNDER.items()},
+    **{names[0]: _comparison_method(symbol) for symbol, names in COMPARE_DUNDER.items()},
+}

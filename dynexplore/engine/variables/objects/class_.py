@@ -1,0 +1,323 @@
+"""Classes: their attributes, and what calling one makes.
+
+The idea: `C.name` looks in the metaclass for a data descriptor, then along C's own MRO, as CPython's type_getattro
+does. `C(...)` is `type.__call__`: `__new__`, then `__init__` if an instance came out. For a class written in Python
+both are inlined, on a `UserObjectVariable` that only becomes a real object when it outlives the frame. Builtin types
+(`list`, `dict`, `int`) have rules of their own (rules.py); exceptions stand in exception.py, enumerations in
+enumeration.py.
+
+What this frame assigns to a class stands in `stored` and in the journal.
+
+In: a live class. Out: attributes, new objects. torch/_dynamo/variables/user_defined.py (UserDefinedClassVariable)
+does the same job.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.objects.class_lookup import (
+    Found,
+    attribute_source,
+    bind,
+    binds,
+    class_dict,
+    class_tracker,
+    find,
+    is_fixed_class,
+    layout_of,
+    raw_lookup,
+)
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
+from dynexplore.engine.variables.rules import rule, rule_for
+from dynexplore.engine.variables.scalars.concrete_values import live_nest
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+_CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+# Calling a class that extends one of these C types: how the new instance is made. A row: (class tracker, args, kwargs).
+Maker = Callable[["TraceContext", "ClassVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], VariableTracker]
+_MAKERS: list[tuple[type[Any], Maker]] = []
+
+
+def makes(layout: type[Any]) -> Callable[[Maker], Maker]:
+    """Declare how calling a subclass of this C type (or of this Python class) makes its instance; later rows first."""
+
+    def declare(maker: Maker) -> Maker:
+        _MAKERS.insert(0, (layout, maker))
+        return maker
+
+    return declare
+
+
+class ClassVariable(VariableTracker):
+    """A live class; see the head of this file."""
+
+    kind = "class"
+    mutable = True
+
+    def __init__(self, value: type[Any], source: Source | None) -> None:
+        self.value = value
+        self.source = source
+        self.stored: dict[str, VariableTracker | None] = {}
+        self._set_before_deleted: set[str] = set()
+
+    # -- what it is
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True if not hasattr(type(self.value), "__len__") else self.length(ctx).truth(ctx)
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.value
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, ClassVariable) and self.value is other.value
+
+    def text(self) -> str:
+        return f"class {self.value.__qualname__}"
+
+    def as_proxy(self) -> Any:
+        return self.value
+
+    # -- attributes
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        fixed = _FIXED_ATTRIBUTES.get(name)
+        if fixed is not None:
+            return fixed(ctx, self)
+        if name in _CONSTANT_ATTRIBUTES and name not in self.stored:
+            return ctx.build(getattr(self.value, name), None)
+        metaclass = type(self.value)
+        above = self._in_metaclass(ctx, metaclass, name)
+        if above is not None and above.is_data_descriptor:
+            return bind(ctx, above, self, metaclass)
+        found = find(ctx, self.value, name)
+        if found is not None:
+            return bind(ctx, found, None, self.value)
+        if above is not None:
+            return bind(ctx, above, self, metaclass)
+        hook = None if metaclass is type else find(ctx, metaclass, "__getattr__")
+        if hook is not None:
+            return ctx.call_function(bind(ctx, hook, self, metaclass), [ConstantVariable(name)], {})
+        ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
+
+    def _in_metaclass(self, ctx: TraceContext, metaclass: type[Any], name: str) -> Found | None:
+        if raw_lookup(metaclass, name) is None:
+            return None
+        return find(ctx, metaclass, name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        self._check_assignable(ctx, name)
+        ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+        self.stored[name] = value
+
+    def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        self._check_assignable(ctx, name)
+        if name not in self.stored:
+            find(ctx, self.value, name)  # for its guard
+        if self.stored.get(name) is None and (name in self.stored or name not in class_dict(self.value)):
+            ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
+        ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
+        if name in self.stored:
+            self._set_before_deleted.add(name)
+        self.stored[name] = None
+
+    def _check_assignable(self, ctx: TraceContext, name: str) -> None:
+        plain = type(self.value).__setattr__ is type.__setattr__ and not (name.startswith("__") and name.endswith("__"))  # type: ignore[comparison-overlap]
+        if is_fixed_class(self.value) or not plain:
+            ctx.break_graph("DX314", what=f"{self.value.__qualname__}.{name}")
+
+    # -- special methods of the metaclass
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.call_function(self._special(ctx, "__len__", "len()"), [], {})
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.call_function(self._special(ctx, "__iter__", "iteration"), [], {})
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return ctx.call_function(self._special(ctx, "__contains__", "`in`"), [item], {})
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """`List[int]`, `Generic[T]`: an annotation, or what `__class_getitem__` gives."""
+        if raw_lookup(type(self.value), "__getitem__") is not None:
+            return ctx.call_function(self._special(ctx, "__getitem__", "subscript"), [key], {})
+        if is_fixed_class(self.value):
+            key.read_items(ctx)
+            try:
+                return ctx.build(self.value[live_nest(key)], None)
+            except (NotConstant, TypeError):
+                pass
+        return ctx.call_function(self.get_attribute(ctx, "__class_getitem__"), [key], {})
+
+    def _special(self, ctx: TraceContext, name: str, question: str) -> VariableTracker:
+        found = find(ctx, type(self.value), name)
+        if found is None or not found.is_python_function:
+            ctx.break_graph("DX302", question=question, type=f"class {self.value.__qualname__}")
+        return bind(ctx, found, self, type(self.value))
+
+    # -- calls
+
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        row = rule_for(self.value)
+        if row is not None:
+            return row.answer(ctx, args, kwargs)
+        maker = raw_lookup(type(self.value), "__call__")
+        if isinstance(maker, type):  # `__call__ = dict` in the metaclass of TypedDict
+            return ctx.call_function(ctx.build(maker, None), args, kwargs)
+        if isinstance(maker, types.FunctionType):
+            return ctx.call_function(self._special(ctx, "__call__", "call"), args, kwargs)
+        return self.construct(ctx, args, kwargs)
+
+    def construct(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """type.__call__, as the C type below wants it."""
+        for layout, maker in _MAKERS:
+            if issubclass(self.value, layout):
+                return maker(ctx, self, args, kwargs)
+        return self.make_instance(ctx, args, kwargs)
+
+    def make_instance(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """`__new__`, then `__init__`."""
+        made = self.new(ctx, args, kwargs)
+        if issubclass(made.python_type(), self.value):
+            initialize(ctx, made, args, kwargs)
+        return made
+
+    def new(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        """`cls.__new__(cls, ...)`."""
+        found = find(ctx, self.value, "__new__")
+        assert found is not None
+        if isinstance(found.raw, staticmethod | types.FunctionType):
+            return ctx.call_function(bind(ctx, found, None, self.value), [self, *args], kwargs)
+        return new_instance(ctx, self, args, kwargs)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.value)
+
+    def write_back(self, build: Reconstruction) -> None:
+        for name, value in self.stored.items():
+            temporary = None
+            if value is not None:
+                build.push(value)
+                temporary = build.store_temporary()
+            build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
+
+    def _write(self, build: Reconstruction, name: str, temporary: str | None) -> None:
+        if temporary is not None:
+            build.writer.load_fast(temporary)
+        build.push(self)
+        if temporary is not None:
+            build.writer.store_attr(name)
+        else:
+            if name in self._set_before_deleted:  # the real class may have none of this name
+                build.writer.copy(1)
+                build.writer.load_const(None)
+                build.writer.swap(2)
+                build.writer.store_attr(name)
+            build.writer.delete_attr(name)
+
+
+def new_instance(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """object.__new__, or that of the C type below."""
+    if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
+    if getattr(cls.value, "__abstractmethods__", None):
+        ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)  # Python raises its TypeError
+    return UserObjectVariable(cls.value, class_variable=cls)
+
+
+def initialize(
+    ctx: TraceContext, made: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> None:
+    """Call `__init__` on a new instance."""
+    cls = made.python_type()
+    found = find(ctx, cls, "__init__")
+    assert found is not None
+    if found.is_python_function or found.raw is not object.__init__:
+        returned = ctx.call_function(bind(ctx, found, made, cls), args, kwargs)
+        if not (returned.is_constant() and returned.as_constant() is None):
+            ctx.raise_exception(TypeError, f"__init__() should return None, not {returned.python_type().__name__!r}")
+    elif (args or kwargs) and raw_lookup(cls, "__new__") is object.__new__:
+        ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
+
+
+@rule(object.__new__)
+def _object_new(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if not args or not isinstance(args[0], ClassVariable):
+        ctx.break_graph("DX205", function="object.__new__", arguments=", ".join(arg.type_name() for arg in args))
+    return new_instance(ctx, args[0], (), {})
+
+
+@rule(object)
+def _object(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if args or kwargs:
+        ctx.raise_exception(TypeError, "object() takes no arguments")
+    return UserObjectVariable(object, class_variable=ctx.build(object, None))
+
+
+@rule(type.__call__)
+def _type_call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """super().__call__(...) in a metaclass."""
+    if not args or not isinstance(args[0], ClassVariable):
+        ctx.break_graph("DX205", function="type.__call__", arguments=", ".join(arg.type_name() for arg in args))
+    return args[0].construct(ctx, args[1:], kwargs)
+
+
+# -- attributes that every class has ----------------------------------------------------------------------------------
+
+
+def _metaclass(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
+    return class_tracker(ctx, type(cls.value))
+
+
+def _classes(which: str) -> Callable[[Any, ClassVariable], VariableTracker]:
+    def give(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
+        for base in cls.value.__mro__:
+            class_tracker(ctx, base)
+        return ctx.build(getattr(cls.value, which), None)
+
+    return give
+
+
+_FIXED_ATTRIBUTES: dict[str, Callable[[Any, ClassVariable], VariableTracker]] = {
+    "__class__": _metaclass,
+    "__mro__": _classes("__mro__"),
+    "__bases__": _classes("__bases__"),
+    "__base__": lambda ctx, cls: class_tracker(ctx, cls.value.__base__ or object),
+}
+
+
+@binds(type)
+def _bind_nested_class(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    return ctx.build(found.raw, attribute_source(ctx, found))
+
+
+@builds(type)
+@builds_when(lambda value: isinstance(value, type), rank=20)
+def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
+    """A class, guarded by identity; what is read from it later is guarded where it can change."""
+    guard_identity(ctx, value, source)
+    return ClassVariable(value, source)

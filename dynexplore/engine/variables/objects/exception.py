@@ -1,0 +1,336 @@
+"""Exceptions: made by the program, raised by it or by a rule, caught, and passed on.
+
+The idea: an exception is an object of the program whose class extends a C type that keeps `args`. Raising one while tracing unwinds
+symbolic frames (`UserRaised`) until a handler of the traced program takes it; one that leaves the root frame is no capture at
+all: the graph ends before the instruction that raised, and Python raises it for real, from the same line.
+
+One that existed before the frame (a resume function that goes on in an `except` block gets it as an argument) is read
+from its source. One made here and passed on is made again: `cls.__new__(cls, *args)`, the C type's own `__init__`, then the
+attributes; the `__init__` of the program does not run twice.
+
+In: exception classes called, live exceptions, `ctx.raise_exception`. Out: what `except` and `raise ... from` ask.
+torch/_dynamo/variables/misc.py (ExceptionVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
+from dynexplore.engine.variables.objects.class_lookup import Found, layout_of, raw_lookup
+from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.concrete_values import live_nest
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+NONE = ConstantVariable(None)
+
+
+class ExceptionVariable(UserObjectVariable):
+    """An exception; see the head of this file."""
+
+    kind = "exception"
+
+    def __init__(self, cls: type[Any], args: Sequence[VariableTracker] = (), *, value: Any = None,
+                 source: Source | None = None, class_variable: VariableTracker | None = None) -> None:
+        super().__init__(cls, value=value, source=source, class_variable=class_variable)
+        self.args = list(args)
+        self.cause: VariableTracker | None = None
+        self.context: VariableTracker | None = None
+        self.suppress_context = False
+
+    @property
+    def exception_type(self) -> type[Any]:
+        """Its class."""
+        return self.cls
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True
+
+    def known_args(self, ctx: TraceContext) -> list[VariableTracker]:
+        """Its arguments, also of a live one."""
+        if self.value is not None:
+            self.args = self.get_attribute(ctx, "args").unpack(ctx)
+        return self.args
+
+    # -- attributes that the C type keeps
+
+    def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
+        if found.name in ("__class__", "__dict__"):
+            return super().c_attribute(ctx, found)
+        if self.value is not None:
+            assert self.source is not None
+            return ctx.build(getattr(self.value, found.name), self.source.attribute(found.name, "getattr"))
+        reader = _C_ATTRIBUTES.get(found.name)
+        if reader is None or (found.name in _OF_FIRST_ARGUMENT and not issubclass(self.cls, (StopIteration, SystemExit))):
+            return super().c_attribute(ctx, found)
+        return reader(self)
+
+    def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
+        setter = _C_SETTERS.get(found.name)
+        if setter is None:
+            super().set_c_attribute(ctx, found, value)
+            return
+        self.before_change(ctx, found.name)
+        setter(ctx, self, value)
+
+    def before_change(self, ctx: TraceContext, name: str) -> None:
+        """What the C type keeps of an existing exception is not replayed."""
+        if self.value is not None:
+            ctx.break_graph("DX310", attribute=name, type=self.cls.__qualname__)
+
+    def set_cause(self, ctx: TraceContext, cause: VariableTracker) -> None:
+        """`raise self from cause`."""
+        self.before_change(ctx, "__cause__")
+        self.cause = None if _is_none(cause) else cause
+        self.suppress_context = True
+
+    def set_context(self, ctx: TraceContext, handled: VariableTracker | None) -> None:
+        """It is raised while `handled` is being handled; None: whatever the frame's caller may be handling."""
+        if handled is self:
+            return
+        self.before_change(ctx, "__context__")
+        if handled is None and isinstance(self.context, ExceptionVariable):
+            ctx.break_graph("DX310", because="it is raised again", type=self.cls.__qualname__)  # its context stays, perhaps
+        other = handled
+        while isinstance(other, ExceptionVariable):  # no circle
+            if other.context is self:
+                other.context = None
+            other = other.context
+        self.context = handled or CallersExceptionVariable(sys.exception)
+
+    # -- methods of the C type
+
+    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+        answer = _C_METHODS.get(found.name) if found.owner is not object else None
+        return CMethodVariable(self, found.name, answer) if answer is not None else None
+
+    # -- out of the frame
+
+    def push_empty(self, build: Reconstruction) -> None:
+        assert self.class_variable is not None
+        build.call_object(remade, self.class_variable, TupleVariable(self.args))
+
+    def fill(self, build: Reconstruction) -> None:
+        super().fill(build)
+        for name, value in (("__context__", self.context), ("__cause__", self.cause)):
+            if value is not None:
+                build.push(value)
+                build.push(self)
+                build.writer.store_attr(name)
+        if self.suppress_context != (self.cause is not None):
+            build.writer.load_const(self.suppress_context)
+            build.push(self)
+            build.writer.store_attr("__suppress_context__")
+
+    def text(self) -> str:
+        return f"{self.cls.__qualname__}({', '.join(arg.text() for arg in self.args)})"
+
+
+def remade(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
+    """An exception of this class with these `args`; no `__init__` of the program runs."""
+    layout: Any = layout_of(cls)
+    exception: BaseException = layout.__new__(cls, *args)
+    layout.__init__(exception, *args)
+    return exception
+
+
+def _is_none(value: VariableTracker) -> bool:
+    return value.is_constant() and value.as_constant() is None
+
+
+_OF_FIRST_ARGUMENT = frozenset({"value", "code"})
+_C_ATTRIBUTES: dict[str, Callable[[ExceptionVariable], VariableTracker]] = {
+    "args": lambda self: TupleVariable(self.args),
+    "__cause__": lambda self: self.cause or NONE,
+    "__context__": lambda self: self.context or NONE,
+    "__suppress_context__": lambda self: ConstantVariable(self.suppress_context),
+    "value": lambda self: self.args[0] if self.args else NONE,
+    "code": lambda self: self.args[0] if self.args else NONE,
+}
+
+
+def _set_args(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.args = value.unpack(ctx)
+
+
+def _set_context(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.context = None if _is_none(value) else value
+
+
+def _set_suppress_context(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    self.suppress_context = value.truth(ctx) is True
+
+
+def _set_traceback(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
+    if not _is_none(value):
+        ctx.break_graph("DX310", attribute="__traceback__")
+
+
+_C_SETTERS: dict[str, Callable[[Any, ExceptionVariable, VariableTracker], None]] = {
+    "args": _set_args, "__context__": _set_context, "__suppress_context__": _set_suppress_context,
+    "__traceback__": _set_traceback, "__cause__": lambda ctx, self, value: self.set_cause(ctx, value),
+}
+
+
+def _init(
+    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """BaseException.__init__ keeps the arguments."""
+    if kwargs:
+        ctx.break_graph("DX310", type=self.cls.__qualname__)
+    self.before_change(ctx, "args")
+    self.args = list(args)
+    return NONE
+
+
+def _with_traceback(
+    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if len(args) != 1 or not _is_none(args[0]):
+        ctx.break_graph("DX310", method="with_traceback")
+    return self
+
+
+def _str(
+    ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    try:
+        values = tuple([arg.read(ctx).as_constant() for arg in self.known_args(ctx)])
+    except NotConstant:
+        ctx.break_graph("DX310", method="__str__")
+    return ConstantVariable(str(remade(layout_of(self.cls), values)))
+
+
+_C_METHODS: dict[str, Any] = {"__init__": _init, "with_traceback": _with_traceback, "__str__": _str}
+
+
+# -- what the translator asks -----------------------------------------------------------------------------------------
+
+
+def exception_from_python(ctx: TraceContext, exception_type: type[BaseException], args: Sequence[object]) -> VariableTracker:
+    """The tracker of an exception that a rule raises; its arguments are values or trackers."""
+    trackers = [arg if isinstance(arg, VariableTracker) else ctx.build(arg, None) for arg in args]
+    return ExceptionVariable(exception_type, trackers, class_variable=ctx.build(exception_type, None))
+
+
+def instantiate(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """What `raise value` raises: an instance; a class is called."""
+    if isinstance(value, ExceptionVariable):
+        return value
+    if isinstance(value, ClassVariable) and issubclass(value.value, BaseException):
+        made = ctx.call_function(value, [], {})
+        if isinstance(made, ExceptionVariable):
+            return made
+    ctx.raise_exception(TypeError, "exceptions must derive from BaseException")
+
+
+def set_cause(ctx: TraceContext, exception: VariableTracker, cause: VariableTracker) -> None:
+    """`raise ... from cause`."""
+    if not isinstance(exception, ExceptionVariable):
+        ctx.break_graph("DX310", type=exception.type_name())
+    exception.set_cause(ctx, cause if _is_none(cause) else instantiate(ctx, cause))
+
+
+def set_context(ctx: TraceContext, exception: VariableTracker) -> None:
+    """What is raised while another exception is handled has that as its context (Python/errors.c, _PyErr_SetObject)."""
+    if isinstance(exception, ExceptionVariable):
+        exception.set_context(ctx, ctx.handled_exception())
+
+
+def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTracker) -> bool:
+    """Whether `except wanted` catches the exception."""
+    try:
+        classes = live_nest(wanted)
+    except NotConstant:
+        ctx.break_graph("DX310", type=wanted.type_name())
+    for cls in classes if isinstance(classes, tuple) else (classes,):
+        if not (isinstance(cls, type) and issubclass(cls, BaseException)):
+            ctx.raise_exception(TypeError, "catching classes that do not inherit from BaseException is not allowed")
+    return issubclass(exception.python_type(), classes)
+
+
+class CallersExceptionVariable(VariableTracker):
+    """A part of what the caller is handling while the frame runs: seen from inside, nothing is known of it.
+
+    The traced code may hand it on (contextlib.ExitStack keeps it in case a callback raises), but not look at it.
+    """
+
+    kind = "exception"
+
+    def __init__(self, fetch: Callable[[], Any]) -> None:
+        self.fetch = fetch
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return True if self is other else None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(self.fetch)
+
+    def text(self) -> str:
+        return "what the caller is handling"
+
+
+def _callers_type() -> Any:
+    return sys.exc_info()[0]
+
+
+def _callers_traceback() -> Any:
+    return sys.exc_info()[2]
+
+
+@rule(sys.exc_info)
+def _exc_info(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """Type, value and traceback of the exception being handled; a traceback exists only where something really was raised."""
+    if ctx.handled_exception() is not None:
+        ctx.break_graph("DX217", function="sys.exc_info")
+    return TupleVariable([CallersExceptionVariable(fetch) for fetch in (_callers_type, sys.exception, _callers_traceback)])
+
+
+@rule(sys.exception)
+def _exception(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """The exception being handled."""
+    return ctx.handled_exception() or CallersExceptionVariable(sys.exception)
+
+
+# -- building ---------------------------------------------------------------------------------------------------------
+
+
+@makes(BaseException)
+def _make_exception(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """BaseException.__new__ keeps the arguments; then `__init__`, of the program or of the C type."""
+    layout = layout_of(cls.value)
+    if isinstance(raw_lookup(cls.value, "__new__"), staticmethod | types.FunctionType):
+        return cls.make_instance(ctx, args, kwargs)
+    if issubclass(layout, OSError) and len(args) > 1:
+        ctx.break_graph("DX310", type=cls.value.__qualname__)  # the number of the error decides the class
+    made = ExceptionVariable(cls.value, args, class_variable=cls)
+    initialize(ctx, made, args, kwargs)
+    return made
+
+
+@builds_when(lambda value: isinstance(value, BaseException), rank=50)
+def build_exception(ctx: TraceContext, value: BaseException, source: Source | None) -> VariableTracker:
+    """A live exception: its type is guarded."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
+        ctx.module_guards.know(source)
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    return ExceptionVariable(type(value), value=value, source=source)

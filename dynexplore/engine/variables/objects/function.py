@@ -1,0 +1,556 @@
+"""Callables: Python functions (live or made in this frame), bound methods, C functions, and the cells of closures.
+
+The idea: calling a Python function means interpreting its body as a nested symbolic frame ("inlining"), unless policy says that
+it is one node of the graph (torch.nn.functional) or is left alone. Calling a C function means looking up its rule
+(rules.py); without one it is a torch operator that goes into the graph, or the graph breaks.
+
+What an inlined function reads (defaults, closure cells, globals) has a source that starts at the function's own, so that guards
+can be placed on it.
+
+torch/_dynamo/variables/functions.py and builtin.py do the same job.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.policy import constants, skip
+from dynexplore.engine.policy.markers import RUNS
+from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.numpy_.array_rules import call_numpy
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
+from dynexplore.engine.variables.objects.called_once import call_once
+from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule, rule_for
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+# What stands behind a function of a C++ extension (pybind11): no receiver.
+_RECORDS = ("pybind11_detail_function_record", "PyCapsule")
+_CONSTANT_ATTRIBUTES = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
+class CellVariable(VariableTracker):
+    """A cell: a variable shared by a function and the functions inside it. `content` None: unbound."""
+
+    kind = "cell"
+    mutable = True
+
+    def __init__(self, name: str, content: VariableTracker | None, source: Source | None = None,
+                 frame_cell: bool = False, contents_source: Source | None = None) -> None:
+        self.name = name
+        self.content = content
+        self.source = source
+        self.frame_cell = frame_cell  # a cell of the root frame itself: LOAD_CLOSURE and STORE_DEREF reach it
+        self.contents_source = contents_source
+
+    def python_type(self) -> type[Any]:
+        return types.CellType
+
+    def load(self, ctx: TraceContext) -> VariableTracker:
+        """What the cell holds; an unbound cell raises NameError as Python does."""
+        if self.content is None:
+            ctx.raise_exception(NameError, f"cannot access free variable {self.name!r} where it is not associated with a "
+                                "value in enclosing scope")
+        self.content = self.content.read(ctx)
+        return self.content
+
+    def store(self, ctx: TraceContext, value: VariableTracker | None) -> None:
+        """Bind the cell (None: unbind)."""
+        if self.frame_cell:
+            ctx.journal.must_replay(self, f"cell {self.name}")
+        else:
+            ctx.journal.note(self, f"cell {self.name}")
+        self.content = value
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "cell_contents":
+            return self.load(ctx)
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.frame_cell:
+            build.writer.load_closure(self.name)
+        elif self.content is None:
+            build.call_object(types.CellType)
+        else:
+            build.call_object(types.CellType, self.content)
+
+    def write_back(self, build: Reconstruction) -> None:
+        if self.content is None:
+            raise NotImplementedError("an unbound cell")
+        build.push(self.content)
+        value = build.store_temporary()
+        build.later(lambda: self._write(build, value))
+
+    def _write(self, build: Reconstruction, value: str) -> None:
+        build.writer.load_fast(value)
+        if self.frame_cell:
+            build.writer.store_deref(self.name)
+        else:
+            assert self.source is not None
+            self.source.load(build.writer, build.namer)
+            build.writer.store_attr("cell_contents")
+
+    def text(self) -> str:
+        return f"cell of {self.content.text() if self.content is not None else 'nothing'}"
+
+
+class FunctionVariable(VariableTracker):
+    """A live Python function."""
+
+    kind = "function"
+
+    def __init__(self, function: types.FunctionType, source: Source | None = None) -> None:
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return types.FunctionType
+
+    def live_value(self) -> Any:
+        return self.function
+
+    def as_constant(self) -> Any:
+        return self.function
+
+    def is_constant(self) -> bool:
+        return False
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.function
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, FunctionVariable) and self.function is other.function
+
+    # -- what an inlined call reads
+
+    @property
+    def code(self) -> types.CodeType:
+        """The code object to interpret."""
+        return self.function.__code__
+
+    def global_namespace(self) -> dict[str, Any]:
+        """The function's globals."""
+        return self.function.__globals__
+
+    def default(self, ctx: TraceContext, index: int) -> VariableTracker:
+        """The index-th positional default."""
+        defaults = self.function.__defaults__ or ()
+        source = self.source.attribute("__defaults__", "getattr").item(index) if self.source is not None else None
+        return ctx.build(defaults[index], source)
+
+    def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The default of a keyword-only parameter."""
+        defaults = self.function.__kwdefaults__ or {}
+        if name not in defaults:
+            return None
+        source = self.source.attribute("__kwdefaults__", "getattr").item(name) if self.source is not None else None
+        return ctx.build(defaults[name], source)
+
+    def default_count(self) -> int:
+        """How many positional parameters have a default."""
+        return len(self.function.__defaults__ or ())
+
+    def cell(self, ctx: TraceContext, index: int) -> CellVariable:
+        """The index-th cell of the closure; the same live cell is the same tracker."""
+        closure = self.function.__closure__
+        assert closure is not None
+        return cell_tracker(ctx, closure[index], self.code.co_freevars[index],
+                            self.source.attribute("__closure__", "getattr").item(index) if self.source else None)
+
+    # -- questions
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return call_python_function(ctx, self.function, self, args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in _CONSTANT_ATTRIBUTES:
+            return ctx.build(getattr(self.function, name), None)
+        if name in self.function.__dict__:
+            source = self.source.attribute(name) if self.source is not None else None
+            return ctx.build(self.function.__dict__[name], source)
+        if name in ("__defaults__", "__kwdefaults__", "__dict__", "__code__", "__globals__", "__closure__", "__annotations__"):
+            source = self.source.attribute(name, "getattr") if self.source is not None else None
+            return ctx.build(getattr(self.function, name), source)
+        if not hasattr(self.function, name):
+            ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
+        return super().get_attribute(ctx, name)
+
+    def as_proxy(self) -> Any:
+        return super().as_proxy()
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.function)
+
+    def text(self) -> str:
+        return self.function.__qualname__
+
+
+def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None) -> CellVariable:
+    """The tracker of a live cell."""
+    known = ctx.journal.tracker_of(cell)
+    if isinstance(known, CellVariable):
+        return known
+    content: VariableTracker | None
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        content = None
+    else:
+        content = ctx.lazy(value, source.attribute("cell_contents", "getattr") if source is not None else None)
+    tracker = CellVariable(name, content, source)
+    ctx.journal.remember(cell, tracker)
+    return tracker
+
+
+def call_python_function(
+    ctx: TraceContext, function: types.FunctionType, tracker: VariableTracker,
+    args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker],
+) -> VariableTracker:
+    """Call a live Python function as policy says: by its rule, inlined, as one node, or not at all."""
+    row = rule_for(function)
+    if row is not None:
+        return row.answer(ctx, args, kwargs)
+    if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: nothing is traced by TorchScript here
+        return ctx.call_function(tracker.get_attribute(ctx, "__original_fn"), args, kwargs)
+    if RUNS in function.__dict__:  # a wrapper of `run`: of nested regions the outer wins
+        return ctx.call_function(tracker.get_attribute(ctx, RUNS), args, kwargs)
+    how = skip.how_to_call(function)
+    if how == "skip" and skip.is_numpy(function):
+        return call_numpy(ctx, function, function.__qualname__, args, kwargs)
+    if how == "inline":
+        return ctx.inline(tracker, args, kwargs)
+    if how == "graph":
+        return ctx.operation("call_function", function, list(args), kwargs)
+    if how == "constant":
+        ctx.told_compiling |= constants.constant_result(function) is True
+        return ctx.build(constants.constant_result(function), None)
+    if how == "once":
+        return call_once(ctx, function, args, kwargs)
+    if how == "break":
+        ctx.break_graph("DX208")
+    if how == "disabled":
+        ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
+    ctx.break_graph(kind_of_break(function, "DX203"), function=f"{function.__module__}.{function.__qualname__}")
+
+
+class NestedFunctionVariable(VariableTracker):
+    """A function made in this frame by `def` or `lambda`."""
+
+    kind = "function"
+    mutable = True  # identity matters: made once, shared
+
+    def __init__(
+        self, code: types.CodeType, namespace: dict[str, Any], cells: Sequence[CellVariable] = (),
+        defaults: Sequence[VariableTracker] = (), keyword_defaults: Mapping[str, VariableTracker] | None = None,
+        annotations: VariableTracker | None = None, in_frame: bool = True,
+    ) -> None:
+        self.code = code
+        self.namespace = namespace
+        self.cells = list(cells)
+        self.defaults = list(defaults)
+        self.keyword_defaults = dict(keyword_defaults or {})
+        self.annotations = annotations
+        self.in_frame = in_frame  # its globals are the root frame's: MAKE_FUNCTION does
+        self.attributes: dict[str, VariableTracker] = {}
+
+    def python_type(self) -> type[Any]:
+        return types.FunctionType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self
+
+    def global_namespace(self) -> dict[str, Any]:
+        """The function's globals."""
+        return self.namespace
+
+    def default(self, ctx: TraceContext, index: int) -> VariableTracker:
+        """The index-th positional default."""
+        return self.defaults[index].read(ctx)
+
+    def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The default of a keyword-only parameter."""
+        found = self.keyword_defaults.get(name)
+        return found.read(ctx) if found is not None else None
+
+    def default_count(self) -> int:
+        """How many positional parameters have a default."""
+        return len(self.defaults)
+
+    def cell(self, ctx: TraceContext, index: int) -> CellVariable:
+        """The index-th cell of the closure."""
+        return self.cells[index]
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return ctx.inline(self, args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in self.attributes:
+            return self.attributes[name].read(ctx)
+        if name == "__name__":
+            return ConstantVariable(self.code.co_name)
+        if name == "__qualname__":
+            return ConstantVariable(self.code.co_qualname)
+        if name == "__module__":
+            return ConstantVariable(self.namespace.get("__name__"))
+        if name == "__doc__":
+            cells = tuple(types.CellType() for _ in self.code.co_freevars)
+            return ConstantVariable(types.FunctionType(self.code, {}, closure=cells).__doc__)
+        if not hasattr(types.FunctionType, name):
+            ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
+        return super().get_attribute(ctx, name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        if name.startswith("__") and name not in ("__wrapped__",):
+            if name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__", "__dict__"):
+                self.attributes[name] = value
+                return
+            super().set_attribute(ctx, name, value)
+        self.attributes[name] = value
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.make_function(self)
+
+    def text(self) -> str:
+        return self.code.co_qualname
+
+
+class BoundMethodVariable(VariableTracker):
+    """A method with its receiver: `obj.method`."""
+
+    kind = "method"
+
+    def __init__(self, function: VariableTracker, receiver: VariableTracker, source: Source | None = None) -> None:
+        self.function = function
+        self.receiver = receiver
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return types.MethodType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return (self.function.hash_key(ctx), id(self.receiver))
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return True if self is other else None if isinstance(other, BoundMethodVariable) else False
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return ctx.call_function(self.function, [self.receiver, *args], kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__self__":
+            return self.receiver
+        if name == "__func__":
+            return self.function
+        return self.function.get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(types.MethodType, self.function, self.receiver)
+
+    def text(self) -> str:
+        return f"{self.receiver.type_name()}.{self.function.text()}"
+
+
+@rule(types.MethodType)
+def _bind_by_hand(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """types.MethodType(function, receiver)."""
+    if len(args) != 2 or kwargs:
+        ctx.break_graph("DX218", callee="types.MethodType")
+    return BoundMethodVariable(args[0], args[1])
+
+
+class BuiltinVariable(VariableTracker):
+    """A callable implemented in C: a builtin, a torch operator, a function of some extension."""
+
+    kind = "builtin"
+
+    def __init__(self, function: Callable[..., Any], source: Source | None = None) -> None:
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return type(self.function)
+
+    def live_value(self) -> Any:
+        return self.function
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.function
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, BuiltinVariable) and self.function is other.function
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in _CONSTANT_ATTRIBUTES or name in ("__self__",):
+            return ctx.build(getattr(self.function, name), None)
+        if isinstance(getattr(self.function, name, None), Callable):  # type: ignore[arg-type]
+            return ctx.build(getattr(self.function, name), None)  # an overload of an operator packet: torch.ops.aten.add.Tensor
+        return super().get_attribute(ctx, name)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        row = rule_for(self.function)
+        if row is not None:
+            return row.answer(ctx, args, kwargs)
+        method = self._method_row()
+        if method is not None:
+            return method(ctx, self, args, kwargs)
+        if skip.is_graph_callable(self.function):
+            return ctx.operation("call_function", self.function, list(args), kwargs)
+        if self._is_method_of(args):
+            return args[0].call_method(ctx, self.function.__name__, args[1:], kwargs)
+        storage = self._storage_of(args)
+        if storage is not None:
+            return storage.call_method(ctx, self.function.__name__, args[1:], kwargs)
+        name = self.text()
+        if skip.is_numpy(self.function):
+            return call_numpy(ctx, self.function, name, args, kwargs)
+        module = getattr(self.function, "__module__", None)
+        ctx.break_graph(kind_of_break(self.function, "DX204" if module == "builtins" else "DX201"), function=name)
+
+    def _method_row(self) -> MethodAnswer | None:
+        """The row of a class method written in C: `dict.fromkeys`, a new object at each access."""
+        owner = getattr(self.function, "__self__", None)
+        return METHODS.get((owner, self.function.__name__)) if isinstance(owner, type) else None
+
+    def _is_method_of(self, args: Sequence[VariableTracker]) -> bool:
+        """Whether this is a method of a builtin type, taken from the type and given its receiver: `list.append(items, x)`."""
+        owner = getattr(self.function, "__objclass__", None)
+        return owner is not None and bool(args) and isinstance(args[0], ConstantVariable | BuiltinValueVariable) \
+            and issubclass(args[0].python_type(), owner)
+
+    def _storage_of(self, args: Sequence[VariableTracker]) -> VariableTracker | None:
+        """`dict.get(output, key)` where `output` is of a class that extends dict: asked of what it holds."""
+        owner = getattr(self.function, "__objclass__", None)
+        storage: VariableTracker | None = getattr(args[0], "storage", None) if args else None
+        if storage is None or owner is None or owner is object or not issubclass(storage.python_type(), owner):
+            return None
+        return storage
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.function)
+
+    def text(self) -> str:
+        name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", None)
+        return str(name or type(self.function).__qualname__)
+
+
+def _is_numpy_function(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and callable(value) and skip.is_numpy(value)
+
+
+@builds_when(lambda value: isinstance(value, torch._ops.OperatorBase | torch._ops.OpOverloadPacket), rank=30)
+@builds_when(_is_numpy_function, rank=30)
+def build_callable_object(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A callable object that stands for C code: a ufunc, one of numpy's dispatching functions, an operator of torch.ops."""
+    if source is not None:
+        ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
+    return BuiltinVariable(value, source)
+
+
+@builds(types.FunctionType)
+def build_function(ctx: TraceContext, value: types.FunctionType, source: Source | None) -> VariableTracker:
+    """A function of a module is guarded by identity; a local one, made anew by each call of its maker, by its code."""
+    if source is not None:
+        if "<locals>" in value.__qualname__ and rule_for(value) is None and skip.how_to_call(value) == "inline":
+            ctx.guard(source, "TYPE_MATCH", types.FunctionType)
+            ctx.guard(source.attribute("__code__", "getattr"), "CODE_MATCH", value.__code__)
+        else:
+            ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=skip.is_permanent(value)))
+    return FunctionVariable(value, source)
+
+
+@builds(types.MethodType)
+def build_method(ctx: TraceContext, value: types.MethodType, source: Source | None) -> VariableTracker:
+    """A bound method: its function and its receiver."""
+    if _draws_from_numpy(value):
+        return BuiltinVariable(value, source)
+    if source is None:
+        return BoundMethodVariable(ctx.build(value.__func__, None), ctx.build(value.__self__, None))
+    if rule_for(value) is not None:  # `random.uniform` is the method of a generator that nobody else sees
+        ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
+        return BuiltinVariable(value, source)
+    ctx.guard(source, "TYPE_MATCH", types.MethodType)
+    function = ctx.build(value.__func__, source.attribute("__func__", "getattr"))
+    receiver = ctx.build(value.__self__, source.attribute("__self__", "getattr"))
+    return BoundMethodVariable(function, receiver, source)
+
+
+@builds(types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+        types.ClassMethodDescriptorType)
+def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A C function, guarded by identity."""
+    if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType) and not _draws_from_numpy(value):
+        receiver = value.__self__
+        made_by_extension = type(receiver).__name__.startswith(_RECORDS)
+        if receiver is not None and not isinstance(receiver, types.ModuleType | type) and rule_for(value) is None \
+                and not skip.is_graph_callable(value) and not made_by_extension:
+            return _bound_builtin(ctx, value, receiver, source)
+    if source is not None:
+        ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=True))
+    return BuiltinVariable(value, source)
+
+
+def _draws_from_numpy(value: Any) -> bool:
+    """Whether it is a function of numpy.random: a method of its hidden generator."""
+    return type(value.__self__).__module__.startswith("numpy.random")
+
+
+def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source | None) -> VariableTracker:
+    """`some_list.append` as a value: the method of its receiver."""
+    if source is None:
+        owner = ctx.build(receiver, None)
+    else:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+        ctx.guard(source.attribute("__name__", "getattr"), "EQUALS", value.__name__)
+        owner = ctx.build(receiver, source.attribute("__self__", "getattr"))
+    made = owner.get_attribute(ctx, value.__name__)
+    if made.source is None:
+        made.source = source
+    return made
+
+
+@builds(types.CellType)
+def build_cell(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A cell as a value."""
+    return cell_tracker(ctx, value, "cell", source)
+
+
+@builds(types.CodeType)
+def build_code(ctx: TraceContext, value: types.CodeType, source: Source | None) -> VariableTracker:
+    """A code object: known, with all its attributes."""
+    if source is not None:
+        ctx.guard(source, "CODE_MATCH", value)
+    return ConstantVariable(value, source)

@@ -1,0 +1,341 @@
+"""`operator` and `functools`: operators as functions, functions with arguments filled in, folds.
+
+The idea: `operator.add(a, b)` is `a + b`; its row asks the same tables. `partial` is a tracker that calls its
+function with more arguments, and `reduce` is a loop.
+
+In: calls of these functions, live partial objects. Out: trackers. torch/_dynamo/variables/functions.py
+(FunctoolsPartialVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
+from dynexplore.engine.variables.objects.class_lookup import Found, attribute_source, binds, constant_source
+from dynexplore.engine.variables.objects.function import BoundMethodVariable, FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.objects.object_rules import attribute_or_none
+from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.concrete_values import equal, known_index, known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.signatures import builtin
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+# -- operator ---------------------------------------------------------------------------------------------------------
+
+
+def _declare_binary(symbol: str, function: Any, answer: Callable[..., VariableTracker]) -> None:
+    @builtin(function)
+    def row(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
+        return answer(ctx, symbol, left, right)
+
+
+for _symbol, _function in BINARY.items():
+    _declare_binary(_symbol, _function, binary)
+for _symbol, _function in COMPARE.items():
+    _declare_binary(_symbol, _function, compare)
+_declare_binary("+", operator.concat, binary)
+_declare_binary("+=", operator.iconcat, binary)
+
+
+def _declare_unary(symbol: str, function: Any) -> None:
+    @builtin(function)
+    def row(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+        return unary(ctx, symbol, value)
+
+
+for _symbol, _unary in (("neg", operator.neg), ("pos", operator.pos), ("invert", operator.invert)):
+    _declare_unary(_symbol, _unary)
+
+
+@builtin(operator.not_)
+def _not(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(not known_truth(ctx, value))
+
+
+@builtin(operator.truth)
+def _truth(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(known_truth(ctx, value))
+
+
+def _same(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
+    found = left.same_object(right)
+    if found is None:
+        ctx.break_graph("DX205", function="operator.is_", arguments=f"{left.type_name()} and {right.type_name()}")
+    return found
+
+
+@builtin(operator.is_)
+def _is(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(_same(ctx, left, right))
+
+
+@builtin(operator.is_not)
+def _is_not(ctx: TraceContext, left: VariableTracker, right: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(not _same(ctx, left, right))
+
+
+@builtin(operator.contains)
+def _contains(ctx: TraceContext, container: VariableTracker, item: VariableTracker, /) -> VariableTracker:
+    return container.contains(ctx, item)
+
+
+@builtin(operator.getitem)
+def _getitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker, /) -> VariableTracker:
+    return container.get_item(ctx, key)
+
+
+@builtin(operator.setitem)
+def _setitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker, value: VariableTracker, /) -> VariableTracker:
+    container.set_item(ctx, key, value)
+    return NONE
+
+
+@builtin(operator.delitem)
+def _delitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker, /) -> VariableTracker:
+    container.delete_item(ctx, key)
+    return NONE
+
+
+@builtin(operator.index)
+def _index(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    if value.kind == "symbolic number":
+        return value
+    return ConstantVariable(known_index(ctx, value, "operator.index()"))
+
+
+@builtin(operator.countOf)
+def _count_of(ctx: TraceContext, items: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(sum(equal(ctx, item, wanted) for item in items.unpack(ctx)))
+
+
+# -- objects that call: itemgetter, attrgetter, methodcaller, partial -------------------------------------------------
+
+
+class GetterVariable(BuiltinValueVariable):
+    """`operator.itemgetter(...)`, `attrgetter(...)`, `methodcaller(...)`."""
+
+    kind = "getter"
+    mutable = True
+
+    def __init__(self, maker: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker] | None = None) -> None:
+        self.maker, self.args, self.kwargs = maker, list(args), dict(kwargs or {})
+
+    def python_type(self) -> type[Any]:
+        return self.maker  # type: ignore[no-any-return]
+
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        if len(args) != 1 or kwargs:
+            ctx.break_graph("DX218", callee=self.type_name())
+        (value,) = args
+        if self.maker is operator.methodcaller:
+            return value.get_attribute(ctx, self.args[0].as_constant()).call(ctx, self.args[1:], self.kwargs)
+        found = [_GETTERS[self.maker](ctx, value, wanted) for wanted in self.args]
+        return found[0] if len(found) == 1 else TupleVariable(found)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.kwargs:
+            raise NotImplementedError("methodcaller with keyword arguments")
+        build.call_object(self.maker, *self.args)
+
+
+def _attribute_path(ctx: TraceContext, value: VariableTracker, path: VariableTracker) -> VariableTracker:
+    for name in path.as_constant().split("."):
+        value = value.get_attribute(ctx, name)
+    return value
+
+
+_GETTERS: dict[Any, Callable[..., VariableTracker]] = {
+    operator.itemgetter: lambda ctx, value, wanted: value.get_item(ctx, wanted),
+    operator.attrgetter: _attribute_path,
+}
+
+
+def _declare_getter(maker: Any) -> None:
+    @rule(maker)
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        names = args[:1] if maker is operator.methodcaller else args if maker is operator.attrgetter else []
+        if not args or not all(name.is_constant() and isinstance(name.as_constant(), str) for name in names):
+            ctx.break_graph("DX218", callee=maker.__name__)
+        return GetterVariable(maker, args, kwargs)
+
+
+for _maker in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
+    _declare_getter(_maker)
+
+
+@builds(operator.itemgetter, operator.attrgetter, operator.methodcaller)
+def build_getter(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A getter that existed before the frame: guarded to be this one, which never changes."""
+    maker, args = value.__reduce__()[:2]
+    if maker is not type(value):
+        ctx.break_graph("DX302", question="call", type=type(value).__qualname__)
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=True))
+    made = GetterVariable(maker, [ctx.build(arg, None) for arg in args])
+    made.source = source
+    return made
+
+
+class PartialVariable(BuiltinValueVariable):
+    """`functools.partial(function, *args, **kwargs)`."""
+
+    kind = "partial"
+    mutable = True
+    value_type = functools.partial
+
+    def __init__(
+        self, function: VariableTracker, args: TupleVariable, keywords: DictVariable, source: Source | None = None
+    ) -> None:
+        self.function, self.args, self.keywords = function, args, keywords
+        self.source = source
+
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        named = {key.as_constant(): value for key, value in self.keywords.pairs(ctx)}
+        return ctx.call_function(self.function.read(ctx), [*self.args.unpack(ctx), *args], {**named, **kwargs})
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        parts = {"func": self.function, "args": self.args, "keywords": self.keywords}
+        return parts[name].read(ctx) if name in parts else super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(make_partial, self.function, self.args, self.keywords)
+
+
+def make_partial(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """`partial(function, *args, **keywords)`."""
+    return functools.partial(function, *args, **keywords)
+
+
+@rule(functools.partial)
+def _partial(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if not args:
+        ctx.break_graph("DX218", callee="functools.partial")
+    function, first, named = args[0], list(args[1:]), DictVariable()
+    if isinstance(function, PartialVariable):  # a partial of a partial is one partial (functoolsmodule.c, partial_new)
+        first = [*function.args.unpack(ctx), *first]
+        for key, value in function.keywords.pairs(ctx):
+            named.store(ctx, key, value)
+        function = function.function.read(ctx)
+    for name, value in kwargs.items():
+        named.store(ctx, ConstantVariable(name), value)
+    return PartialVariable(function, TupleVariable(first), named)
+
+
+@builds(functools.partial)
+def build_partial(ctx: TraceContext, value: functools.partial[Any], source: Source | None) -> VariableTracker:
+    """A partial object: its function and arguments are read through C members."""
+    if source is None:
+        parts = [ctx.build(part, None) for part in (value.func, value.args, value.keywords)]
+    else:
+        ctx.guard(source, "TYPE_MATCH", functools.partial)
+        parts = [ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")]
+    function, args, keywords = parts
+    assert isinstance(args, TupleVariable)
+    assert isinstance(keywords, DictVariable)
+    return PartialVariable(function, args, keywords, source)
+
+
+@builtin(functools.reduce)
+def _reduce(
+    ctx: TraceContext, function: VariableTracker, iterable: VariableTracker, initial: VariableTracker | None = None, /
+) -> VariableTracker:
+    iterator = iterable.iterate(ctx)
+    total = iterator.next_item(ctx) if initial is None else initial
+    if total is None:
+        ctx.raise_exception(TypeError, "reduce() of empty iterable with no initial value")
+    while (item := iterator.next_item(ctx)) is not None:
+        total = ctx.call_function(function, [total, item], {})
+    return total
+
+
+# -- wrappers ---------------------------------------------------------------------------------------------------------
+
+
+@builtin(functools.update_wrapper)
+def _update_wrapper(
+    ctx: TraceContext,
+    wrapper: VariableTracker,
+    wrapped: VariableTracker,
+    assigned: VariableTracker | None = None,
+    updated: VariableTracker | None = None,
+) -> VariableTracker:
+    """What `functools.wraps` does: names and attributes of the wrapped function, then `__wrapped__`."""
+    names = functools.WRAPPER_ASSIGNMENTS if assigned is None else [plain.as_constant() for plain in assigned.unpack(ctx)]
+    for name in (*names, *_own_names(wrapped)):
+        found = _metadata(ctx, wrapped, name)
+        if found is not None:
+            wrapper.set_attribute(ctx, name, found)
+    wrapper.set_attribute(ctx, "__wrapped__", wrapped)
+    return wrapper
+
+
+def _own_names(wrapped: VariableTracker) -> list[str]:
+    """The attributes that stand in a function's own dictionary."""
+    if isinstance(wrapped, NestedFunctionVariable):
+        return [name for name in wrapped.attributes if name not in functools.WRAPPER_ASSIGNMENTS]
+    return list(wrapped.function.__dict__) if isinstance(wrapped, FunctionVariable) else []
+
+
+def _metadata(ctx: TraceContext, wrapped: VariableTracker, name: str) -> VariableTracker | None:
+    """An attribute of the wrapped function; its docstring and annotations are only for people."""
+    if isinstance(wrapped, NestedFunctionVariable) and name in ("__doc__", "__annotations__", "__type_params__"):
+        return wrapped.attributes.get(name)
+    if name in ("__annotations__", "__type_params__"):
+        return None
+    return attribute_or_none(ctx, wrapped, name)
+
+
+class CachedFunctionVariable(BuiltinValueVariable):
+    """A function under `functools.lru_cache`: its body is traced at each call, as PyTorch's Dynamo does."""
+
+    kind = "function"
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        self.value, self.source = value, source
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        return ctx.call_function(self.get_attribute(ctx, "__wrapped__"), args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in vars(self.value):
+            return ctx.build(vars(self.value)[name], self.source.attribute(name) if self.source is not None else None)
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.value)
+
+
+@binds(type(functools.lru_cache(len)))
+def _bind_cached(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    """A method under a cache."""
+    function = ctx.build(found.raw, attribute_source(ctx, found) or constant_source(ctx, found))
+    return function if instance is None else BoundMethodVariable(function, instance)
+
+
+@builds(type(functools.lru_cache(len)))
+def build_cached_function(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A function under a cache, guarded by identity."""
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
+    return CachedFunctionVariable(value, source)

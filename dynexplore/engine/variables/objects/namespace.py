@@ -1,0 +1,138 @@
+"""Global namespaces: the globals dict of the frame, or of an inlined function's module.
+
+The idea: reading a global gives a tracker whose source is the frame's global, an attribute of a module in `sys.modules`, or an item
+of the function's `__globals__`. Storing one is journaled and replayed with STORE_GLOBAL.
+
+The namespaces of torch and of the standard library are taken as fixed: what an inlined library function reads from its own
+module is not guarded.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import BuiltinSource, GlobalSource, GlobalsSource, ModuleSource, Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class NamespaceVariable(VariableTracker):
+    """A globals dict, by name."""
+
+    kind = "globals"
+
+    def __init__(self, values: dict[str, Any], *, of_frame: bool, owner: Source | None = None) -> None:
+        self.values = values
+        self.of_frame = of_frame
+        self.owner = owner  # source of the function whose globals these are
+        self.stored: dict[str, VariableTracker | None] = {}
+        self._read: dict[str, VariableTracker] = {}
+        self._fixed = not of_frame and _is_library(values)
+        module = values.get("__name__")
+        self._module = module if isinstance(module, str) and _is_module_dict(module, values) else None
+        self.source = GlobalsSource() if of_frame else None
+
+    def python_type(self) -> type[Any]:
+        return dict
+
+    def load(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """The value of a global, or of a builtin; NameError as in Python."""
+        if name in self.stored:
+            stored = self.stored[name]
+            if stored is not None:
+                return stored
+        elif name in self.values:
+            return self._global(ctx, name)
+        if hasattr(builtins, name):
+            return self._builtin(ctx, name)
+        ctx.raise_exception(NameError, f"name {name!r} is not defined")
+
+    def _global(self, ctx: TraceContext, name: str) -> VariableTracker:
+        found = self._read.get(name)
+        if found is None:
+            found = self._read[name] = ctx.build(self.values[name], self.source_of(name))
+        return found
+
+    def source_of(self, name: str) -> Source | None:
+        """Where a global comes from; None where it is taken as fixed."""
+        if self.of_frame:
+            return ctx_root(self).child(name, lambda: GlobalSource(name))  # type: ignore[no-any-return]
+        if self._fixed:
+            return None
+        if self._module is not None:
+            return ModuleSource(self._module).attribute(name)
+        return self.owner.attribute("__globals__", "getattr").item(name) if self.owner is not None else None
+
+    def _builtin(self, ctx: TraceContext, name: str) -> VariableTracker:
+        found = self._read.get(name)
+        if found is None:
+            value = getattr(builtins, name)
+            if self.of_frame and name not in ("True", "False", "None"):
+                ctx.guard(ctx_root(self), "NAME_ABSENT", name)
+                ctx.guard(BuiltinSource(name), "ID_MATCH", Identity(value, keep=True))
+            found = self._read[name] = ctx.build(value, None)
+        return found
+
+    def store(self, ctx: TraceContext, name: str, value: VariableTracker | None) -> None:
+        """Assign a global (None: delete it)."""
+        if value is None and name not in self.values and self.stored.get(name) is None:
+            ctx.raise_exception(NameError, f"name {name!r} is not defined")
+        if not self.of_frame and self._module is None:
+            ctx.break_graph("DX314", what=f"global {name} of another namespace")
+        ctx.journal.must_replay(self, f"global {name}")
+        self.stored[name] = value
+
+    def write_back(self, build: Reconstruction) -> None:
+        for name, value in self.stored.items():
+            if value is not None:
+                build.push(value)
+                temporary = build.store_temporary()
+                build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
+            else:
+                build.later(lambda name=name: self._delete(build, name))  # type: ignore[misc]
+
+    def _write(self, build: Reconstruction, name: str, temporary: str) -> None:
+        build.writer.load_fast(temporary)
+        if self.of_frame:
+            build.writer.store_global(name)
+        else:
+            build.push_object(self.values)
+            build.writer.load_const(name)
+            build.writer.store_subscr()
+
+    def _delete(self, build: Reconstruction, name: str) -> None:
+        if self.of_frame:
+            build.writer.delete_global(name)
+        else:
+            build.push_object(self.values)
+            build.writer.load_const(name)
+            build.writer.delete_subscr()
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.values)
+
+
+def ctx_root(namespace: NamespaceVariable) -> Source:
+    """The source of the frame's globals dict."""
+    assert namespace.source is not None
+    return namespace.source
+
+
+def _is_module_dict(name: str, values: dict[str, Any]) -> bool:
+    module = sys.modules.get(name)
+    return module is not None and getattr(module, "__dict__", None) is values
+
+
+def _is_library(values: dict[str, Any]) -> bool:
+    """Whether these are the globals of a module of torch or of the standard library."""
+    name = values.get("__name__")
+    if not isinstance(name, str) or name == "__main__" or not _is_module_dict(name, values):
+        return False
+    top = name.partition(".")[0]
+    return top == "torch" or top in sys.stdlib_module_names

@@ -1,0 +1,214 @@
+"""Builtins that ask what an object is: isinstance, type, getattr and their kin.
+
+The idea: a tracker knows its Python type, so `isinstance` is `issubclass` of that type. Attributes are asked of
+the tracker; an AttributeError of the program that `hasattr` or a default of `getattr` swallows arrives here as
+UserRaised.
+
+In: calls of these builtins. Out: constants, attributes. torch/_dynamo/variables/builtin.py does the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import ABCMeta
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.containers.set_ import is_by_identity
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.builtin_value import NONE
+from dynexplore.engine.variables.objects.class_ import ClassVariable
+from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.operators import binary_rule
+from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, live_nest, settled
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.type_errors import type_of
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_KNOWN_METACLASSES = (type.__instancecheck__, ABCMeta.__instancecheck__, type(torch.nn.Parameter).__instancecheck__)
+
+
+def _known_type(ctx: TraceContext, value: VariableTracker, function: str) -> type[Any]:
+    found = type_of(value)
+    if found is None:
+        ctx.break_graph("DX205", function=function, arguments=value.kind)
+    return found
+
+
+def live(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
+    """The live object that a tracker stands for: a class, most often."""
+    try:
+        return live_nest(value)
+    except NotConstant:
+        ctx.break_graph("DX205", function=question, arguments=value.type_name())
+
+
+def _classes(ctx: TraceContext, wanted: VariableTracker, function: str) -> Iterator[Any]:
+    """The classes of `isinstance`'s second argument: a class, a union, or a nest of tuples of them."""
+    if isinstance(wanted, TupleVariable):
+        for item in wanted.unpack(ctx):
+            yield from _classes(ctx, item, function)
+    else:
+        yield live(ctx, wanted, function)
+
+
+@builtin(isinstance)
+def _isinstance(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
+    python_type = _known_type(ctx, value, "isinstance")
+    return ConstantVariable(any(_is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance")))
+
+
+def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
+    if python_type is cls:
+        return True
+    if isinstance(cls, type(torch.FloatTensor)):
+        fake = value.fake if isinstance(value, TensorVariable) else None
+        return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
+    if cls is torch.nn.Buffer or cls is torch.nn.Parameter:
+        return _is_marked(value, python_type, cls)
+    check = getattr(type(cls), "__instancecheck__", None)
+    if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
+        return _asked_live(ctx, value, cls)
+    return bool(run_now(ctx, _check_class, python_type, cls))
+
+
+def _asked_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
+    """A class whose metaclass has an `__instancecheck__` of its own: torch's may be asked about the live object."""
+    if not type(cls).__module__.startswith("torch"):
+        ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
+    return isinstance(live(ctx, value, "isinstance"), cls)
+
+
+def _is_marked(value: VariableTracker, python_type: type[Any], cls: type[Any]) -> bool:
+    """Parameters and buffers may also be tensors that bear a mark."""
+    mark = "_is_param" if cls is torch.nn.Parameter else "_is_buffer"
+    real = getattr(value, "real", None)
+    return issubclass(python_type, cls) or (is_tensor(value) and bool(getattr(real, mark, False)))
+
+
+def _check_class(python_type: type[Any], cls: Any) -> bool:
+    """`issubclass`, with the messages of `isinstance`."""
+    try:
+        return issubclass(python_type, cls)
+    except TypeError:
+        isinstance(None, cls)
+        raise
+
+
+@builtin(issubclass)
+def _issubclass(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
+    cls = live(ctx, value, "issubclass")
+    classes = tuple(_classes(ctx, wanted, "issubclass"))
+    return ConstantVariable(run_now(ctx, issubclass, cls, classes))
+
+
+@builtin(type)
+def _type(ctx: TraceContext, value: VariableTracker, /, *rest: VariableTracker) -> VariableTracker:
+    if rest:
+        ctx.break_graph("DX315", function="type() with three arguments")
+    return value.get_attribute(ctx, "__class__") if type_of(value) is None else ctx.build(value.python_type(), None)
+
+
+@binary_rule(ClassVariable, VariableTracker, "|", rank=60)
+@binary_rule(VariableTracker, ClassVariable, "|", rank=60)
+def _union(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`int | str` as an annotation, or as the second argument of isinstance."""
+    return ctx.build(run_now(ctx, operator.or_, live(ctx, left, "|"), live(ctx, right, "|")), None)
+
+
+@builtin(callable)
+def _callable(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(raw_lookup(_known_type(ctx, value, "callable"), "__call__") is not None)
+
+
+# -- attributes -------------------------------------------------------------------------------------------------------
+
+
+def _name(ctx: TraceContext, name: VariableTracker, function: str) -> str:
+    if not is_settled(name):
+        ctx.break_graph("DX205", function=function, arguments=name.type_name())
+    found = settled(name)
+    if not isinstance(found, str):
+        ctx.raise_exception(TypeError, f"attribute name must be string, not {type(found).__name__!r}")
+    return found
+
+
+def attribute_or_none(ctx: TraceContext, value: VariableTracker, name: str) -> VariableTracker | None:
+    """`value.name`, or None when the program would raise AttributeError."""
+    try:
+        return value.get_attribute(ctx, name)
+    except UserRaised as raised:
+        if issubclass(raised.exception.python_type(), AttributeError):
+            return None
+        raise
+
+
+@builtin(getattr)
+def _getattr(
+    ctx: TraceContext, value: VariableTracker, name: VariableTracker, default: VariableTracker | None = None, /
+) -> VariableTracker:
+    wanted = _name(ctx, name, "getattr")
+    if default is None:
+        return value.get_attribute(ctx, wanted)
+    found = attribute_or_none(ctx, value, wanted)
+    return default if found is None else found
+
+
+@builtin(hasattr)
+def _hasattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, /) -> VariableTracker:
+    return ConstantVariable(attribute_or_none(ctx, value, _name(ctx, name, "hasattr")) is not None)
+
+
+@builtin(setattr)
+def _setattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, item: VariableTracker, /) -> VariableTracker:
+    value.set_attribute(ctx, _name(ctx, name, "setattr"), item)
+    return NONE
+
+
+@builtin(delattr)
+def _delattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, /) -> VariableTracker:
+    value.delete_attribute(ctx, _name(ctx, name, "delattr"))
+    return NONE
+
+
+@builtin(vars)
+def _vars(ctx: TraceContext, value: VariableTracker | None = None, /) -> VariableTracker:
+    if value is None:
+        ctx.break_graph("DX217", function="vars")
+    found = attribute_or_none(ctx, value, "__dict__")
+    if found is None:
+        ctx.raise_exception(TypeError, "vars() argument must have __dict__ attribute")
+    return found
+
+
+# -- identity ---------------------------------------------------------------------------------------------------------
+
+
+@builtin(id)
+def _id(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    if is_tensor(value):
+        ctx.break_graph("DX112", function="id()")
+    if value.source is None:
+        ctx.break_graph("DX205", function="id", arguments=value.type_name())
+    found = live(ctx, value, "id")
+    ctx.guard(value.source, "ID_MATCH", Identity(found, keep=False))
+    return ConstantVariable(id(found))
+
+
+@builtin(hash)
+def _hash(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    if is_settled(value):
+        return ConstantVariable(run_now(ctx, hash, settled(value)))
+    key = value.hash_key(ctx)
+    if not is_by_identity(key):
+        return ConstantVariable(hash(key))
+    ctx.break_graph("DX205", function="hash", arguments=value.type_name())

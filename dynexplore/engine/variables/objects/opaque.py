@@ -1,0 +1,113 @@
+"""Opaque objects: everything that no other row knows.
+
+The idea: a live object of any type can be passed along, compared by identity, and be loaded again from where it came.
+That is enough for a lock, a socket or a file that a traced function only hands to another. Every question about its
+inside breaks the graph.
+
+In: a live value and its source. Out: a tracker that guards the identity of the value when somebody asks which object it is.
+torch/_dynamo/variables/user_defined.py does the same job for objects it cannot look into.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class OpaqueVariable(VariableTracker):
+    """A live object that is not looked into."""
+
+    kind = "object"
+    mutable = True
+
+    def __init__(self, value: Any, source: Source | None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        if hasattr(type(self.value), "__bool__") or hasattr(type(self.value), "__len__"):
+            return super().truth(ctx)
+        return True
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return self is other
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        if type(self.value).__hash__ is not object.__hash__:  # type: ignore[comparison-overlap]
+            return super().hash_key(ctx)
+        return self
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__class__":
+            return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
+        if type(self.value).__getattribute__ is object.__getattribute__ and name not in getattr(self.value, "__dict__", ()):  # type: ignore[comparison-overlap]
+            function = raw_lookup(type(self.value), name)
+            if isinstance(function, types.MethodDescriptorType):
+                return OpaqueMethodVariable(self, function)
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.value)
+
+    def text(self) -> str:
+        return f"a {type(self.value).__qualname__}"
+
+
+class OpaqueMethodVariable(VariableTracker):
+    """A method in C of such an object: it can be passed on, and is called for real."""
+
+    kind = "method"
+
+    def __init__(self, owner: OpaqueVariable, function: types.MethodDescriptorType) -> None:
+        self.owner, self.function = owner, function
+
+    def python_type(self) -> type[Any]:
+        return types.BuiltinMethodType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        ctx.break_graph(kind_of_break(self.function, "DX201"), function=self.text())
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.owner)
+        build.writer.load_attr(self.function.__name__)
+
+    def text(self) -> str:
+        return f"{type(self.owner.value).__qualname__}.{self.function.__name__}"
+
+
+@builds_when(lambda value: True, rank=1000)
+def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """Any object: its type is guarded, because every answer that is given depends on it."""
+    if source is not None:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+    return OpaqueVariable(value, source)
+
+
+def guard_identity(ctx: TraceContext, value: Any, source: Source | None, kind: str = "ID_MATCH") -> None:
+    """Rely on a value being this very object, held weakly."""
+    if source is not None and not ctx.module_guards.knows(source):
+        ctx.guard(source, kind, Identity(value, keep=False))
+        ctx.module_guards.know(source)

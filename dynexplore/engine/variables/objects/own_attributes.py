@@ -1,0 +1,62 @@
+"""What stands in an existing object's own dictionary: reading it, and what must be guarded for that.
+
+The idea: there are two ways to rely on `obj.name`. If `obj` is held (its identity is guarded, see
+provenance/module_guards.py) and the value is told by its identity (a constant, a function, a class, another object),
+one pointer compare in C will do, and nothing below needs a Python guard. Otherwise the value gets a source,
+`obj.__dict__['name']`, and its own row guards what it must.
+
+A value that is another one at the next call (a counter, a cache) is not stable: the entry that relied on its identity failed,
+and the frame is translated again with the second way (`ctx.is_stable`).
+
+In: a live object, its source, a name. Out: the tracker of the value.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import is_constant_value
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_DEEPEST = 4  # constants nested deeper are guarded item by item
+
+
+def read_own(ctx: TraceContext, owner: Any, source: Source, name: str, value: Any) -> VariableTracker:
+    """The tracker of `owner.__dict__[name]`, which is `value`."""
+    path = source.attribute(name)
+    if not ctx.module_guards.is_held(owner) or not ctx.is_stable(path):
+        return ctx.build(value, path)
+    if is_immutable(value):
+        ctx.module_guards.rely_on_value(owner, name, value)
+        return ctx.build(value, None)
+    if is_told_by_identity(value):
+        ctx.module_guards.rely_on_value(owner, name, value)
+        ctx.module_guards.know_value(path)
+    return ctx.build(value, path)
+
+
+def is_immutable(value: Any, depth: int = 0) -> bool:
+    """Whether identity fixes everything about a value: constants, and tuples of them."""
+    if is_constant_value(value):
+        return True
+    if type(value) not in (tuple, frozenset, torch.Size) or depth > _DEEPEST:
+        return False
+    return all(is_immutable(item, depth + 1) for item in value)
+
+
+def is_told_by_identity(value: Any) -> bool:
+    """Whether it pays to guard which object this is; a tensor is matched by its properties instead."""
+    if isinstance(value, torch.Tensor):
+        return False
+    try:
+        weakref.ref(value)
+    except TypeError:
+        return False
+    return True

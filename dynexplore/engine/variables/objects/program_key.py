@@ -1,0 +1,46 @@
+"""Keys that hash and compare by methods of the program.
+
+The idea: containers keep real dicts and sets of hash keys. For an object whose class defines `__hash__` and `__eq__`, the hash is
+computed once, by tracing `__hash__`; equality is traced whenever a real dict or set asks for it, which is exactly when
+Python would ask.
+
+In: an object's tracker. Out: a key for DictVariable and SetVariable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.operators import compare
+from dynexplore.engine.variables.scalars.concrete_values import known_index, known_truth
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+class ProgramKey:
+    """An object as a key; see the head of this file."""
+
+    __slots__ = ("ctx", "number", "value")
+
+    def __init__(self, ctx: TraceContext, value: VariableTracker, number: int) -> None:
+        self.ctx, self.value, self.number = ctx, value, number
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        tracker = self._tracker(other)
+        return self.value is tracker or known_truth(self.ctx, compare(self.ctx, "==", self.value, tracker), "DX111")
+
+    def _tracker(self, other: object) -> VariableTracker:
+        if isinstance(other, ProgramKey):
+            return other.value
+        return other if isinstance(other, VariableTracker) else self.ctx.build(other, None)
+
+
+def key_by_program(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
+    """The key of an object whose class defines `__hash__` in Python."""
+    number = known_index(ctx, value.call_method(ctx, "__hash__", [], {}), "__hash__()")
+    return ProgramKey(ctx, value, hash(number))

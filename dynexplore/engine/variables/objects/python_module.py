@@ -1,0 +1,135 @@
+"""Python modules: `math.pi`, `torch.nn.functional.relu`, `helpers.scale`.
+
+The idea: a module is one object, guarded by identity. Its attributes are read from its own dictionary. Those of torch
+and of the standard library are taken as fixed and cost nothing; those of any other module are facts of the walk over
+dictionaries (provenance/module_guards.py), because programs do assign to their own modules.
+
+In: a live module. Out: trackers of its attributes. torch/_dynamo/variables/misc.py (PythonModuleVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.objects.class_lookup import is_fixed_module
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.own_attributes import read_own
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class PythonModuleVariable(VariableTracker):
+    """A live module and what this frame assigned in it."""
+
+    kind = "module"
+    mutable = True
+
+    def __init__(self, value: types.ModuleType, source: Source) -> None:
+        self.value = value
+        self.source: Source = source
+        self.stored: dict[str, VariableTracker | None] = {}
+        self.fixed = is_fixed_module(value.__name__)
+        self._read: dict[str, VariableTracker] = {}
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in self.stored:
+            stored = self.stored[name]
+            if stored is not None:
+                return stored
+        elif name in self._read:
+            return self._read[name]
+        elif name in self.value.__dict__:
+            found = self._read[name] = self._own(ctx, name)
+            return found
+        return self._not_in_dictionary(ctx, name)
+
+    def _own(self, ctx: TraceContext, name: str) -> VariableTracker:
+        value = self.value.__dict__[name]
+        if not self.fixed:
+            return read_own(ctx, self.value, self.source, name, value)
+        source = self.source.attribute(name)
+        ctx.module_guards.know(source)
+        return ctx.build(value, None if isinstance(value, _NEEDS_NO_SOURCE) else source)
+
+    def _not_in_dictionary(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__class__":
+            return ctx.build(type(self.value), None)
+        if name == "__dict__":
+            ctx.break_graph("DX303", name=name, type="module")
+        found = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
+        if found is not _MISSING:
+            source = self.source.attribute(name, "getattr")
+            ctx.module_guards.know(source)
+            return ctx.build(found, source)
+        if "__getattr__" in self.value.__dict__ and not self.fixed:
+            return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
+        if not self.fixed:
+            ctx.module_guards.rely_on_absence(self.value, name)
+        ctx.raise_exception(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        if self.fixed or type(self.value) is not types.ModuleType:
+            ctx.break_graph("DX314", what=f"attribute {name} of module {self.value.__name__}")
+        ctx.journal.note(self, f"{self.value.__name__}.{name}")
+        self.stored[name] = value
+
+    def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        self.get_attribute(ctx, name)
+        ctx.journal.note(self, f"{self.value.__name__}.{name}")
+        self.stored[name] = None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.value)
+
+    def write_back(self, build: Reconstruction) -> None:
+        for name, value in self.stored.items():
+            if value is not None:
+                build.push(value)
+            temporary = build.store_temporary() if value is not None else None
+            build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
+
+    def _write(self, build: Reconstruction, name: str, temporary: str | None) -> None:
+        if temporary is not None:
+            build.writer.load_fast(temporary)
+        build.push(self)
+        if temporary is not None:
+            build.writer.store_attr(name)
+        else:
+            build.writer.delete_attr(name)
+
+    def text(self) -> str:
+        return f"module {self.value.__name__}"
+
+
+_MISSING = object()
+_NEEDS_NO_SOURCE = (types.FunctionType, types.BuiltinFunctionType, int, float, str, type(None))
+
+
+@builds(types.ModuleType)
+@builds_when(lambda value: isinstance(value, types.ModuleType), rank=30)
+def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Source | None) -> VariableTracker:
+    """A module, guarded by identity; what is read from it later is guarded where it can change."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, value.__name__)
+        ctx.module_guards.know(source)
+    guard_identity(ctx, value, source)
+    ctx.module_guards.hold(value, value.__name__)
+    return PythonModuleVariable(value, source)

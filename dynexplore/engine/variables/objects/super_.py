@@ -1,0 +1,76 @@
+"""`super()`: attribute lookup that starts behind a class in the MRO.
+
+The idea: `super(C, obj).name` scans the MRO of `type(obj)` from the class after C, and binds what it finds to `obj`;
+the object's own dictionary is not asked. If `obj` is itself a class (in a classmethod or `__new__`), its own MRO is
+scanned. The form without arguments means the class in the `__class__` cell and the first argument of the function it
+stands in.
+
+In: `super` called. Out: attributes. Mirrors CPython's Objects/typeobject.c (super_getattro, super_init_without_args).
+torch/_dynamo/variables/misc.py (SuperVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.class_ import ClassVariable
+from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker, find, rely_on_absence
+from dynexplore.engine.variables.rules import rule
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class SuperVariable(VariableTracker):
+    """A `super` object."""
+
+    kind = "super"
+
+    def __init__(self, after: VariableTracker, receiver: VariableTracker) -> None:
+        self.after = after
+        self.receiver = receiver
+
+    def python_type(self) -> type[Any]:
+        return super
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__class__":
+            return class_tracker(ctx, super)
+        after = self.after.live_value()
+        start, instance = self._start(after)
+        if after not in start.__mro__:
+            ctx.raise_exception(TypeError, "super(type, obj): obj must be an instance or subtype of type")
+        found = find(ctx, start, name, after=after)
+        if found is None:
+            rely_on_absence(ctx, start, name)
+            ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
+        return bind(ctx, found, instance, start)
+
+    def _start(self, after: type[Any]) -> tuple[type[Any], VariableTracker | None]:
+        """The class whose MRO is scanned, and what functions are bound to (supercheck in typeobject.c)."""
+        if isinstance(self.receiver, ClassVariable) and issubclass(self.receiver.value, after):
+            return self.receiver.value, None
+        return self.receiver.python_type(), self.receiver
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(super, self.after, self.receiver)
+
+    def text(self) -> str:
+        return f"super of {self.after.text()}"
+
+
+@rule(super)
+def _super(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """super() and super(cls, obj)."""
+    after, receiver = args if len(args) == 2 else ctx.super_arguments()
+    if kwargs or len(args) == 1 or not isinstance(after, ClassVariable):
+        ctx.break_graph("DX313", arguments=", ".join(arg.type_name() for arg in args))
+    return SuperVariable(after, receiver)

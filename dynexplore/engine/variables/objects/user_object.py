@@ -1,0 +1,639 @@
+"""Instances of the program's own classes, existing or made in this frame.
+
+The idea: an attribute is looked up as CPython's object.__getattribute__ does it: data descriptors of the class, the
+object's own dictionary, other attributes of the class, `__getattr__`. Functions found in the class become bound
+methods and are inlined; properties and other descriptors are called. Special methods (`obj + 1`, `len(obj)`, `with
+obj`) are looked up in the class only, as CPython does, and inlined too.
+
+What this frame assigns stands in `stored` and in the journal. An existing object gets it when the graph has run; an object
+made in this frame is made for real only if it outlives the frame: `cls.__new__(cls)` and its attributes, without
+running `__init__` again.
+
+An object of a class that extends list, dict, tuple, set, str or a number has its content in `storage`, a tracker of the base type.
+
+In: a live object and its source, or a class. Out: what its attributes and methods give.
+torch/_dynamo/variables/user_defined.py does the same job.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.lazy import LazyVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.class_lookup import (
+    Found,
+    accessor,
+    bind,
+    binds,
+    class_tracker,
+    find,
+    is_made_in_python,
+    layout_of,
+    raw_lookup,
+    rely_on_absence,
+)
+from dynexplore.engine.variables.objects.function import BoundMethodVariable
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.own_attributes import read_own
+from dynexplore.engine.variables.objects.program_key import key_by_program
+from dynexplore.engine.variables.scalars.concrete_values import equal
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+def _is_borrowed(slot: Any, name: str) -> bool:
+    """Whether a special method is another one in C: `__setattr__ = dict.__setitem__`."""
+    return isinstance(slot, types.WrapperDescriptorType | types.MethodDescriptorType) and slot.__name__ != name
+
+
+# How an attribute is stored past a `__setattr__` of the program, when changes are replayed.
+_PLAIN_SETTERS: tuple[Any, ...] = (object.__setattr__,)
+_LONGEST_SEQUENCE = 10_000  # items of an object iterated through `__getitem__`
+
+
+class UserObjectVariable(VariableTracker):
+    """An instance of a class written in Python; see the head of this file."""
+
+    kind = "object"
+    mutable = True
+
+    def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
+                 class_variable: VariableTracker | None = None, storage: VariableTracker | None = None) -> None:
+        self.cls = cls
+        self.value = value  # the live object; None for one made in this frame
+        self.source = source
+        self.class_variable = class_variable
+        self.storage = storage
+        self.stored: dict[str, VariableTracker | None] = {}  # None: deleted
+        self._read: dict[str, VariableTracker] = {}
+
+    # -- what it is
+
+    def python_type(self) -> type[Any]:
+        return self.cls
+
+    def live_value(self) -> Any:
+        return self.value if self.value is not None else super().live_value()
+
+    def text(self) -> str:
+        return f"a {self.cls.__qualname__}"
+
+    # -- attributes
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if raw_lookup(self.cls, "__getattribute__") is not object.__getattribute__:
+            hook = self.special(ctx, "__getattribute__")
+            if hook is not None:
+                return self._get_through(ctx, name, lambda: ctx.call_function(hook, [ConstantVariable(name)], {}))
+        return self.generic_get(ctx, name)
+
+    def generic_get(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """object.__getattribute__, and `__getattr__` when that raises AttributeError."""
+        return self._get_through(ctx, name, lambda: self.plain_get(ctx, name))
+
+    def _get_through(self, ctx: TraceContext, name: str, getter: Callable[[], VariableTracker]) -> VariableTracker:
+        try:
+            return getter()
+        except UserRaised as raised:
+            hook = self._fallback(ctx)
+            if hook is None or not issubclass(raised.exception.python_type(), AttributeError):
+                raise
+        return ctx.call_function(hook, [ConstantVariable(name)], {})
+
+    def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """object.__getattribute__ alone."""
+        found = find(ctx, self.cls, name)
+        if found is not None and found.is_data_descriptor:
+            return bind(ctx, found, self, self.cls)
+        own = self.own_attribute(ctx, name)
+        if own is not None:
+            return own
+        if found is not None:
+            return bind(ctx, found, self, self.cls)
+        rely_on_absence(ctx, self.cls, name)
+        return self.missing_attribute(ctx, name)
+
+    def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
+        return self._attribute_hook(ctx, "__getattr__")
+
+    def _attribute_hook(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The program's own `__getattr__`, `__setattr__` or `__delattr__`: a function, or another slot in C under that name."""
+        slot = raw_lookup(self.cls, name)
+        if slot is None or not _is_borrowed(slot, name):
+            return self.special(ctx, name) if slot is not None else None
+        find(ctx, self.cls, name)  # guards that it is this one
+        return BoundMethodVariable(ctx.build(slot, None), self)
+
+    def missing_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """Neither class nor object has it."""
+        ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+
+    def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """What stands in the object's own dictionary, with what this frame stored there."""
+        if name in self.stored:
+            stored = self.stored[name]
+            return stored.read(ctx) if stored is not None else None
+        if name in self._read:
+            return self._read[name]
+        own = self.live_dictionary()
+        if own is None:
+            return None
+        if name not in own:
+            self.rely_on_absence(ctx, name)
+            return None
+        return self.attribute_at_entry(ctx, name, own[name])
+
+    def attribute_at_entry(self, ctx: TraceContext, name: str, value: object) -> VariableTracker:
+        """What stood in the live object's dictionary when the frame began."""
+        found = self._read.get(name)
+        if found is None:
+            assert self.source is not None
+            found = self._read[name] = read_own(ctx, self.value, self.source, name, value)
+        return found
+
+    def lazy_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """What stands in the object's own dictionary, which has the name; nothing is relied on before it is read."""
+        stored = self.stored.get(name) or self._read.get(name)
+        return stored if stored is not None else _LazyAttribute(self, name)
+
+    def live_dictionary(self) -> dict[str, Any] | None:
+        """The live object's own `__dict__`, if it exists and has one."""
+        if self.value is None or not self.cls.__dictoffset__:
+            return None
+        return object.__getattribute__(self.value, "__dict__")  # type: ignore[no-any-return]
+
+    def rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+        """The object itself has no attribute of this name."""
+        if ctx.module_guards.is_held(self.value):
+            ctx.module_guards.rely_on_absence(self.value, name)
+        elif self.source is not None:
+            ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
+
+    def has_own(self, ctx: TraceContext, name: str) -> bool:
+        """Whether the object itself has the attribute."""
+        return self.own_attribute(ctx, name) is not None
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        setter = raw_lookup(self.cls, "__setattr__")
+        if setter not in _PLAIN_SETTERS and (isinstance(setter, types.FunctionType) or _is_borrowed(setter, "__setattr__")):
+            hook = self._attribute_hook(ctx, "__setattr__")
+            assert hook is not None
+            ctx.call_function(hook, [ConstantVariable(name), value], {})
+        else:
+            self.generic_set(ctx, name, value)
+
+    def generic_set(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        """object.__setattr__."""
+        found = find(ctx, self.cls, name)
+        if found is not None and found.is_data_descriptor:
+            self._set_through(ctx, found, value)
+        else:
+            self.store_own(ctx, name, value)
+
+    def _set_through(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
+        if is_slot(found):
+            self._store(ctx, found.name, value)
+        elif isinstance(found.raw, _C_DESCRIPTORS):
+            self.set_c_attribute(ctx, found, value)
+        elif isinstance(found.raw, property):
+            if found.raw.fset is None:
+                ctx.raise_exception(
+                    AttributeError, f"property {found.name!r} of {self.cls.__qualname__!r} object has no setter")
+            ctx.call_function(accessor(ctx, found, "fset"), [self, value], {})
+        else:
+            self._call_descriptor(ctx, found, "__set__", value)
+
+    def _call_descriptor(self, ctx: TraceContext, found: Found, method: str, *args: VariableTracker) -> None:
+        setter = find(ctx, type(found.raw), method)
+        if setter is None or not setter.is_python_function:
+            ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+        descriptor = bind_raw(ctx, found)
+        ctx.call_function(bind(ctx, setter, descriptor, type(found.raw)), [self, *args], {})
+
+    def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        """Put a value into the object's own dictionary."""
+        if not self.cls.__dictoffset__:
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
+        self._store(ctx, name, value)
+
+    def _store(self, ctx: TraceContext, name: str, value: VariableTracker | None) -> None:
+        if self.value is not None:
+            ctx.journal.must_replay(self, f"{self.describe()}.{name}")
+        else:
+            ctx.journal.note(self, f"{self.describe()}.{name}")
+        if self.stored.get(name, self) is None:
+            del self.stored[name]  # stored again after it was deleted: it goes to the end
+        self.stored[name] = value
+
+    def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        deleter = raw_lookup(self.cls, "__delattr__")
+        if isinstance(deleter, types.FunctionType) or _is_borrowed(deleter, "__delattr__"):
+            hook = self._attribute_hook(ctx, "__delattr__")
+            assert hook is not None
+            ctx.call_function(hook, [ConstantVariable(name)], {})
+        else:
+            self.generic_delete(ctx, name)
+
+    def generic_delete(self, ctx: TraceContext, name: str) -> None:
+        """object.__delattr__."""
+        found = find(ctx, self.cls, name)
+        if found is not None and found.is_data_descriptor:
+            self._delete_through(ctx, found)
+        elif not self.has_own(ctx, name):
+            ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
+        else:
+            self._forget(ctx, name)
+
+    def _delete_through(self, ctx: TraceContext, found: Found) -> None:
+        if is_slot(found):
+            self.read_slot(ctx, found)
+            self._forget(ctx, found.name)
+        elif isinstance(found.raw, property) and found.raw.fdel is not None:
+            ctx.call_function(accessor(ctx, found, "fdel"), [self], {})
+        else:
+            self._call_descriptor(ctx, found, "__delete__")
+
+    def _forget(self, ctx: TraceContext, name: str) -> None:
+        self._store(ctx, name, None)
+        own = self.live_dictionary()
+        if self.value is None or (own is not None and name not in own and not hasattr(self.cls, name)):
+            del self.stored[name]  # the real object never had it
+
+    def read_slot(self, ctx: TraceContext, found: Found) -> VariableTracker:
+        """An attribute that lives in a `__slots__` place."""
+        name = found.name
+        if name in self.stored:
+            stored = self.stored[name]
+            if stored is not None:
+                return stored.read(ctx)
+        elif name in self._read:
+            return self._read[name]
+        elif self.value is not None:
+            try:
+                value = found.raw.__get__(self.value)
+            except AttributeError:
+                ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)  # an empty slot has no guard
+            source = self.source.attribute(name, "getattr") if self.source is not None else None
+            read = self._read[name] = ctx.build(value, source)
+            return read
+        make: Any = layout_of(self.cls).__new__
+        run_now(ctx, found.raw.__get__, make(self.cls))  # CPython's own words: the slot is empty
+        raise AssertionError(f"the new object has {name}")
+
+    # -- what the C type below gives
+
+    def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
+        """An attribute that a C type computes or keeps: `__class__`, `__dict__`, `exception.args`."""
+        reader = C_ATTRIBUTES.get(found.name)
+        if reader is None:
+            ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+        return reader(ctx, self)
+
+    def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
+        """Assign such an attribute."""
+        ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+
+    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+        """A method that a C type implements, bound; None if the method itself has a rule."""
+        if found.raw is types.SimpleNamespace.__init__:
+            return CMethodVariable(self, found.name, _fill_namespace)
+        return None
+
+    # -- special methods
+
+    def special(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """The bound special method that Python code of the class defines; None if it has none (or inherits a C one)."""
+        if name in self.cls.__dict__ or raw_lookup(self.cls, name) is not None:
+            found = find(ctx, self.cls, name)
+            if found is not None and (found.is_python_function or not isinstance(found.raw, _C_SPECIAL)):
+                return bind(ctx, found, self, self.cls)
+        return None
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        method = self.special(ctx, "__bool__")
+        if method is not None:
+            return ctx.call_function(method, [], {}).truth(ctx)
+        if self.storage is not None and not self.special(ctx, "__len__"):
+            return self.storage.truth(ctx)
+        return self.length(ctx).truth(ctx) if raw_lookup(self.cls, "__len__") is not None else True
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return self._ask(ctx, "__len__") or self._of_storage(ctx, "len()").length(ctx)
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        found = self._ask(ctx, "__iter__")
+        if found is not None:
+            return found
+        if self.storage is None and self.special(ctx, "__getitem__") is not None:
+            return ctx.iterator_over(self._items_by_index(ctx))
+        if self.storage is None and raw_lookup(self.cls, "__iter__") is None:
+            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
+        return self._of_storage(ctx, "iteration").iterate(ctx)
+
+    def _items_by_index(self, ctx: TraceContext) -> list[VariableTracker]:
+        items: list[VariableTracker] = []
+        try:
+            while len(items) < _LONGEST_SEQUENCE:
+                items.append(self.get_item(ctx, ConstantVariable(len(items))))
+        except UserRaised as raised:
+            if issubclass(raised.exception.python_type(), (IndexError, StopIteration)):
+                return items
+            raise
+        ctx.break_graph("DX307", question="iteration through __getitem__", type=self.cls.__qualname__)
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        method = self.special(ctx, "__next__")
+        if method is None:
+            if self.storage is None and raw_lookup(self.cls, "__next__") is None:
+                ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
+            return super().next_item(ctx)
+        try:
+            return ctx.call_function(method, [], {})
+        except UserRaised as raised:
+            if issubclass(raised.exception.python_type(), StopIteration):
+                return None
+            raise
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        found = self._ask(ctx, "__contains__", item)
+        if found is not None:
+            truth = found.truth(ctx)
+            return ConstantVariable(truth) if isinstance(truth, bool) else truth
+        if self.storage is not None and self.special(ctx, "__iter__") is None:
+            return self.storage.contains(ctx, item)
+        iterator = self.iterate(ctx)
+        while (one := iterator.next_item(ctx)) is not None:
+            if equal(ctx, one, item):
+                return ConstantVariable(True)
+        return ConstantVariable(False)
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        found = self._ask(ctx, "__getitem__", key)
+        return found if found is not None else self._subscriptable(ctx, "__getitem__").get_item(ctx, key)
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        if self._ask(ctx, "__setitem__", key, value) is None:
+            self._subscriptable(ctx, "__setitem__").set_item(ctx, key, value)
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        if self._ask(ctx, "__delitem__", key) is None:
+            self._subscriptable(ctx, "__delitem__").delete_item(ctx, key)
+
+    def _subscriptable(self, ctx: TraceContext, method: str) -> VariableTracker:
+        if self.storage is None and raw_lookup(self.cls, method) is None:
+            words = {"__getitem__": "is not subscriptable", "__setitem__": "does not support item assignment",
+                     "__delitem__": "doesn't support item deletion"}
+            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {words[method]}")
+        return self._of_storage(ctx, method)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        method = self.special(ctx, "__call__")
+        if method is not None:
+            return ctx.call_function(method, args, kwargs)
+        if raw_lookup(self.cls, "__call__") is None:
+            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
+        return super().call(ctx, args, kwargs)
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        hasher = raw_lookup(self.cls, "__hash__")
+        if hasher is object.__hash__:
+            return self
+        if hasher is None:
+            ctx.raise_exception(TypeError, f"unhashable type: {self.cls.__name__!r}")
+        if self.storage is not None and not isinstance(hasher, types.FunctionType):
+            return self.storage.hash_key(ctx)
+        return self._hash_of_fields(ctx)
+
+    def _hash_of_fields(self, ctx: TraceContext) -> object:
+        """A frozen dataclass is equal to another of its class when its fields are."""
+        parameters = getattr(self.cls, "__dataclass_params__", None)
+        if parameters is None or not (parameters.eq and parameters.frozen):
+            return key_by_program(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
+        fields = [field for field in self.cls.__dataclass_fields__.values()
+                  if (field.hash if field.hash is not None else field.compare)]
+        return (self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields))
+
+    def _ask(self, ctx: TraceContext, name: str, *args: VariableTracker) -> VariableTracker | None:
+        method = self.special(ctx, name)
+        return ctx.call_function(method, args, {}) if method is not None else None
+
+    def _of_storage(self, ctx: TraceContext, question: str) -> VariableTracker:
+        if self.storage is None:
+            ctx.break_graph("DX302", question=question, type=self.cls.__qualname__)
+        return self.storage
+
+    def as_proxy(self) -> Any:
+        return self.storage.as_proxy() if self.storage is not None else super().as_proxy()
+
+    # -- out of the frame
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.value is not None:
+            build.push_object(self.value)
+            return
+        self.push_empty(build)
+        build.remember(self)
+        self.fill(build)
+        build.push(self)
+
+    def push_empty(self, build: Reconstruction) -> None:
+        """Push a new instance without attributes."""
+        assert self.class_variable is not None
+        build.call_object(layout_of(self.cls).__new__, self.class_variable)
+
+    def fill(self, build: Reconstruction) -> None:
+        """Give the new instance what it holds."""
+        for name, value in self.stored.items():
+            assert value is not None
+            build.push(value)
+            build.push(self)
+            self.emit_store(build, name)
+
+    def emit_store(self, build: Reconstruction, name: str) -> None:
+        """Emit: value and object are popped, the attribute is set, and no code of the program runs."""
+        how = self.how_to_store(name)
+        if how is setattr:
+            build.writer.store_attr(name)
+            return
+        target, value = build.store_temporary(), build.store_temporary()
+        build.writer.begin_call()
+        build.push_object(how)
+        build.writer.callable_ready()
+        build.writer.load_fast(target)
+        build.writer.load_const(name)
+        build.writer.load_fast(value)
+        build.writer.call(3)
+        build.writer.pop_top()
+
+    def how_to_store(self, name: str) -> Any:
+        """`setattr` when the plain statement does it, else the function that does, past the program's own code."""
+        shadowed = raw_lookup(self.cls, name)
+        if hasattr(type(shadowed), "__set__") and not isinstance(shadowed, types.MemberDescriptorType):
+            return store_in_dictionary
+        setter = raw_lookup(self.cls, "__setattr__")
+        return setattr if setter is object.__setattr__ else object.__setattr__
+
+    def write_back(self, build: Reconstruction) -> None:
+        for name, value in self.stored.items():
+            temporary = None
+            if value is not None:
+                build.push(value)
+                temporary = build.store_temporary()
+            build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
+
+    def _write(self, build: Reconstruction, name: str, temporary: str | None) -> None:
+        if temporary is None:
+            build.push(self)
+            build.writer.delete_attr(name)
+            return
+        build.writer.load_fast(temporary)
+        build.push(self)
+        self.emit_store(build, name)
+
+
+class _LazyAttribute(LazyVariable):
+    """An attribute of a live object that a copy of it shares."""
+
+    def __init__(self, owner: UserObjectVariable, name: str) -> None:
+        own = owner.live_dictionary()
+        assert own is not None
+        assert owner.source is not None
+        super().__init__(own[name], owner.source.attribute(name))
+        self.owner, self.name = owner, name
+
+    def read(self, ctx: TraceContext) -> VariableTracker:
+        return self.owner.attribute_at_entry(ctx, self.name, self.value)
+
+
+def store_in_dictionary(target: Any, name: str, value: Any) -> None:
+    """`target.__dict__[name] = value`: past a data descriptor of the class."""
+    object.__getattribute__(target, "__dict__")[name] = value
+
+
+# C implementations of special methods: slot wrappers, and `None` for a method that a class takes away.
+_C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType, type(None))
+
+
+def bind_raw(ctx: TraceContext, found: Found) -> VariableTracker:
+    """The descriptor object itself that stands in a class."""
+    source = ctx.module_guards.source_of(found.raw, f"{found.owner.__qualname__}.{found.name}")
+    ctx.module_guards.know(source)
+    return ctx.build(found.raw, source)
+
+
+class CMethodVariable(VariableTracker):
+    """A method of a C type, and the function that answers for it; without a receiver the first argument is asked."""
+
+    kind = "method"
+
+    def __init__(self, receiver: VariableTracker | None, name: str, answer: Any) -> None:
+        self.receiver, self.name, self.answer = receiver, name, answer
+
+    def python_type(self) -> type[Any]:
+        return types.MethodWrapperType
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if self.receiver is None and not args:
+            ctx.break_graph("DX218", callee=self.name)
+        receiver, *rest = (self.receiver, *args) if self.receiver is not None else args
+        found: VariableTracker = self.answer(ctx, receiver, rest, kwargs)
+        return found
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.receiver is None:
+            raise NotImplementedError(self.name)
+        build.push(self.receiver)
+        build.writer.load_attr(self.name)
+
+    def text(self) -> str:
+        return f"{self.receiver.type_name()}.{self.name}" if self.receiver is not None else self.name
+
+
+def _fill_namespace(
+    ctx: TraceContext, self: UserObjectVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """SimpleNamespace.__init__: keywords become attributes."""
+    if args:
+        ctx.break_graph("DX209", type=self.cls.__qualname__)
+    for name, value in kwargs.items():
+        self.store_own(ctx, name, value)
+    return ConstantVariable(None)
+
+
+# Attributes that `object` computes in C: `__class__`; instance_dict.py adds `__dict__`.
+C_ATTRIBUTES: dict[str, Callable[[TraceContext, UserObjectVariable], VariableTracker]] = {
+    "__class__": lambda ctx, self: class_tracker(ctx, self.cls),
+}
+_C_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def is_slot(found: Found) -> bool:
+    """Whether a class attribute is a place that `__slots__` made."""
+    return isinstance(found.raw, types.MemberDescriptorType) and is_made_in_python(found.owner)
+
+
+@binds(*_C_DESCRIPTORS)
+def _bind_c_attribute(
+    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    """A slot, or an attribute of a C type."""
+    if instance is None:
+        return bind_raw(ctx, found)
+    if not isinstance(instance, UserObjectVariable):
+        ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
+    return instance.read_slot(ctx, found) if is_slot(found) else instance.c_attribute(ctx, found)
+
+
+@binds(types.WrapperDescriptorType, types.MethodDescriptorType)
+def _bind_c_method(
+    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    """A method of a C type."""
+    if isinstance(instance, UserObjectVariable):
+        method = instance.c_method(ctx, found)
+        if method is not None:
+            return method
+    function = ctx.build(found.raw, None)
+    return function if instance is None else BoundMethodVariable(function, instance)
+
+
+def is_user_object(value: Any) -> bool:
+    """Whether a live value is an instance of a class made of Python code, on top of nothing but `object`."""
+    return layout_of(type(value)) in (object, types.SimpleNamespace) and type(value) is not object
+
+
+def hold_if_fixed(ctx: TraceContext, value: Any, source: Source | None) -> bool:
+    """Hold an object whose identity is known, or that lives in a variable which hardly ever changes."""
+    if source is None:
+        return False
+    if not ctx.module_guards.knows(source):
+        if source.base is not None or not ctx.is_stable(source) or type(source).__name__ not in _LASTING:
+            return False
+        guard_identity(ctx, value, source)
+    return ctx.module_guards.hold(value, source.text(), source) is not None
+
+
+_LASTING = frozenset({"GlobalSource", "ClosureSource", "ObjectSource"})
+
+
+@builds_when(is_user_object, rank=100)
+def build_user_object(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """An instance of a class written in Python: its type is guarded, and later what is read of it."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
+        ctx.module_guards.know(source)
+    if not hold_if_fixed(ctx, value, source):
+        ctx.guard(source, "TYPE_MATCH", type(value))
+    return UserObjectVariable(type(value), value=value, source=source)

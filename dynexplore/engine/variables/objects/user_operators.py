@@ -1,0 +1,160 @@
+"""Operators on objects of the program: `obj + 1`, `2 * obj`, `obj == other`, `-obj`, inlined from their classes.
+
+The idea: Python asks the left operand's class for `__add__`, then the right one's for `__radd__`, the right one first
+if its class extends the left one's and overrides the method; a method that answers NotImplemented passes the question
+on. Comparisons do the same with the mirrored method, and `==` falls back to identity. Objects that extend list, dict
+or a number and do not define the method in Python are compared and added by their content.
+
+In: an operator and two trackers, at least one of them an object of the program. Out: what the inlined method returns.
+Mirrors CPython's Objects/abstract.c (binary_op1) and Objects/object.c (do_richcompare).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
+from dynexplore.engine.variables.operators import (
+    BINARY,
+    COMPARE,
+    COMPARE_DUNDER,
+    DUNDER,
+    binary,
+    binary_rule,
+    compare,
+    unary,
+    unary_rule,
+)
+from dynexplore.engine.variables.scalars.concrete_values import known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.text_rules import percent
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_BEFORE_TENSORS, _BEFORE_CONTAINERS = 15, 22
+_UNARY_DUNDER = {"neg": "__neg__", "pos": "__pos__", "invert": "__invert__"}
+
+
+@builds(type(NotImplemented))
+def build_not_implemented(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """The one object of its type."""
+    if source is not None:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+    return ConstantVariable(value, source)
+
+
+def is_not_implemented(value: VariableTracker) -> bool:
+    """Whether a method answered NotImplemented."""
+    return value.is_constant() and value.as_constant() is NotImplemented
+
+
+def _asked(
+    ctx: TraceContext, receiver: VariableTracker, method: str, other: VariableTracker
+) -> VariableTracker | None:
+    """What the receiver's own Python method answers; None if it has none or answers NotImplemented."""
+    if not isinstance(receiver, UserObjectVariable):
+        return None
+    bound = receiver.special(ctx, method)
+    if bound is None:
+        return None
+    answer = ctx.call_function(bound, [other], {})
+    return None if is_not_implemented(answer) else answer
+
+
+def _right_goes_first(left: VariableTracker, right: VariableTracker, method: str) -> bool:
+    """Whether the right operand's class extends the left one's and overrides the method."""
+    first, second = left.python_type(), right.python_type()
+    return first is not second and issubclass(second, first) and getattr(second, method, None) is not getattr(first, method, None)
+
+
+def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    if symbol in COMPARE:
+        return _comparison(ctx, symbol, left, right)
+    plain = symbol
+    if symbol.endswith("="):
+        plain = symbol[:-1]
+        changed = _asked(ctx, left, f"__i{DUNDER[plain]}__", right)
+        if changed is not None:
+            return changed
+    forward, reflected = f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"
+    asked = [(left, forward, right), (right, reflected, left)]
+    if left.python_type() is right.python_type():
+        asked.pop()
+    elif _right_goes_first(left, right, reflected):
+        asked.reverse()
+    for receiver, method, other in asked:
+        answer = _asked(ctx, receiver, method, other)
+        if answer is not None:
+            return answer
+    return _by_content(ctx, symbol, left, right)
+
+
+def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """No Python method answered: what the C types below say, or TypeError."""
+    first, second = _content(left), _content(right)
+    if first is not left or second is not right:
+        return (compare if symbol in COMPARE else binary)(ctx, symbol, first, second)
+    if symbol not in COMPARE and left.kind == "constant" and isinstance(left.as_constant(), str) and symbol[0] == "%":
+        return percent(ctx, symbol, left, right)  # text of any object
+    names = f"{left.python_type().__name__!r} and {right.python_type().__name__!r}"
+    if symbol in COMPARE:
+        ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
+    words = {"**": "** or pow()", "**=": "** or pow()="}.get(symbol, symbol)
+    ctx.raise_exception(TypeError, f"unsupported operand type(s) for {words}: {names}")
+
+
+def _content(value: VariableTracker) -> VariableTracker:
+    return value.storage if isinstance(value, UserObjectVariable) and value.storage is not None else value
+
+
+def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    forward, reflected = COMPARE_DUNDER[symbol]
+    asked = [(left, forward, right), (right, reflected, left)]
+    if _right_goes_first(left, right, reflected):
+        asked.reverse()
+    for receiver, method, other in asked:
+        answer = _asked(ctx, receiver, method, other)
+        if answer is not None:
+            return answer
+        if method == "__ne__":  # object.__ne__ turns the answer of __eq__ around
+            equal = _asked(ctx, receiver, "__eq__", other)
+            if equal is not None:
+                return ConstantVariable(not known_truth(ctx, equal))
+    if symbol in ("==", "!=") and _content(left) is left and _content(right) is right:
+        return _by_identity(ctx, symbol, left, right)
+    return _by_content(ctx, symbol, left, right)
+
+
+def _by_identity(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    same = left.same_object(right)
+    own = [value for value in (left, right) if isinstance(value, UserObjectVariable)]
+    if same is None or any(raw_lookup(value.cls, "__eq__") is not object.__eq__ and not value.special(ctx, "__eq__") for value in own):  # noqa: E501
+        ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
+    return ConstantVariable(same == (symbol == "=="))
+
+
+for _operator_rank, _other in ((_BEFORE_TENSORS, TensorVariable), (_BEFORE_CONTAINERS, VariableTracker)):
+    binary_rule(UserObjectVariable, _other, *BINARY, *COMPARE, rank=_operator_rank)(_arithmetic)
+    binary_rule(_other, UserObjectVariable, *BINARY, *COMPARE, rank=_operator_rank)(_arithmetic)
+
+
+@unary_rule(UserObjectVariable, *_UNARY_DUNDER, rank=_BEFORE_CONTAINERS)
+def _unary(ctx: TraceContext, symbol: str, operand: UserObjectVariable) -> VariableTracker:
+    method = operand.special(ctx, _UNARY_DUNDER[symbol])
+    if method is not None:
+        return ctx.call_function(method, [], {})
+    if operand.storage is not None:
+        return unary(ctx, symbol, operand.storage)
+    words = {"neg": "-", "pos": "+", "invert": "~"}[symbol]
+    ctx.raise_exception(TypeError, f"bad operand type for unary {words}: {operand.cls.__name__!r}")
+
+
+@unary_rule(UserObjectVariable, "not", rank=_BEFORE_CONTAINERS)
+def _not(ctx: TraceContext, symbol: str, operand: UserObjectVariable) -> VariableTracker:
+    return ConstantVariable(not known_truth(ctx, operand))

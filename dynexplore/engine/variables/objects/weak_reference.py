@@ -1,0 +1,90 @@
+"""Weak references: `ref()` is the object behind it, or None once that is gone.
+
+The idea: torch's recurrent layers keep weak references to their weights and ask whether they are still the same. Calling a live
+reference gives the object it refers to now; its source is the call, so that the guard asks again.
+
+In: live references, `weakref.ref(obj)`. Out: what they refer to.
+torch/_dynamo/variables/misc.py (WeakRefVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import CallSource, Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.rules import rule
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class WeakReferenceVariable(VariableTracker):
+    """A `weakref.ref`: a live one, or one made in this frame for a known object."""
+
+    kind = "weak reference"
+    mutable = True
+
+    def __init__(self, value: Any, source: Source | None, referent: VariableTracker | None = None) -> None:
+        self.value = value
+        self.source = source
+        self.referent = referent
+
+    def python_type(self) -> type[Any]:
+        return weakref.ref
+
+    def live_value(self) -> Any:
+        return self.value if self.value is not None else super().live_value()
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return True
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if args or kwargs:
+            ctx.break_graph("DX218", callee="weakref.ref")
+        if self.referent is None:
+            self.referent = ctx.build(self.value(), self._behind())
+        return self.referent
+
+    def _behind(self) -> Source | None:
+        source = self.source
+        if source is None:
+            return None
+        found: Source = source.child("referent", lambda: CallSource(source, referent_of, "object behind "))
+        return found
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.referent is None:
+            build.push_object(self.value)
+        else:
+            build.call_object(weakref.ref, self.referent)
+
+    def text(self) -> str:
+        return "weak reference"
+
+
+def referent_of(reference: Any) -> Any:
+    """The object behind a weak reference, or None."""
+    return reference()
+
+
+@rule(weakref.ref)
+def _make(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """weakref.ref(obj); one with a callback is left to Python."""
+    if len(args) != 1 or kwargs:
+        ctx.break_graph("DX205", function="weakref.ref", arguments="a callback")
+    return WeakReferenceVariable(None, None, args[0])
+
+
+@builds(weakref.ref)
+def build_weak_reference(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A live reference: its type is guarded, and what stands behind it when that is asked."""
+    if source is not None:
+        ctx.guard(source, "TYPE_MATCH", weakref.ref)
+    return WeakReferenceVariable(value, source)

@@ -1,0 +1,1 @@
+"""Values without parts: constants, numbers that vary, text, members of enumerations."""

@@ -1,0 +1,94 @@
+"""Asking a tracker for a plain Python answer: a number, a truth, an equality; or a graph break that says why not.
+
+The idea: containers and builtins need real answers to go on: which index, is it true, are these two equal. A
+constant has one; a symbolic number has the one of this call, at the price of a guard; a tensor has none before the
+graph runs.
+
+In: trackers. Out: int, bool, or a constant of Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.operators import compare
+from dynexplore.engine.variables.scalars.constant import run_now
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.type_errors import type_of
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+def is_tensor(value: VariableTracker) -> bool:
+    """Whether the value is a tensor (also of a subclass)."""
+    found = type_of(value)
+    return found is not None and issubclass(found, torch.Tensor)
+
+
+def settled(value: VariableTracker) -> Any:
+    """The constant behind a tracker; a symbolic number is specialized. Raises NotConstant."""
+    return value.specialize() if isinstance(value, SymbolicNumberVariable) else value.as_constant()
+
+
+def is_settled(value: VariableTracker) -> bool:
+    """Whether `settled` has an answer."""
+    return isinstance(value, SymbolicNumberVariable) or value.is_constant()
+
+
+def live_nest(value: VariableTracker) -> Any:
+    """The live object behind a tracker, or the tuple or list of those behind its items (`Callable[[int], str]`).
+
+    Raises NotConstant.
+    """
+    if value.is_constant():
+        return value.as_constant()
+    if (kind := type_of(value)) in (tuple, list):
+        return kind(live_nest(item) for item in getattr(value, "items", ()))
+    return value.live_value()
+
+
+def known_truth(ctx: TraceContext, value: VariableTracker, kind: str = "DX105", **facts: object) -> bool:
+    """bool(value), or a graph break when only the graph's data can tell."""
+    answer = value.truth(ctx)
+    if isinstance(answer, bool):
+        return answer
+    ctx.break_graph(kind, **facts)
+
+
+def known_index(ctx: TraceContext, value: VariableTracker, question: str) -> int:
+    """operator.index(value): what Python asks of an index, a length, a count."""
+    try:
+        return run_now(ctx, operator.index, settled(value))  # type: ignore[no-any-return]
+    except NotConstant:
+        pass
+    if is_tensor(value):
+        ctx.break_graph("DX108", question=question)
+    found = type_of(value)
+    if found is None:
+        ctx.break_graph("DX302", question=question, type=value.type_name())
+    if not hasattr(found, "__index__"):
+        ctx.raise_exception(TypeError, f"{found.__name__!r} object cannot be interpreted as an integer")
+    return known_index(ctx, value.call_method(ctx, "__index__", (), {}), question)
+
+
+def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
+    """`left is right or left == right`: how containers compare what they hold."""
+    if left.same_object(right):
+        return True
+    if (is_tensor(left) and _never_equals_a_tensor(right)) or (is_tensor(right) and _never_equals_a_tensor(left)):
+        return False
+    if is_tensor(left) or is_tensor(right):
+        ctx.break_graph("DX111", left=left.type_name(), right=right.type_name())
+    return known_truth(ctx, compare(ctx, "==", left, right), "DX111", left=left.type_name(), right=right.type_name())
+
+
+def _never_equals_a_tensor(value: VariableTracker) -> bool:
+    """Whether `tensor == value` is plainly False, because torch does not know how to compare with it."""
+    if value.is_constant():
+        return not isinstance(value.as_constant(), (int, float, complex))
+    return type_of(value) in (list, tuple, dict, set, frozenset)

@@ -1,0 +1,242 @@
+"""Constants: values that are known while tracing and cannot change: numbers, strings, None, dtypes, devices, and their like.
+
+The idea: on first use of such a value its equality is guarded; from then on the interpreter computes with the value itself, and
+the graph holds it as a literal. Methods of constants (`"a".join`, `(3).bit_length()`) are run at once: they are C functions
+without side effects.
+
+torch/_dynamo/variables/constant.py does the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
+from dynexplore.engine.variables.rules import METHODS
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+# Types whose values are immutable, compare by value and may stand in a code object's constants.
+LITERALS: tuple[type[Any], ...] = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
+# Immutable values of torch that FX accepts as arguments. They are held by the cache entry, not by the code object.
+TORCH_CONSTANTS: tuple[type[Any], ...] = (
+    torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme, torch.finfo, torch.iinfo,
+)
+# Constant attributes are computed at once; these values have no attribute with a side effect.
+_NO_FOLD = frozenset({"__class__", "__dict__", "__doc__"})
+
+
+class ConstantVariable(VariableTracker):
+    """A known, immutable value."""
+
+    kind = "constant"
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type[Any]:
+        return type(self.value)
+
+    def as_constant(self) -> Any:
+        return self.value
+
+    def is_constant(self) -> bool:
+        return True
+
+    def live_value(self) -> Any:
+        return self.value
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return bool(self.value)
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return computed(ctx, len, self.value)
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.build(run_now(ctx, iter, self.value), None)
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        try:
+            return [ConstantVariable(item) for item in self.value]
+        except TypeError as error:
+            ctx.raise_exception(TypeError, *error.args)
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        if isinstance(other, ConstantVariable):
+            if self.value is other.value:
+                return True
+            singleton = self.value is None or other.value is None or type(self.value) is bool or type(other.value) is bool
+            if singleton or self.value is Ellipsis or type(self.value) is not type(other.value):
+                return False
+            return None if self.value == other.value else False
+        return False
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.value
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__class__":
+            return ctx.build(type(self.value), None)
+        try:
+            found = getattr(self.value, name)
+        except AttributeError as error:
+            ctx.raise_exception(AttributeError, *error.args)
+        if callable(found) and not isinstance(found, type):
+            return ConstantMethodVariable(self, name)
+        return ctx.build(found, None)
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        row = METHODS.get((type(self.value), name))
+        if row is not None:
+            return row(ctx, self, args, kwargs)
+        if not hasattr(self.value, name):
+            ctx.raise_exception(AttributeError, f"{type(self.value).__name__!r} object has no attribute {name!r}")
+        values = [_plain(ctx, arg, f"{self.type_name()}.{name}()") for arg in args]
+        named = {key: _plain(ctx, arg, f"{self.type_name()}.{name}()") for key, arg in kwargs.items()}
+        return computed(ctx, getattr(self.value, name), *values, **named)
+
+    def as_proxy(self) -> Any:
+        return self.value.item() if is_numpy_number(self.value) else self.value  # FX writes its arguments down as text
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if is_literal(self.value):
+            build.writer.load_const(self.value)
+        else:
+            build.push_object(self.value)
+
+    def text(self) -> str:
+        text = repr(self.value)
+        return text if len(text) <= 60 else text[:57] + "..."
+
+
+class ConstantMethodVariable(VariableTracker):
+    """A bound method of a constant, such as `", ".join`."""
+
+    kind = "method"
+    mutable = True
+
+    def __init__(self, receiver: VariableTracker, name: str) -> None:
+        self.receiver, self.name = receiver, name
+
+    def python_type(self) -> type[Any]:
+        return type("".join)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return self.receiver.call_method(ctx, self.name, args, kwargs)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.receiver)
+        build.writer.load_attr(self.name)
+
+    def text(self) -> str:
+        return f"{self.receiver.type_name()}.{self.name}"
+
+
+def is_literal(value: object) -> bool:
+    """Whether a value can stand in a code object's constants."""
+    if type(value) in LITERALS:
+        return True
+    return type(value) in (tuple, frozenset) and all(map(is_literal, value))  # type: ignore[call-overload]
+
+
+def is_constant_value(value: object) -> bool:
+    """Whether a live value becomes a ConstantVariable."""
+    return type(value) in LITERALS or isinstance(value, TORCH_CONSTANTS) or is_numpy_number(value)
+
+
+def is_numpy_number(value: object) -> bool:
+    """Whether a value is a scalar of numpy (which may not even be loaded)."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic)
+
+
+@builds_when(is_numpy_number, rank=5)
+def build_numpy_number(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A scalar of numpy is a constant."""
+    if source is not None:
+        ctx.guard(source, "EQUALS", value)
+    return ConstantVariable(value, source)
+
+
+def is_plain_value(value: object) -> bool:
+    """Whether a live value is constant all the way down: a key or member that is compared by value."""
+    return is_constant_value(value) or (type(value) in (tuple, frozenset) and all(map(is_plain_value, value)))  # type: ignore[call-overload]
+
+
+def constant_of(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
+    """The constant behind a tracker, or a graph break that names the question."""
+    value.read_items(ctx)
+    try:
+        return value.as_constant()
+    except NotConstant:
+        ctx.break_graph("DX302", question=f"{question} with a {value.type_name()}", type=value.type_name())
+
+
+def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
+    """Arguments of a constant's method: constants, or a sequence of them (`", ".join(names)`)."""
+    if value.is_constant():
+        return value.as_constant()
+    if value.python_type() in (list, tuple, map, filter) or value.kind in ("iterator", "generator"):
+        return [constant_of(ctx, item.read(ctx), question) for item in value.unpack(ctx)]
+    return constant_of(ctx, value, question)
+
+
+def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
+    """Run a C function on constants now; what it raises, the program raises."""
+    return ctx.build(run_now(ctx, function, *args, **kwargs), None)
+
+
+def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run a C function that acts on nothing but its arguments; what it raises, the program raises."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:  # any C function may raise anything; the program sees the same
+        ctx.raise_exception(type(error), *error.args)
+
+
+@builds(*LITERALS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
+def build_constant(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A constant, guarded by type and value; an int that changes from call to call is a symbol."""
+    if source is not None and type(value) in (int, float, str):
+        changing = ctx.unspecialized_value(value, source)
+        if changing is not None:
+            return changing
+    if source is not None and type(value) is int:
+        symbol = ctx.dynamic_number(value, source)
+        if symbol is not None:
+            return symbol
+    if source is not None:
+        ctx.guard(source, "EQUALS", value)
+    return ConstantVariable(value, source if not is_literal(value) else None)
+
+
+@binary_rule(ConstantVariable, ConstantVariable, rank=10)
+def _constants(ctx: TraceContext, symbol: str, left: ConstantVariable, right: ConstantVariable) -> VariableTracker:
+    function = BINARY.get(symbol) or COMPARE[symbol]
+    return computed(ctx, function, left.value, right.value)
+
+
+@unary_rule(ConstantVariable, rank=10)
+def _constant(ctx: TraceContext, symbol: str, operand: ConstantVariable) -> VariableTracker:
+    return computed(ctx, UNARY[symbol], operand.value)

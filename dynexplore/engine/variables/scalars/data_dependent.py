@@ -1,0 +1,118 @@
+"""Numbers that only the data of the graph can tell, and what the program promises about them.
+
+The idea: `x.item()` breaks the graph, because a Python number must exist there. Under `config.capture_scalar_outputs` it
+becomes a node whose result is a symbol instead, good for arithmetic and as an argument of operators. What is not known
+of such a symbol (that a size is positive, say) the program can promise with `torch._check`, which the graph then checks.
+
+In: `item`, `tolist`, `torch._check...`. Out: symbolic numbers, lists of them.
+torch/_dynamo/variables/tensor.py (method_item, method_tolist) and torch.py (handle_check) do the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.config import config
+from dynexplore.engine.variables.containers.sequence import ListVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.operators import compare
+from dynexplore.engine.variables.rules import method, rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.torch_.tensor import DATA_METHODS, TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+LONGEST_LIST = 64
+"""`tolist` reads each element out by itself: of more than these it breaks the graph."""
+
+
+@method(torch.Tensor, "item")
+def _item(
+    ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if not config.capture_scalar_outputs or args or kwargs or tensor.fake.is_complex():
+        ctx.break_graph(DATA_METHODS["item"], operation="Tensor.item()")
+    return ctx.operation("call_method", "item", [tensor], {})
+
+
+@method(torch.Tensor, "tolist")
+def _tolist(
+    ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A number, or nested lists of them."""
+    fake = tensor.fake
+    small = all(isinstance(size, int) for size in fake.shape) and fake.numel() <= LONGEST_LIST
+    if not config.capture_scalar_outputs or args or kwargs or not small:
+        ctx.break_graph(DATA_METHODS["tolist"], operation="Tensor.tolist()")
+    if fake.dim() == 0:
+        return tensor.call_method(ctx, "item", (), {})
+    return ListVariable([row.call_method(ctx, "tolist", (), {}) for row in tensor.unpack(ctx)])
+
+
+# -- promises ---------------------------------------------------------------------------------------------------------
+
+_KINDS: dict[Any, type[Exception]] = {
+    torch._check: RuntimeError,
+    torch._check_index: IndexError,
+    torch._check_value: ValueError,
+    torch._check_type: TypeError,
+    torch._check_not_implemented: NotImplementedError,
+}
+
+
+def _promise(function: Any, error: type[Exception]) -> None:
+    def row(ctx: TraceContext, cond: VariableTracker, message: VariableTracker | None = None) -> VariableTracker:
+        truth = cond.truth(ctx)
+        if truth is True:
+            return ConstantVariable(None)
+        if truth is False:
+            ctx.raise_exception(error, _text(ctx, message))
+        # if it is broken the graph fails, and the program runs again as plain Python, which makes the message
+        ctx.operation("call_function", torch._assert_scalar, [cond, ConstantVariable(f"{function.__name__} failed")], {})
+        return ConstantVariable(None)
+
+    builtin(function)(row)
+
+
+def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
+    """What the exception says: the message is a function, called only now."""
+    if message is None or (message.is_constant() and message.as_constant() is None):
+        return _NO_MESSAGE
+    found = message.call(ctx, (), {})
+    if not found.is_constant():
+        ctx.break_graph("DX205", function="torch._check", arguments=found.type_name())
+    return str(found.as_constant())
+
+
+def _message_of_none() -> str:
+    """What torch says when the program says nothing."""
+    check: Any = torch._check
+    try:
+        check(False)
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("torch._check(False) raises")
+
+
+_NO_MESSAGE = _message_of_none()
+
+for _function, _error in _KINDS.items():
+    _promise(_function, _error)
+
+
+@rule(torch._check_is_size)
+def _check_is_size(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A promise that a number is no negative size; an upper bound may stand beside it."""
+    bounds = [compare(ctx, ">=", args[0], ConstantVariable(0))]
+    if "max" in kwargs:
+        bounds.append(compare(ctx, "<=", args[0], kwargs["max"]))
+    for bound in bounds:
+        ctx.call_function(ctx.build(torch._check, None), [bound, *args[1:]], {})
+    return ConstantVariable(None)

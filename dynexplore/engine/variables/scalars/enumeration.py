@@ -1,0 +1,121 @@
+"""Enumerations: members are constants, and their classes are closed tables.
+
+The idea: a member of an `enum.Enum` is one object for the life of its class, told by identity, and never changes. So
+it is a constant: operators and methods of the enum module (and of int or str, where the class mixes them in) are run
+at once. Methods and properties that the program adds are inlined like those of any object.
+
+In: live members and enumeration classes. Out: constants. torch/_dynamo/variables/constant.py (EnumVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects.class_ import ClassVariable
+from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker, find, is_fixed_module
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, computed, constant_of, is_literal
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_INLINED = (types.FunctionType, property, classmethod, staticmethod)
+
+
+class EnumVariable(ConstantVariable):
+    """A member of an enumeration."""
+
+    kind = "constant"
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        cls = type(self.value)
+        if name == "__class__":
+            return class_tracker(ctx, cls)
+        if name in ("name", "_name_"):
+            return ConstantVariable(self.value._name_)
+        if name in ("value", "_value_"):
+            return self._own(ctx, "_value_")
+        found = find(ctx, cls, name)
+        if found is not None and isinstance(found.raw, _INLINED) and not is_fixed_module(found.owner.__module__):
+            return bind(ctx, found, self, cls)
+        if name in self.value.__dict__:
+            return self._own(ctx, name)
+        try:
+            gotten = getattr(self.value, name)
+        except AttributeError as error:
+            ctx.raise_exception(AttributeError, *error.args)
+        return ConstantMethodVariable(self, name) if callable(gotten) and not isinstance(gotten, enum.Enum) else ctx.build(gotten, None)  # noqa: E501
+
+    def _own(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """What stands in the member's own dictionary; only something that can change needs a source."""
+        value = self.value.__dict__[name]
+        if is_literal(value):
+            return ConstantVariable(value)
+        source = ctx.module_guards.source_of(self.value, str(self.value)).attribute(name)
+        ctx.module_guards.know(source)
+        return ctx.build(value, source)
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        found = find(ctx, type(self.value), name)
+        if found is not None and isinstance(found.raw, _INLINED) and not is_fixed_module(found.owner.__module__):
+            return ctx.call_function(bind(ctx, found, self, type(self.value)), args, kwargs)
+        return super().call_method(ctx, name, args, kwargs)
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return other.is_constant() and other.as_constant() is self.value
+
+    def as_proxy(self) -> Any:
+        for plain in (bool, int, float, str):
+            if isinstance(self.value, plain):
+                return plain(self.value.value)  # type: ignore[union-attr]
+        raise NotProxyable(self.type_name())
+
+
+class EnumClassVariable(ClassVariable):
+    """An enumeration: its members by name, by value and in order."""
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        members: Mapping[str, Any] = self.value.__members__
+        return EnumVariable(members[name]) if name in members else super().get_attribute(ctx, name)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        values = [constant_of(ctx, arg, self.text()) for arg in args]
+        return computed(ctx, self.value, *values, **{name: constant_of(ctx, arg, name) for name, arg in kwargs.items()})
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return computed(ctx, len, self.value)
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        members: Any = self.value
+        return ctx.iterator_over([EnumVariable(member) for member in members])
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
+
+
+@builds_when(lambda value: isinstance(value, enum.Enum), rank=5)
+def build_member(ctx: TraceContext, value: enum.Enum, source: Source | None) -> VariableTracker:
+    """A member, guarded by identity."""
+    guard_identity(ctx, value, source)
+    return EnumVariable(value)
+
+
+@builds_when(lambda value: isinstance(value, enum.EnumMeta), rank=6)
+def build_enum_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
+    """An enumeration, guarded by identity; its members do not change."""
+    guard_identity(ctx, value, source)
+    return EnumClassVariable(value, source)

@@ -1,0 +1,254 @@
+"""Text: str, repr, format, `%` and str.format, of values that are known while tracing.
+
+The idea: a value is turned into a real Python object of the same look: constants are themselves, containers are
+rebuilt, and anything else stands in as a `Shown`, which asks the tracker for its text when Python's own formatting
+gets there. So every format string means what it means in Python.
+
+A tensor has no text before the graph runs. In: calls that make text. Out: string constants.
+torch/_dynamo/variables/builtin.py and constant.py do the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.deque import DequeVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariable, make
+from dynexplore.engine.variables.containers.ranges import ThreeNumbersVariable
+from dynexplore.engine.variables.containers.sequence import SequenceVariable
+from dynexplore.engine.variables.containers.set_ import SetVariable
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.exception import ExceptionVariable, remade
+from dynexplore.engine.variables.operators import binary_rule
+from dynexplore.engine.variables.rules import method, rule
+from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
+from dynexplore.engine.variables.scalars.number_rules import runs_on_constants
+from dynexplore.engine.variables.signatures import builtin, builtin_method
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.type_errors import type_of
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+class Shown:
+    """A value in the hands of Python's formatting, which asks for its text only if it needs it."""
+
+    def __init__(self, ctx: TraceContext, value: VariableTracker) -> None:
+        self._ctx, self._value = ctx, value
+
+    def __str__(self) -> str:
+        return text_of(self._ctx, self._value, "__str__")
+
+    def __repr__(self) -> str:
+        return text_of(self._ctx, self._value, "__repr__")
+
+    def __format__(self, spec: str) -> str:
+        return text_of(self._ctx, self._value, "__format__", spec)
+
+    def __getattr__(self, name: str) -> Any:
+        return shape_of(self._ctx, self._value.get_attribute(self._ctx, name))
+
+    def __getitem__(self, key: object) -> Any:
+        return shape_of(self._ctx, self._value.get_item(self._ctx, ConstantVariable(key)))
+
+
+def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) -> str:
+    """What a value's own special method gives."""
+    if is_tensor(value):
+        ctx.break_graph("DX103", operation=name)
+    found: Any = type_of(value)
+    if found is None:
+        ctx.break_graph("DX205", function=name, arguments=value.kind)
+    if issubclass(found, type):
+        return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
+    if name == "__str__" and found.__str__ is object.__str__:
+        name = "__repr__"
+    if name == "__format__" and found.__format__ is object.__format__:
+        return run_now(ctx, format, text_of(ctx, value, "__str__"), *spec)  # type: ignore[no-any-return]
+    if getattr(found, name) is getattr(object, name) or not _is_python(found, name):
+        ctx.break_graph("DX205", function=name, arguments=value.type_name())  # names the object's address
+    text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
+    if not is_settled(text):
+        ctx.break_graph("DX205", function=name, arguments=value.type_name())
+    return settled(text)  # type: ignore[no-any-return]
+
+
+def _is_python(found: type[Any], name: str) -> bool:
+    return hasattr(getattr(found, name), "__code__")
+
+
+def _class_text(ctx: TraceContext, value: VariableTracker) -> str:
+    cls = value.live_value()
+    metaclass: Any = type(cls)
+    if metaclass.__repr__ is not type.__repr__:
+        ctx.break_graph("DX205", function="repr", arguments=value.type_name())
+    return repr(cls)
+
+
+def shape_of(ctx: TraceContext, value: VariableTracker) -> Any:
+    """A real object of the same look."""
+    value = value.read(ctx)
+    if is_settled(value):
+        return settled(value)
+    for tracker, rebuild in _REBUILT:
+        if isinstance(value, tracker):
+            return rebuild(ctx, value)
+    return Shown(ctx, value)
+
+
+def _pairs(ctx: TraceContext, value: DictVariable) -> Any:
+    pairs = [(shape_of(ctx, key), shape_of(ctx, item)) for key, item in value.pairs(ctx)]
+    if value.value_type is OrderedDict:
+        return OrderedDict(pairs)
+    if value.value_type is defaultdict:
+        return defaultdict(None, pairs) if getattr(value, "factory", None) is None else _with_factory(ctx, value, pairs)
+    return MappingProxyType(dict(pairs)) if value.value_type is MappingProxyType else dict(pairs)
+
+
+def _with_factory(ctx: TraceContext, value: Any, pairs: list[Any]) -> Any:
+    try:
+        factory = value.factory.read(ctx)
+        live = factory.as_constant() if factory.is_constant() else factory.live_value()
+    except NotConstant:
+        return Shown(ctx, value)
+    return defaultdict(live, pairs)
+
+
+def _named(ctx: TraceContext, value: NamedTupleVariable) -> Any:
+    if not _generated_repr(value.cls):
+        return Shown(ctx, value)
+    return make(value.cls, tuple(shape_of(ctx, item) for item in value.items))
+
+
+def _generated_repr(cls: type[Any]) -> bool:
+    """Whether a named tuple's class shows itself as `collections.namedtuple` made it to."""
+    return getattr(cls.__repr__, "__module__", "") in ("collections", None) or not hasattr(cls.__repr__, "__code__")
+
+
+def _exception(ctx: TraceContext, value: ExceptionVariable) -> Any:
+    if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__")):
+        return Shown(ctx, value)
+    return remade(value.cls, tuple(shape_of(ctx, arg) for arg in value.known_args(ctx)))
+
+
+def _sequence(ctx: TraceContext, value: SequenceVariable) -> Any:
+    items = [shape_of(ctx, item) for item in value.items]
+    if value.value_type is torch.Size:
+        return torch.Size(items)
+    return value.value_type(items)
+
+
+def _set(ctx: TraceContext, value: SetVariable) -> Any:
+    return value.value_type([shape_of(ctx, item) for item in value.ordered(ctx)])
+
+
+_REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any], Any]], ...] = (
+    (NamedTupleVariable, _named),
+    (DequeVariable, lambda ctx, value: deque([shape_of(ctx, item) for item in value.items], value.maxlen)),
+    (SequenceVariable, _sequence),
+    (DictVariable, _pairs),
+    (SetVariable, _set),
+    (ThreeNumbersVariable, lambda ctx, value: value.value_type(*(shape_of(ctx, part) for part in value.parts))),
+    (ExceptionVariable, _exception),
+)
+
+
+def run_on_shapes(ctx: TraceContext, function: Callable[..., Any], *args: Any, **kwargs: Any) -> VariableTracker:
+    """Run a C function that makes text; what breaks the graph or raises inside a `Shown` goes on its way."""
+    try:
+        return ctx.build(function(*args, **kwargs), None)
+    except (UserRaised, GraphBreak):
+        raise
+    except Exception as error:  # a format string that does not fit
+        ctx.raise_exception(type(error), *error.args)
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
+@rule(str)
+def _str(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if len(args) == 1 and isinstance(args[0], ConstantVariable) and type(args[0].value) is str and not kwargs:
+        return args[0]
+    shapes = [shape_of(ctx, arg) for arg in args]
+    return run_on_shapes(ctx, str, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
+
+
+@builtin(repr)
+def _repr(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return run_on_shapes(ctx, repr, shape_of(ctx, value))
+
+
+@builtin(ascii)
+def _ascii(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
+    return run_on_shapes(ctx, ascii, shape_of(ctx, value))
+
+
+@builtin(format)
+def _format(ctx: TraceContext, value: VariableTracker, spec: VariableTracker | None = None, /) -> VariableTracker:
+    return run_on_shapes(ctx, format, shape_of(ctx, value), "" if spec is None else shape_of(ctx, spec))
+
+
+@method(str, "format")
+def _str_format(
+    ctx: TraceContext, self: ConstantVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    shapes = [shape_of(ctx, arg) for arg in args]
+    return run_on_shapes(ctx, self.value.format, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
+
+
+@builtin_method(str, "format_map")
+def _format_map(ctx: TraceContext, self: ConstantVariable, mapping: VariableTracker, /) -> VariableTracker:
+    return run_on_shapes(ctx, self.value.format_map, shape_of(ctx, mapping))
+
+
+@builtin_method(str, "join")
+def _join(ctx: TraceContext, self: ConstantVariable, iterable: VariableTracker, /) -> VariableTracker:
+    items = iterable.unpack(ctx)
+    for item in items:
+        if not is_settled(item):
+            ctx.break_graph("DX205", function="str.join", arguments=item.type_name())
+    return computed(ctx, self.value.join, [settled(item) for item in items])
+
+
+@binary_rule(ConstantVariable, TensorVariable, "%", rank=19)
+def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, right: TensorVariable) -> VariableTracker:
+    if isinstance(left.value, (str, bytes)):
+        ctx.break_graph("DX103", operation="%")
+    return ctx.operation("call_function", operator.mod, [left, right], {})
+
+
+@binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
+def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`text % values`."""
+    return run_on_shapes(ctx, operator.mod, left.as_constant(), shape_of(ctx, right))
+
+
+# -- regular expressions ----------------------------------------------------------------------------------------------
+
+
+@builds(re.Pattern, re.Match)
+def build_regular_expression(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """A compiled pattern, or what it found: both never change, and all they do is known while tracing."""
+    if source is not None:
+        ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
+    return ConstantVariable(value, source)
+
+
+for _function in (re.compile, re.match, re.search, re.fullmatch, re.findall, re.split, re.sub, re.subn, re.escape):
+    runs_on_constants(_function)

@@ -1,0 +1,507 @@
+"""nn.Module: parameters, buffers, submodules, and calls.
+
+The idea: a module is an object of the program like any other (user_object.py) whose `__getattr__` and `__setattr__`
+are known: they look into three dictionaries, `_parameters`, `_buffers` and `_modules`, the *registries*. So they are
+answered here instead of being inlined. Calling a module without hooks inlines its `forward`; with hooks,
+`Module._call_impl`.
+
+What it costs to rely on a module: the root is guarded by identity once. Everything below hangs on dictionaries and is
+checked by one walk in C (provenance/module_guards.py): `training`, the registries' items, empty hooks. Parameters and
+buffers become inputs of the graph; as long as their identity is guarded, modified code and tensor guards hold them
+directly (`PinnedSource`) and no Python attribute is walked.
+
+When another instance of the same block comes (`ctx.is_stable` says no), the same module is reached through plain
+sources and guarded by type and content: one more entry then serves every instance.
+
+In: live modules. Out: attributes, graph inputs, inlined calls. torch/_dynamo/variables/nn_module.py does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.modules.module as torch_module
+from torch import nn
+
+from dynexplore.engine.provenance.sources import PinnedSource, Source
+from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
+from dynexplore.engine.variables.objects.class_lookup import KNOWN_METHODS, Found, raw_lookup
+from dynexplore.engine.variables.objects.opaque import guard_identity
+from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+PARAMETERS, BUFFERS, MODULES = "_parameters", "_buffers", "_modules"
+REGISTRIES = (PARAMETERS, BUFFERS, MODULES)
+# A module with something in one of these runs Python code around its forward.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+GLOBAL_HOOKS = (
+    "_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks",
+)
+_EMPTY_AT_FIRST = frozenset({*HOOKS, "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+                             "_forward_pre_hooks_with_kwargs"})
+_UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
+_NOT_MADE = (*_UNTRACED, nn.modules.lazy.LazyModuleMixin)
+
+
+class NNModuleVariable(UserObjectVariable):
+    """An nn.Module; see the head of this file."""
+
+    kind = "nn.Module"
+
+    def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
+                 class_variable: VariableTracker | None = None) -> None:
+        super().__init__(cls, value=value, source=source, class_variable=class_variable)
+        self.placed: dict[str, str] = {}  # name stored by this frame -> the registry it stands in
+
+    def text(self) -> str:
+        return self.cls.__qualname__
+
+    # -- attributes
+
+    def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if raw_lookup(self.cls, name) is None and not self._is_plain(name):
+            found = self.registered(ctx, name)
+            if found is not None:
+                return found
+        return super().plain_get(ctx, name)
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether the name stands in the module's own `__dict__` and not in a registry."""
+        if name in self.stored:
+            return name not in self.placed
+        return self.value is not None and name in self.value.__dict__
+
+    def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
+        if raw_lookup(self.cls, "__getattr__") is nn.Module.__getattr__:
+            return None  # answered by plain_get
+        return super()._fallback(ctx)
+
+    def begin(self, ctx: TraceContext) -> None:
+        """Module.__init__ of a new module."""
+        self.stored["training"] = ConstantVariable(True)
+
+    def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        if name in self.placed:
+            return None
+        if self.value is None and name in _EMPTY_AT_FIRST and name not in self.stored:
+            self.stored[name] = OrderedDictVariable()
+        if name in REGISTRIES:
+            return RegistryVariable(self, name)
+        return super().own_attribute(ctx, name)
+
+    def lazy_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        found = self.own_attribute(ctx, name)
+        assert found is not None
+        return found
+
+    def registry_of(self, name: str) -> str | None:
+        """The registry in which a name stands, with what this frame changed."""
+        if name in self.stored:
+            return self.placed.get(name) if self.stored[name] is not None else None
+        if self.value is None:
+            return None
+        own = self.value.__dict__  # without registries while its own `__init__` has not made them yet
+        return next((registry for registry in REGISTRIES if name in own.get(registry, ())), None)
+
+    def registered(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """What Module.__getattr__ finds: a parameter, buffer or submodule; None if there is none."""
+        registry = self.registry_of(name)
+        return None if registry is None else self.entry(ctx, registry, name)
+
+    def entry(self, ctx: TraceContext, registry: str, name: str) -> VariableTracker:
+        """`self._parameters[name]` and its kin."""
+        if name in self.stored:
+            stored = self.stored[name]
+            assert stored is not None
+            return stored.read(ctx)
+        known = self._read.get(name)
+        if known is None:
+            known = self._read[name] = self._read_entry(ctx, registry, name)
+        return known
+
+    def _read_entry(self, ctx: TraceContext, registry: str, name: str) -> VariableTracker:
+        assert self.source is not None
+        value = self.value.__dict__[registry][name]
+        source: Source = self.source.attribute(registry).item(name)
+        if not ctx.module_guards.is_held(self.value) or not ctx.is_stable(source):
+            self.rely_on_names(ctx, registry)
+            return ctx.build(value, source)
+        ctx.module_guards.rely_on_item(self.value, registry, name)
+        ctx.module_guards.know(source)
+        if isinstance(value, torch.Tensor):
+            pinned: Source = source.child("pinned", lambda: PinnedSource(value, source))
+            ctx.module_guards.know(pinned)
+            return ctx.build(value, pinned)
+        return ctx.build(value, source)
+
+    def names(self, ctx: TraceContext, registry: str) -> list[str]:
+        """The names in a registry, in order, with what this frame changed."""
+        found: list[str] = []
+        if self.value is not None:
+            self.rely_on_names(ctx, registry)
+            found = [name for name in self.value.__dict__[registry] if self.registry_of(name) == registry]
+        return found + [name for name, place in self.placed.items()
+                        if place == registry and name not in found and self.stored.get(name) is not None]
+
+    def rely_on_names(self, ctx: TraceContext, registry: str) -> None:
+        """The registry has these names."""
+        if ctx.module_guards.is_held(self.value):
+            ctx.module_guards.rely_on_keys(self.value, registry)
+        elif self.source is not None:
+            ctx.guard(self.source.attribute(registry), "DICT_KEYS", tuple(self.value.__dict__[registry]))
+
+    def set_plainly(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        """Module.__setattr__: parameters and submodules are registered, a registered name keeps its registry."""
+        registry = self._registry_for(ctx, name, value)
+        if registry is None:
+            self.generic_set(ctx, name, value)
+        else:
+            self.place(ctx, registry, name, value)
+
+    def _registry_for(self, ctx: TraceContext, name: str, value: VariableTracker) -> str | None:
+        kind = value.python_type()
+        if issubclass(kind, nn.Parameter):
+            return PARAMETERS
+        known = self.registry_of(name)
+        if issubclass(kind, nn.Module):
+            if known == PARAMETERS:
+                ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)  # Python raises its TypeError
+            return MODULES
+        if known in (None, BUFFERS) and issubclass(kind, nn.Buffer):
+            return BUFFERS
+        if known is not None and kind is not type(None) and (known != BUFFERS or not issubclass(kind, torch.Tensor)):
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
+        return known
+
+    def place(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
+        """Put a value into a registry."""
+        self._store(ctx, name, value)
+        self.placed[name] = registry
+
+    def generic_set(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        self.placed.pop(name, None)
+        super().generic_set(ctx, name, value)
+
+    def generic_delete(self, ctx: TraceContext, name: str) -> None:
+        if self.registry_of(name) is not None:
+            self._forget(ctx, name)
+            self.placed.pop(name, None)
+        else:
+            super().generic_delete(ctx, name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        if raw_lookup(self.cls, "__setattr__") is nn.Module.__setattr__:
+            self.set_plainly(ctx, name, value)
+        else:
+            super().set_attribute(ctx, name, value)
+
+    def delete_attribute(self, ctx: TraceContext, name: str) -> None:
+        if raw_lookup(self.cls, "__delattr__") is nn.Module.__delattr__:
+            self.generic_delete(ctx, name)
+        else:
+            super().delete_attribute(ctx, name)
+
+    def how_to_store(self, name: str) -> Any:
+        how = super().how_to_store(name)
+        if how is not object.__setattr__:
+            return how
+        return setattr if raw_lookup(self.cls, "__setattr__") is nn.Module.__setattr__ else nn.Module.__setattr__
+
+    # -- containers of modules
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        if raw_lookup(self.cls, "__iter__") in (nn.ModuleList.__iter__, nn.Sequential.__iter__):
+            return ctx.iterator_over([self.entry(ctx, MODULES, name) for name in self.names(ctx, MODULES)])
+        return super().iterate(ctx)
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        if raw_lookup(self.cls, "__len__") in (nn.ModuleList.__len__, nn.Sequential.__len__, nn.ModuleDict.__len__):
+            return ConstantVariable(len(self.names(ctx, MODULES)))
+        return super().length(ctx)
+
+    # -- calls
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if raw_lookup(self.cls, "__call__") is not nn.Module.__call__:
+            return super().call(ctx, args, kwargs)
+        return self.run(ctx, args, kwargs)
+
+    def run(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        """Module.__call__: inline forward, with the hooks around it if there are any."""
+        if isinstance(self.value, _UNTRACED):
+            ctx.break_graph("DX414", type=self.cls.__qualname__)
+        if _waits_for_its_first_input(self.value):
+            ctx.passing.append(self.guard_waiting)
+            ctx.break_graph("DX414", type=self.cls.__qualname__)
+        if self.has_hooks(ctx):
+            called = self.get_attribute(ctx, "_call_impl")
+        else:
+            called = self.get_attribute(ctx, "forward")
+        ctx.module_path.append((self.source.text() if self.source is not None else self.text(), self.cls.__qualname__))
+        try:
+            return ctx.call_function(called, args, kwargs)
+        finally:
+            ctx.module_path.pop()
+
+    def guard_waiting(self, ctx: TraceContext) -> None:
+        """Make the entry of this break miss once the module has its weights: then it is one like any other."""
+        if ctx.module_guards.hold(self.value, self.text(), self.source) is not None:
+            ctx.module_guards.rely_on_keys(self.value, "_forward_pre_hooks")
+
+    def has_hooks(self, ctx: TraceContext) -> bool:
+        """Whether the module, or every module, has hooks; that it has none is guarded."""
+        _rely_on_no_global_hooks(ctx)
+        if self.value is None:
+            return any(self.own_attribute(ctx, name).truth(ctx) for name in HOOKS if name in self.stored)  # type: ignore[union-attr]
+        own = self.value.__dict__
+        if any(own.get(name) for name in HOOKS):
+            return True
+        for name in HOOKS:
+            if ctx.module_guards.is_held(self.value):
+                ctx.module_guards.rely_on_emptiness(self.value, name)
+            elif self.source is not None and name in own:
+                ctx.guard(self.source.attribute(name), "DICT_KEYS", ())
+        return False
+
+    # -- out of the frame
+
+    def push_empty(self, build: Reconstruction) -> None:
+        assert self.class_variable is not None
+        build.call_object(_bare_module, self.class_variable)
+
+
+def _waits_for_its_first_input(value: object) -> bool:
+    """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) takes the mark away."""
+    return isinstance(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in value.__dict__
+
+
+def _bare_module(cls: type[nn.Module]) -> nn.Module:
+    """A module with empty registries; the `__init__` of its class has been traced and does not run again."""
+    module = cls.__new__(cls)
+    nn.Module.__init__(module)
+    return module
+
+
+def _rely_on_no_global_hooks(ctx: TraceContext) -> None:
+    if ctx.module_guards.hold(torch_module, "torch.nn.modules.module") is None:
+        return
+    for name in GLOBAL_HOOKS:
+        if getattr(torch_module, name):
+            ctx.break_graph("DX404", hooks=f"torch.nn.modules.module.{name}")
+        ctx.module_guards.rely_on_emptiness(torch_module, name)
+
+
+class RegistryVariable(VariableTracker):
+    """`module._modules` and its kin: a dict that is looked at through its module."""
+
+    kind = "dict"
+
+    def __init__(self, module: NNModuleVariable, registry: str) -> None:
+        self.module, self.registry = module, registry
+        self.source = module.source.attribute(registry) if module.source is not None else None
+
+    def python_type(self) -> type[Any]:
+        return dict
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, RegistryVariable) and (other.module, other.registry) == (self.module, self.registry)
+
+    def names(self, ctx: TraceContext) -> list[str]:
+        """Its keys."""
+        return self.module.names(ctx, self.registry)
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return bool(self.names(ctx))
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        return ConstantVariable(len(self.names(ctx)))
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.iterator_over(self.unpack(ctx))
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        return [ConstantVariable(name) for name in self.names(ctx)]
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        return ConstantVariable(item.is_constant() and item.as_constant() in self.names(ctx))
+
+    def values(self, ctx: TraceContext) -> list[VariableTracker]:
+        """Its values."""
+        return [self.module.entry(ctx, self.registry, name) for name in self.names(ctx)]
+
+    def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
+        """The value under a key."""
+        if not key.is_constant() or key.as_constant() not in self.names(ctx):
+            return None
+        return self.module.entry(ctx, self.registry, key.as_constant())
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        found = self.find(ctx, key)
+        if found is None:
+            ctx.raise_exception(KeyError, key.as_constant() if key.is_constant() else key.text())
+        return found
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        if not key.is_constant() or type(key.as_constant()) is not str:
+            super().set_item(ctx, key, value)
+        self.module.place(ctx, self.registry, key.as_constant(), value)
+
+    def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
+        self.get_item(ctx, key)
+        self.module.generic_delete(ctx, key.as_constant())
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if name not in _READING_METHODS:
+            ctx.break_graph("DX213", method=f"{self.registry}.{name}")
+        return self.as_dict(ctx, values=name != "keys").call_method(ctx, name, args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        return ConstantMethodVariable(self, name) if name in _READING_METHODS else super().get_attribute(ctx, name)
+
+    def as_dict(self, ctx: TraceContext, values: bool = True) -> DictVariable:
+        """A dict of the same items."""
+        return DictVariable({
+            name: (ConstantVariable(name), self.module.entry(ctx, self.registry, name) if values else ConstantVariable(None))
+            for name in self.names(ctx)
+        })
+
+    def text(self) -> str:
+        return f"{self.registry} of {self.module.text()}"
+
+
+_READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__len__", "__contains__", "__getitem__", "__iter__"})
+
+
+# -- what Module's own methods do -------------------------------------------------------------------------------------
+
+
+@rule(nn.Module.__call__, nn.Module._wrapped_call_impl)
+def _call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """super().__call__(...) in a class that overrides it."""
+    return _module(ctx, args).run(ctx, args[1:], kwargs)
+
+
+def _init(
+    ctx: TraceContext, module: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if args or kwargs or not isinstance(module, NNModuleVariable) or module.value is not None:
+        ctx.break_graph("DX414", type=module.type_name())
+    module.begin(ctx)
+    return ConstantVariable(None)
+
+
+def _bind_init(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    return CMethodVariable(instance, found.name, _init)
+
+
+KNOWN_METHODS[nn.Module, "__init__"] = _bind_init
+
+
+@rule(nn.Module.add_module, nn.Module.register_module)
+def _add_module(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if len(args) != 3 or kwargs or not isinstance(args[2], NNModuleVariable):
+        ctx.break_graph("DX205", function="add_module", arguments=", ".join(arg.type_name() for arg in args[1:]))
+    _module(ctx, args).place(ctx, MODULES, args[1].as_constant(), args[2])
+    return ConstantVariable(None)
+
+
+@rule(nn.Module.__setattr__)
+def _setattr(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    _module(ctx, args).set_plainly(ctx, args[1].as_constant(), args[2])
+    return ConstantVariable(None)
+
+
+@rule(nn.Module.__delattr__)
+def _delattr(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    _module(ctx, args).generic_delete(ctx, args[1].as_constant())
+    return ConstantVariable(None)
+
+
+@rule(nn.Module.__getattr__)
+def _getattr(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """super().__getattr__(name) in a class that overrides it: only the registries are asked."""
+    module, name = _module(ctx, args), args[1].as_constant()
+    found = module.registered(ctx, name)
+    return found if found is not None else module.missing_attribute(ctx, name)
+
+
+@rule(nn.Module.register_buffer)
+def _register_buffer(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    if len(args) != 3 or kwargs:
+        ctx.break_graph("DX205", function="register_buffer", arguments="persistent")
+    _module(ctx, args).place(ctx, BUFFERS, args[1].as_constant(), args[2])
+    return ConstantVariable(None)
+
+
+def _module(ctx: TraceContext, args: Sequence[VariableTracker]) -> NNModuleVariable:
+    if not args or not isinstance(args[0], NNModuleVariable):
+        ctx.break_graph("DX414", type=args[0].type_name() if args else "nothing")
+    return args[0]
+
+
+# -- building ---------------------------------------------------------------------------------------------------------
+
+
+@makes(nn.Module)
+def _make_module(
+    ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """A module made while tracing: its `__init__` is inlined, and it becomes real only if it outlives the frame."""
+    if issubclass(cls.value, _NOT_MADE) or raw_lookup(cls.value, "__new__") is not object.__new__:
+        ctx.break_graph("DX414", type=cls.value.__qualname__)
+    made = NNModuleVariable(cls.value, class_variable=cls)
+    if cls.value is nn.Sequential and not kwargs and all(isinstance(arg, NNModuleVariable) for arg in args):
+        _fill(ctx, made, args)
+    elif cls.value is nn.ModuleList and len(args) == 1 and not kwargs:  # also a slice of one
+        _fill(ctx, made, args[0].unpack(ctx))
+    else:
+        initialize(ctx, made, args, kwargs)
+    return made
+
+
+def _fill(ctx: TraceContext, made: NNModuleVariable, modules: Sequence[VariableTracker]) -> None:
+    made.begin(ctx)
+    for index, module in enumerate(modules):
+        made.place(ctx, MODULES, str(index), module)
+
+
+@builds_when(lambda value: isinstance(value, nn.Module), rank=40)
+def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> VariableTracker:
+    """A module: guarded by identity, and held; or by type, where instances change."""
+    if source is None:
+        source = ctx.module_guards.source_of(value, type(value).__qualname__)
+        ctx.module_guards.know(source)
+    if ctx.module_guards.knows(source) or ctx.is_stable(source):
+        guard_identity(ctx, value, source, "NN_MODULE")
+        ctx.module_guards.hold(value, source.text(), source)
+    else:
+        ctx.guard(source, "TYPE_MATCH", type(value))
+    return NNModuleVariable(type(value), value=value, source=source)
+
+

@@ -1,0 +1,368 @@
+"""Tensors: a node of the FX graph, and a fake value that knows shape, dtype and device.
+
+The idea: an operation on a tensor is not computed but put into the graph; its result is a new tracker. What a tensor is (its
+shape, its dtype) is known at once from the fake value; what it holds is not, and asking for that breaks the graph.
+
+An input of the graph has a `source` and is loaded from there; any other tensor that outlives the graph becomes one of its outputs.
+
+torch/_dynamo/variables/tensor.py does the same job.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine.config import config
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
+from dynexplore.engine.variables.rules import METHODS, method
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+# Attributes that the fake value answers: they say what the tensor is, not what it holds.
+KNOWN_ATTRIBUTES = frozenset({
+    "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu", "is_sparse", "is_quantized",
+    "is_mkldnn", "is_meta", "is_mps", "is_xpu", "is_nested", "is_complex", "itemsize", "output_nr", "names", "is_inference",
+    "is_sparse_csr", "is_xla", "is_ipu", "is_vulkan", "is_mtia", "retains_grad", "_is_view",
+})
+# Attributes that are operations: they become a `getattr` node, as PyTorch's Dynamo writes them.
+OPERATION_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+# Methods that need data.
+DATA_METHODS = {
+    "item": "DX101", "tolist": "DX102", "data_ptr": "DX112",
+    "untyped_storage": "DX112", "storage": "DX112", "__bool__": "DX105", "__float__": "DX101", "__int__": "DX101",
+    "__index__": "DX101", "__complex__": "DX101", "__repr__": "DX103", "__str__": "DX103", "__format__": "DX103",
+    "backward": "DX406", "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
+    "resize_": "DX408", "__deepcopy__": "DX416", "__reduce_ex__": "DX416", "share_memory_": "DX408",
+    "__dlpack__": "DX112",
+}
+
+
+class TensorVariable(VariableTracker):
+    """A tensor: `node` computes it, `fake` says what it is."""
+
+    kind = "tensor"
+
+    def __init__(self, node: torch.fx.Node, fake: torch.Tensor, source: Source | None = None,
+                 real: torch.Tensor | None = None) -> None:
+        self.node = node
+        self.fake = fake
+        self.source = source
+        self.real = real  # the live tensor, when it existed before the frame
+
+    def python_type(self) -> type[Any]:
+        return type(self.real) if self.real is not None else torch.Tensor
+
+    def live_value(self) -> Any:
+        return self.real if self.real is not None else super().live_value()
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return self
+
+    def length(self, ctx: TraceContext) -> VariableTracker:
+        if self.fake.dim() == 0:
+            ctx.raise_exception(TypeError, "len() of a 0-d tensor")
+        return self.size(ctx, 0)
+
+    def size(self, ctx: TraceContext, dim: int) -> VariableTracker:
+        """The size of one dimension: a constant, or a symbolic number."""
+        return self.get_attribute(ctx, "shape").get_item(ctx, ConstantVariable(dim))
+
+    def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        if self.fake.dim() == 0:
+            ctx.raise_exception(TypeError, "iteration over a 0-d tensor")
+        count = int(self.fake.shape[0])  # a symbolic size is specialized: Python needs to know how many
+        return [self.get_item(ctx, ConstantVariable(index)) for index in range(count)]
+
+    def iterate(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.iterator_over(self.unpack(ctx))
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self
+
+    def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        ctx.break_graph("DX105", operation="`in`")
+
+    # -- attributes
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "shape":
+            return ctx.wrap_size(self.fake.shape, self)
+        if name in KNOWN_ATTRIBUTES:
+            found = getattr(self.fake, name)
+            if not callable(found) or isinstance(found, torch.dtype):
+                return ctx.build(found, None)
+        if name in OPERATION_ATTRIBUTES:
+            return ctx.operation("call_function", getattr, [self, ConstantVariable(name)], {})
+        if name == "__class__":
+            return ctx.build(self.python_type(), None)
+        row = METHODS.get((torch.Tensor, f"get {name}"))
+        if row is not None:
+            return row(ctx, self, (), {})
+        return self._other_attribute(ctx, name)
+
+    def _other_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if self.real is not None and self.source is not None and name in getattr(self.real, "__dict__", {}):
+            return ctx.build(self.real.__dict__[name], self.source.attribute(name))
+        found = getattr(torch.Tensor, name, None)
+        if callable(found):
+            return TensorMethodVariable(self, name)
+        if found is None and not hasattr(self.fake, name):
+            ctx.raise_exception(AttributeError, f"{self.python_type().__name__!r} object has no attribute {name!r}")
+        ctx.break_graph("DX411", attribute=name)
+
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        row = METHODS.get((torch.Tensor, f"set {name}"))
+        if row is None:
+            ctx.break_graph("DX408" if name == "data" else "DX407" if name == "requires_grad" else "DX411", attribute=name)
+        row(ctx, self, (value,), {})
+
+    # -- items
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        return ctx.operation("call_function", operator.getitem, [self, key], {})
+
+    def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        ctx.operation("call_function", operator.setitem, [self, key, value], {})
+
+    # -- calls
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        row = METHODS.get((torch.Tensor, name))
+        if row is not None:
+            return row(ctx, self, args, kwargs)
+        if name in DATA_METHODS:
+            ctx.break_graph(DATA_METHODS[name], operation=f"Tensor.{name}()")
+        if not hasattr(torch.Tensor, name):
+            return self.get_attribute(ctx, name).call(ctx, args, kwargs)
+        return ctx.operation("call_method", name, [self, *args], kwargs)
+
+    # -- into the graph and out of it
+
+    def as_proxy(self) -> Any:
+        return self.node
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_output(self.node)
+
+    def text(self) -> str:
+        sizes = ", ".join(map(str, self.fake.shape))
+        return f"{str(self.fake.dtype).removeprefix('torch.')}[{sizes}] {self.fake.device}"
+
+
+class TensorMethodVariable(VariableTracker):
+    """A bound method of a tensor, such as `x.sum`."""
+
+    kind = "method"
+
+    def __init__(self, tensor: VariableTracker, name: str) -> None:
+        self.tensor, self.name = tensor, name
+
+    def python_type(self) -> type[Any]:
+        return type(torch.empty(0).sum)
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        return self.tensor.call_method(ctx, self.name, args, kwargs)
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name == "__self__":
+            return self.tensor
+        if name == "__name__":
+            return ConstantVariable(self.name)
+        return super().get_attribute(ctx, name)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.tensor)
+        build.writer.load_attr(self.name)
+
+    def text(self) -> str:
+        return f"Tensor.{self.name}"
+
+
+class PendingTruthVariable(VariableTracker):
+    """bool(value) of a value that is only known when the graph runs; waits on the stack for the jump that uses it."""
+
+    kind = "pending truth"
+
+    def __init__(self, value: VariableTracker) -> None:
+        self.value = value
+
+    def python_type(self) -> type[Any]:
+        return bool
+
+    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
+        return self
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.value)
+        build.writer.to_bool()
+
+    def text(self) -> str:
+        return f"bool({self.value.text()})"
+
+
+def truth_to_come(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """bool(value) as a value, where only the graph's data can tell; a tensor of several elements raises here, not later."""
+    if isinstance(value, TensorVariable):
+        sizes: Sequence[Any] = value.fake.shape
+        if any(isinstance(size, torch.SymInt) or size != 1 for size in sizes):
+            ctx.break_graph("DX104", condition=value.text())
+    return PendingTruthVariable(value)
+
+
+# -- methods that are not simply an operation -------------------------------------------------------------------------
+
+
+@method(torch.Tensor, "size")
+def _size(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    sizes = tensor.get_attribute(ctx, "shape")
+    dim = args[0] if args else kwargs.get("dim")
+    if dim is None or (dim.is_constant() and dim.as_constant() is None):
+        return sizes
+    if not dim.is_constant() or not -tensor.fake.dim() <= dim.as_constant() < max(tensor.fake.dim(), 1):
+        return ctx.operation("call_method", "size", [tensor, dim], {})
+    return sizes.get_item(ctx, dim)
+
+
+@method(torch.Tensor, "__len__")
+def _len(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+         kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return tensor.length(ctx)
+
+
+@method(torch.Tensor, "__iter__")
+def _iter(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return tensor.iterate(ctx)
+
+
+@method(torch.Tensor, "__getitem__")
+def _getitem(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return tensor.get_item(ctx, args[0])
+
+
+@method(torch.Tensor, "__setitem__")
+def _setitem(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    tensor.set_item(ctx, args[0], args[1])
+    return ConstantVariable(None)
+
+
+@method(torch.Tensor, "type")
+def _type(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`x.type(torch.FloatTensor)`: the old tensor types go into the graph by name, as FX can write them."""
+    wanted = args[0] if args else kwargs.get("dtype")
+    if wanted is not None and not wanted.is_constant() and issubclass(wanted.python_type(), type(torch.FloatTensor)):
+        cls = wanted.live_value()
+        return ctx.operation("call_method", "type", [tensor, ConstantVariable(f"{cls.__module__}.{cls.__name__}")], {})
+    return ctx.operation("call_method", "type", [tensor, *args], kwargs)
+
+
+@method(torch.Tensor, "dim", "ndimension")
+def _dim(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+         kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ConstantVariable(tensor.fake.dim())
+
+
+@method(torch.Tensor, "get data")
+def _get_data(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ctx.operation("call_method", "detach", [tensor], {})
+
+
+@method(torch.Tensor, "get grad")
+def _get_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if tensor.real is None or tensor.source is None:
+        if not tensor.fake.requires_grad:
+            return ConstantVariable(None)
+        ctx.break_graph("DX411", attribute="grad")
+    return ctx.build(tensor.real.grad, tensor.source.attribute("grad", "getattr"))
+
+
+@method(torch.Tensor, "get grad_fn")
+def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    if tensor.fake.requires_grad and not tensor.fake.is_leaf:
+        ctx.break_graph("DX411", attribute="grad_fn")
+    return ConstantVariable(None)
+
+
+@method(torch.Tensor, "requires_grad_")
+def _requires_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    wanted = args[0] if args else kwargs.get("requires_grad", ConstantVariable(True))
+    if not wanted.is_constant() or bool(wanted.as_constant()) != tensor.fake.requires_grad:
+        ctx.break_graph("DX407", operation="requires_grad_()")
+    return tensor
+
+
+@method(torch.Tensor, "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+def _no_dunder_row(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    ctx.break_graph("DX213", method="comparison dunder of a tensor")
+
+
+# -- building and operators -------------------------------------------------------------------------------------------
+
+
+def _is_plain_tensor(value: object) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+@builds_when(_is_plain_tensor, rank=10)
+def build_tensor(ctx: TraceContext, value: torch.Tensor, source: Source | None) -> VariableTracker:
+    """A live tensor becomes a graph input; subclasses other than Parameter and Buffer are not looked into."""
+    if source is None:
+        return ctx.constant_tensor(value)
+    if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, *config.traceable_tensor_subclasses):
+        ctx.break_graph("DX402", type=type(value).__qualname__)
+    if value.layout is not torch.strided or value.is_quantized or value.is_nested:
+        ctx.break_graph("DX409", layout=str(value.layout))
+    node = ctx.guard_tensor(value, source)
+    return TensorVariable(node, node.meta["example_value"], source, value)
+
+
+_TENSOR_FIRST = 20
+
+
+@binary_rule(TensorVariable, VariableTracker, rank=_TENSOR_FIRST)
+def _tensor_left(ctx: TraceContext, symbol: str, left: TensorVariable, right: VariableTracker) -> VariableTracker:
+    if symbol == "@=":  # tensors have no __imatmul__, and FX would write the new tensor down under the old one's name
+        symbol = "@"
+    return ctx.operation("call_function", BINARY.get(symbol) or COMPARE[symbol], [left, right], {})
+
+
+@binary_rule(VariableTracker, TensorVariable, rank=_TENSOR_FIRST + 1)
+def _tensor_right(ctx: TraceContext, symbol: str, left: VariableTracker, right: TensorVariable) -> VariableTracker:
+    function = BINARY.get(symbol) or COMPARE[symbol]
+    if symbol in BINARY and symbol.endswith("="):  # `1 += x` is `1 + x`
+        function = BINARY[symbol[:-1]]
+    return ctx.operation("call_function", function, [left, right], {})
+
+
+@unary_rule(TensorVariable, "neg", "pos", "invert", rank=_TENSOR_FIRST)
+def _tensor_unary(ctx: TraceContext, symbol: str, operand: TensorVariable) -> VariableTracker:
+    return ctx.operation("call_function", UNARY[symbol], [operand], {})
+
+
+@unary_rule(TensorVariable, "not", rank=_TENSOR_FIRST)
+def _tensor_not(ctx: TraceContext, symbol: str, operand: TensorVariable) -> VariableTracker:
+    ctx.break_graph("DX105", operation="not")

@@ -1,0 +1,85 @@
+"""Tensors made of sizes or of data: `torch.Tensor(2, 3)`, `torch.FloatTensor([1, 2])`, `x.new(sizes)`, `torch.tensor([...])`.
+
+The idea: the old constructors take sizes or data, and tell them apart by type: a torch.Size is sizes, a tuple is data. A node of
+the graph knows no torch.Size, so sizes are passed one by one, which means the same.
+
+`torch.tensor([x.sum(), 1.0])` reads tensors out, which fake ones cannot do; torch's reference in Python says the same in operators.
+
+In: calls of torch.Tensor, of the old tensor types, of `Tensor.new` and torch.tensor. Out: one node each.
+
+legacy_tensor_generic_ctor_new in torch/csrc/utils/tensor_new.cpp says what the old ones mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._refs
+
+from dynexplore.engine.variables.containers.ranges import RangeVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, SequenceVariable, SizeVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.numpy_.array_rules import tensor_of_array
+from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, tensor_of
+from dynexplore.engine.variables.rules import Answer, method, rule
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_OF_CPU: tuple[Any, ...] = tuple(
+    getattr(torch, f"{name}Tensor")
+    for name in ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
+)
+
+
+def _sizes_one_by_one(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[VariableTracker]:
+    if len(args) == 1 and isinstance(args[0], SizeVariable):
+        return args[0].unpack(ctx)
+    return _lists(ctx, args)
+
+
+def _lists(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[VariableTracker]:
+    """A range is data like a list, which is what a node can hold."""
+    return [ListVariable(arg.unpack(ctx)) if isinstance(arg, RangeVariable) else arg for arg in args]
+
+
+@method(torch.Tensor, "new")
+def _new(ctx: TraceContext, tensor: VariableTracker, args: Sequence[VariableTracker],
+         kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`x.new(...)`: a tensor of the same type."""
+    return ctx.operation("call_method", "new", [tensor, *_sizes_one_by_one(ctx, args)], kwargs)
+
+
+def _constructor(cls: Any) -> Answer:
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        if kwargs or any(isinstance(arg, TensorVariable) for arg in args):  # a tensor is aliased, not copied
+            ctx.break_graph("DX209", type=cls.__name__)
+        return ctx.operation("call_function", cls, _sizes_one_by_one(ctx, args), {})
+
+    return answer
+
+
+for _cls in (torch.Tensor, *_OF_CPU):
+    rule(_cls)(_constructor(_cls))
+
+
+def _holds_tensor(value: VariableTracker) -> bool:
+    if isinstance(value, TensorVariable):
+        return True
+    return isinstance(value, SequenceVariable) and any(map(_holds_tensor, value.items))
+
+
+@rule(torch.tensor)
+def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`torch.tensor(data)`; a tensor inside a list is read out, a numpy array is known."""
+    if len(args) == 1 and isinstance(array := args[0].read(ctx), ConcreteArrayVariable):
+        return tensor_of(ctx, array, kwargs)
+    if (made := tensor_of_array(ctx, args, kwargs)) is not None:
+        return made
+    for arg in args:
+        arg.read_items(ctx)
+    nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])
+    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args), kwargs)

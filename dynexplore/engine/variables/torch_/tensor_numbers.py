@@ -1,0 +1,50 @@
+"""Operators that want a number where the program gives a tensor: `x.addcdiv_(a, b, value=-step)`.
+
+The idea: run plainly, torch reads the number out of the tensor. A graph cannot, so the operator is written as others that
+take the tensor as it is. Optimizers do so when they are told that they are compiled (torch/optim/adam.py, _get_value).
+
+In: calls of these methods. Out: multiplications, divisions and additions in the graph.
+torch/_dynamo/variables/tensor.py (method_addcdiv_, method_add_) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.rules import method
+from dynexplore.engine.variables.scalars.concrete_values import is_tensor
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+# method -> (the factor's keyword, how the other operands become one, the method that takes the product)
+_SCALED: dict[str, tuple[str, Any, str]] = {
+    "addcdiv": ("value", torch.div, "add"),
+    "addcmul": ("value", torch.mul, "add"),
+    "add": ("alpha", None, "add"),
+    "sub": ("alpha", None, "sub"),
+}
+
+
+def _scaled(name: str, keyword: str, combine: Any, plain: str) -> None:
+    def row(
+        ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        factor = kwargs.get(keyword)
+        if factor is None or not is_tensor(factor) or len(args) != (2 if combine else 1):
+            return ctx.operation("call_method", name, [tensor, *args], kwargs)
+        other = ctx.operation("call_function", combine, args, {}) if combine else args[0]
+        product = ctx.operation("call_function", torch.mul, [other, factor], {})
+        return ctx.operation("call_method", plain, [tensor, product], {})
+
+    method(torch.Tensor, name)(row)
+
+
+for _name, (_keyword, _combine, _plain) in _SCALED.items():
+    _scaled(_name, _keyword, _combine, _plain)
+    _scaled(f"{_name}_", _keyword, _combine, f"{_plain}_")

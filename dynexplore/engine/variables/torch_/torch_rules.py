@@ -1,0 +1,171 @@
+"""Rules for torch callables that are no operators: questions about the process, types and settings.
+
+The idea: the default for a torch callable is one node of the graph (function.py); the rows here are the exceptions. What they
+answer while tracing is guarded by GLOBAL_STATE, or constant.
+
+torch/_dynamo/variables/torch.py does the same job.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynexplore.engine.policy import constants
+from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.objects.function import BoundMethodVariable
+from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of, run_now
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+# Functions of constants, or of the process's state that GLOBAL_STATE guards: run while tracing.
+RUN_NOW: tuple[Callable[..., Any], ...] = (
+    torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.finfo, torch.iinfo,
+    torch.promote_types, torch.can_cast, torch.is_autocast_enabled, torch.get_autocast_dtype,
+    torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled, torch.device, torch.cuda.is_available,
+    torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available, torch._C._get_cudnn_enabled,
+    torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch.is_storage,
+    torch._C._get_privateuse1_backend_name,
+)
+
+
+def _runs_now(function: Callable[..., Any]) -> Answer:
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        name = getattr(function, "__name__", str(function))
+        values = [constant_of(ctx, arg, name) for arg in args]
+        named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
+        return ctx.build(run_now(ctx, function, *values, **named), None)
+
+    return answer
+
+
+for _function in RUN_NOW:
+    rule(_function)(_runs_now(_function))
+
+
+@rule(torch.is_tensor)
+def _is_tensor(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ConstantVariable(isinstance(args[0], TensorVariable))
+
+
+def _always(function: Callable[..., Any]) -> Any:
+    """The rule of a function that is a constant while tracing."""
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        value = constants.constant_result(function)
+        ctx.told_compiling |= value is True
+        return ConstantVariable(value)
+
+    return answer
+
+
+for _function, _ in constants.table():
+    rule(_function)(_always(_function))
+
+
+# Questions about what a tensor is: the fake tensor answers, and nothing goes into the graph.
+ABOUT_TENSORS: tuple[Callable[..., Any], ...] = (
+    torch.is_complex, torch.is_floating_point, torch.is_signed, torch.is_conj, torch.is_neg, torch.is_same_size,
+    torch.is_distributed, torch.is_inference, torch.numel, torch.result_type, torch.get_device,
+)
+
+
+def _asked(function: Callable[..., Any]) -> Answer:
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        return ctx.operation("call_function", function, args, kwargs)
+
+    return answer
+
+
+for _function in ABOUT_TENSORS:
+    rule(_function)(_asked(_function))
+
+
+@rule(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
+      torch.overrides.has_torch_function_variadic)
+def _no_overrides(ctx: TraceContext, args: Sequence[VariableTracker],
+                  kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ConstantVariable(False)
+
+
+@rule(torch.nn.parallel.DistributedDataParallel.forward)
+def _replicated(ctx: TraceContext, args: Sequence[VariableTracker],
+                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """It runs as plain Python: what it does before and after the module inside is about other processes."""
+    ctx.break_graph("DX418", type=args[0].python_type().__qualname__)
+
+
+@rule(torch._assert)
+def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
+            kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    condition = args[0].truth(ctx)
+    if not isinstance(condition, bool):
+        ctx.break_graph("DX106")
+    if not condition:
+        message = args[1] if len(args) > 1 else kwargs["message"]
+        ctx.raise_exception(AssertionError, message.as_constant())
+    return ConstantVariable(None)
+
+
+@rule(torch._C._log_api_usage_once)
+def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
+             kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ConstantVariable(None)
+
+
+@rule(torch.jit.annotate)
+def _annotate(ctx: TraceContext, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """torch.jit.annotate(type, value) gives the value."""
+    return args[1] if len(args) > 1 else kwargs["the_value"]
+
+
+@rule(torch.autograd.Variable)
+def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`Variable(x)` of older code: a new tensor on the same data (torch/csrc/utils/tensor_new.cpp, legacy_tensor_ctor)."""
+    wants_grad = [*args[1:2], *(value for name, value in kwargs.items() if name == "requires_grad")]
+    others = set(kwargs) - {"requires_grad", "volatile"}
+    if not args or others or any(not value.is_constant() or value.as_constant() for value in wants_grad):
+        ctx.break_graph("DX407", operation="Variable")
+    return ctx.operation("call_method", "detach", [args[0]], {})
+
+
+@rule(inspect.signature)
+def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """The signature of a function whose code is guarded is a constant."""
+    target = args[0]
+    if kwargs or len(args) != 1:
+        ctx.break_graph("DX203", function="inspect.signature")
+    if isinstance(target, BoundMethodVariable):
+        return ctx.build(inspect.signature(types.MethodType(target.function.live_value(), object())), None)
+    return ctx.build(inspect.signature(target.live_value()), None)
+
+
+@rule(vars(inspect.Signature)["parameters"].fget)
+def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
+                          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ctx.build(args[0].live_value().parameters, None)
+
+
+_LazyOnClass: Any = vars(torch.distributions.utils)["_lazy_property_and_property"]
+
+
+@rule(_LazyOnClass)
+def _lazy_property_of_a_class(ctx: TraceContext, args: Sequence[VariableTracker],
+                              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`Categorical.logits`, which a distribution that validates its arguments asks for: a property of a known function."""
+    try:
+        return ctx.build(run_now(ctx, _LazyOnClass, args[0].live_value()), None)
+    except NotConstant:
+        ctx.break_graph("DX203", function="lazy_property")

@@ -1,0 +1,136 @@
+"""Stand-ins: what Python itself says when the types of operands do not fit.
+
+The idea: `[] + 1` raises a TypeError that CPython words. The engine copies no messages: it runs the operation on
+*stand-ins*, the constant itself or an empty value of the same builtin type, and what that raises the traced program
+raises.
+What a stand-in computes is never used, but for one thing: values of different builtin types are not equal.
+
+In: an operator and two trackers that no row serves. Out: an exception of the program, an answer, or a graph break.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from types import BuiltinFunctionType, MappingProxyType, MethodDescriptorType, WrapperDescriptorType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+STAND_INS: dict[type[Any], Callable[[], Any]] = {
+    list: list,
+    tuple: tuple,
+    dict: dict,
+    set: set,
+    frozenset: frozenset,
+    deque: deque,
+    OrderedDict: OrderedDict,
+    defaultdict: defaultdict,
+    MappingProxyType: lambda: MappingProxyType({}),
+    range: lambda: range(0),
+    slice: lambda: slice(None),
+    type({}.keys()): lambda: {}.keys(),
+    type({}.values()): lambda: {}.values(),
+    type({}.items()): lambda: {}.items(),
+    zip: zip,
+    int: int,
+    float: float,
+    str: str,
+    bool: bool,
+    bytes: bytes,
+    type(iter([])): lambda: iter([]),
+    type(None): lambda: None,
+    torch.Size: torch.Size,
+}
+_ORDERINGS: dict[Callable[[Any, Any], Any], tuple[str, str]] = {
+    operator.lt: ("__lt__", "__gt__"),
+    operator.le: ("__le__", "__ge__"),
+    operator.gt: ("__gt__", "__lt__"),
+    operator.ge: ("__ge__", "__le__"),
+}
+
+
+_C_CALLABLES = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)  # equal where they are identical
+
+
+class NoStandIn(Exception):
+    """The value's type is none of the builtin ones."""
+
+
+def stand_in(value: VariableTracker) -> Any:
+    """The constant itself, or an empty value of the same builtin type. Raises NoStandIn."""
+    make = STAND_INS.get(type_of(value))  # type: ignore[arg-type]
+    if make is None:
+        raise NoStandIn(value.type_name())
+    return value.as_constant() if value.kind == "constant" else make()
+
+
+def type_of(value: VariableTracker) -> type[Any] | None:
+    """The value's Python type, or None when it is not known."""
+    try:
+        return value.python_type()
+    except NotImplementedError:
+        return None
+
+
+def raise_type_error(
+    ctx: TraceContext, function: Callable[..., Any], /, *operands: VariableTracker, kind: str, **facts: object
+) -> NoReturn:
+    """The program raises what `function` raises on stand-ins of the operands; a graph break if that says nothing."""
+    try:
+        values = [stand_in(operand) for operand in operands]
+    except NoStandIn:
+        ctx.break_graph(kind, **facts)
+    try:
+        function(*values)
+    except TypeError as error:
+        ctx.raise_exception(TypeError, *error.args)
+    except Exception:  # about the stand-in's content, which says nothing of the real one
+        pass
+    ctx.break_graph(kind, **facts)
+
+
+def compare_unlike(
+    ctx: TraceContext, symbol: str, function: Callable[[Any, Any], Any], left: VariableTracker, right: VariableTracker
+) -> VariableTracker:
+    """A comparison that no row serves: identity where types have nothing else, TypeError where no order."""
+    types = type_of(left), type_of(right)
+    facts = {"operator": symbol, "left": left.type_name(), "right": right.type_name()}
+    if symbol in ("==", "!="):
+        equal = _equal_by_type(left, right, types)
+        if equal is None:
+            ctx.break_graph("DX305", **facts)
+        return ctx.build(equal == (symbol == "=="), None)
+    forward, reflected = _ORDERINGS[function]
+    if None not in types and _is_plain(types[0], forward) and _is_plain(types[1], reflected):
+        names = f"{_name(types[0])} and {_name(types[1])}"
+        ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
+    raise_type_error(ctx, function, left, right, kind="DX305", **facts)
+
+
+def _equal_by_type(left: VariableTracker, right: VariableTracker, types: tuple[type[Any] | None, type[Any] | None]) -> bool | None:
+    """Whether values are equal, as far as types and identity tell; None when they do not."""
+    if None in types:
+        return None
+    plain = [_is_plain(value_type, "__eq__") or value_type in _C_CALLABLES for value_type in types]
+    if all(plain):
+        return left.same_object(right)
+    builtin = [value_type in STAND_INS for value_type in types]
+    if types[0] is not types[1] and all(a or b for a, b in zip(plain, builtin, strict=True)):
+        return False
+    return None
+
+
+def _is_plain(value_type: type[Any] | None, dunder: str) -> bool:
+    """Whether a type has nothing but what `object` gives it."""
+    return getattr(value_type, dunder) is getattr(object, dunder)
+
+
+def _name(value_type: type[Any] | None) -> str:
+    return repr(value_type.__name__) if value_type is not None else "?"

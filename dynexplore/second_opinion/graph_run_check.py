@@ -1,0 +1,303 @@
+"""One run of a graph, looked at: what goes in, what comes out, and the replay beside it.
+
+The idea: what the backend made of a graph is wrapped. Around each call of it a `Look` summarizes inputs and outputs, replays the
+graph on snapshots and compares. Outputs are compared in the order of the graph, so that the first one that is off is told first;
+so are inputs that the graph writes to. What random numbers or unwritten memory decide is compared only where both runs have the
+same. A failure in looking is noted in the recording, and the program goes on.
+
+In: a plan and its claims, calls. Out: records, given to the step checker's recorder.
+torch/_dynamo/repro/after_dynamo.py compares outputs of whole graphs (accuracy minifier).
+"""
+
+from __future__ import annotations
+
+import bisect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+
+import torch.fx
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recorder import Noted, Recorder
+from dynexplore.engine.translate.collector import collector_at_rest
+from dynexplore.second_opinion import snapshots
+from dynexplore.second_opinion.deferred_checks import Attempt, Mark, Mismatch
+from dynexplore.second_opinion.differences import Difference, difference
+from dynexplore.second_opinion.graph_replay import PlannedCheck, Replay
+from dynexplore.second_opinion.plan import Plan, with_refs
+from dynexplore.second_opinion.snapshots import RandomState, Snapshot, quiet
+
+MOST_RUNS = 3
+"""Of so many runs of each graph the values are recorded; later ones are compared, and only what diverges is recorded."""
+
+MOST_SECONDS = 0.5
+"""So long later runs of a graph may be compared, all together: a loop of training steps is to stay as fast as it is. Then only
+every run whose number is a power of two is, so that a backend that goes wrong late is still found."""
+
+
+class Notes(Protocol):
+    """What a look needs of the step checker."""
+
+    recorder: Recorder
+    note: Callable[[Noted], None]
+    values_left: int
+
+    def observed(self, what: str, name: str, value: object, **where: Any) -> None:
+        """Record the summary of a value of the call itself."""
+
+    def step_diverges(
+        self, frame: int, attempt: int, mark: Mark, found: Mismatch | Difference, graph: str = "", run: int = 0
+    ) -> None:
+        """Record that a step is wrong."""
+
+    def modified_frame(self) -> tuple[int, dict[str, object]] | None:
+        """The innermost running frame of modified code: its number and its locals."""
+
+    def look_at_locals(self, values: Mapping[str, object], **where: Any) -> None:
+        """Record locals and stack values."""
+
+
+class WatchedGraph:
+    """A graph whose runs are looked at."""
+
+    def __init__(self, checker: Notes, plan: Plan, attempt: Attempt) -> None:
+        self.checker = checker
+        self.plan = plan
+        self.frame, self.attempt = attempt.frame, attempt.number
+        positions = {row.name: place for place, row in enumerate(plan.rows)}
+        self._makers = attempt.makers
+        self._made_up_to = list(accumulate((_position(mark.node_after, positions) for mark in self._makers), max))
+        self._places: dict[str, dict[str, Any]] = {}
+        self.claims = [
+            PlannedCheck(
+                claim.function,
+                with_refs(claim.operands),
+                with_refs(claim.named),
+                with_refs(claim.result),
+                _position(mark.node_before, positions),
+                _position(mark.node_after, positions),
+                mark,
+            )
+            for mark, claim in attempt.claims
+        ]
+        self._positions = positions
+        self.seconds = 0.0  # spent on runs whose values are not recorded
+        self.said_so = False  # that runs are left out
+        self.diverged = False
+        self._runs = 0
+
+    def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
+        """What the backend made of the graph, with each run looked at."""
+
+        def run(*inputs: Any) -> Any:
+            self._runs += 1
+            look = Look(self, self._runs, backend)
+            with collector_at_rest():
+                look.before(inputs)
+            result = compiled(*inputs)
+            with collector_at_rest():
+                look.after(inputs, result)
+            return result
+
+        return run
+
+    def mark_of(self, name: str) -> Mark | None:
+        """The step that made a node; None for an input."""
+        position = self._positions.get(name, -1)
+        if not self._is_made(position):
+            return None
+        found = bisect.bisect_left(self._made_up_to, position)
+        return self._makers[found] if found < len(self._makers) else None
+
+    def _is_made(self, position: int) -> bool:
+        return position >= 0 and self.plan.rows[position].op not in ("placeholder", "get_attr")
+
+    def place(self, name: str) -> dict[str, Any]:
+        """Frame, attempt, offset and callee of the step that made a node."""
+        known = self._places.get(name)
+        if known is None:
+            mark = self.mark_of(name)
+            where = {"frame": self.frame, "attempt": self.attempt}
+            known = self._places[name] = where if mark is None else {**where, "offset": mark.offset, "inline": mark.inline}
+        return known
+
+
+class Look:
+    """One run of a graph, looked at; a `replay.Listener`."""
+
+    def __init__(self, graph: WatchedGraph, run: int, backend: str) -> None:
+        self.graph, self.run, self.backend = graph, run, backend
+        self.checker = graph.checker
+        self.snapshot: Snapshot | None = None
+        self.divergences = 0
+        self.why_not = ""
+        self.tells = run <= MOST_RUNS
+
+    # -- around the real call
+
+    def before(self, inputs: Sequence[Any]) -> None:
+        """Summarize what goes in, and copy what will be written to."""
+        self.why_not = snapshots.why_not_quiet() or self._too_often()
+        if self.why_not:
+            return
+        self.why_not = self._too_much(inputs)
+        caller = self.checker.modified_frame() if 1 < self.run <= MOST_RUNS and not self.why_not else None
+        if caller is not None:
+            self.checker.look_at_locals(caller[1], frame=caller[0], moment="graph call", graph=self.graph.plan.name, run=self.run)
+        try:
+            with quiet():
+                self._tell("input", self.graph.plan.inputs, inputs)
+                if not self.why_not:
+                    self.snapshot = Snapshot(inputs, self.graph.plan.written)
+        except Exception as error:  # whatever goes wrong in looking, the program goes on
+            self.why_not = f"{type(error).__name__}: {error}"
+
+    def after(self, inputs: Sequence[Any], result: Any) -> None:
+        """Summarize what came out, replay, compare."""
+        began = time.perf_counter()
+        if self.snapshot is None:
+            self._leave_out(self.why_not)
+            return
+        reached = self.snapshot.random.now()
+        try:
+            with quiet():
+                self._look_at(inputs, result, reached, began)
+        except Exception as error:  # see above
+            self._leave_out(f"looking at it failed: {type(error).__name__}: {error}")
+        finally:
+            reached.put_back()
+            self.snapshot = None
+            self.graph.diverged |= self.divergences > 0
+            if not self.tells:
+                self.graph.seconds += time.perf_counter() - began
+
+    def _too_often(self) -> str:
+        if self.tells:
+            return ""
+        if self.graph.diverged:
+            return "an earlier run of the graph diverges"
+        if self.graph.seconds < MOST_SECONDS or self.run & (self.run - 1) == 0:
+            return ""
+        return f"later runs are compared for {MOST_SECONDS} s in all, and then every one whose number is a power of two"
+
+    def _tell(self, what: str, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Record the summaries of what goes in or comes out."""
+        if self.tells:
+            for name, value in zip(names, values, strict=True):
+                self.checker.observed(what, name, value, **self._where(name))
+
+    def _too_much(self, inputs: Sequence[Any]) -> str:
+        if self.tells and self.checker.values_left <= 0:
+            return f"{snapshots.MOST_VALUES} values are recorded"
+        size = snapshots.bytes_to_copy(inputs, self.graph.plan.written)
+        return f"its inputs that are written to hold {size >> 20} MiB" if size > snapshots.MOST_BYTES else ""
+
+    def _leave_out(self, reason: str) -> None:
+        if self.tells or not self.graph.said_so:
+            self.graph.said_so = not self.tells
+            where = {"frame": self.graph.frame, "attempt": self.graph.attempt}
+            self.checker.recorder.record(ev.RunLeftOut(**where, graph=self.graph.plan.name, run=self.run, reason=reason))
+
+    def _look_at(self, inputs: Sequence[Any], result: Any, reached: RandomState, began: float) -> None:
+        plan = self.graph.plan
+        self._tell("output", plan.outputs, result)
+        assert self.snapshot is not None
+        self.snapshot.random.put_back()
+        replay = Replay(plan, self.graph.claims, self.snapshot.inputs(), self, tells=self.tells)
+        replay.run()
+        compared, notes = self._compare(replay, inputs, result, replay_draws_alike=reached == self.snapshot.random.now())
+        self.checker.recorder.record(
+            ev.RunCompared(
+                frame=self.graph.frame,
+                attempt=self.graph.attempt,
+                graph=plan.name,
+                run=self.run,
+                steps=replay.checked_steps,
+                nodes=replay.checked_nodes,
+                outputs=compared,
+                divergences=self.divergences,
+                seconds=time.perf_counter() - began,
+                notes=tuple(notes),
+            )
+        )
+
+    # -- the backend's results against the replayed ones
+
+    def _compare(self, replay: Replay, inputs: Sequence[Any], result: Any, *, replay_draws_alike: bool) -> tuple[int, list[str]]:
+        """Outputs in the order of the graph, then inputs that were written to; how many, and what was not compared."""
+        plan, notes, compared = self.graph.plan, [], 0
+        written = [(plan.inputs[place], inputs[place]) for place in plan.written]
+        pairs = [("output", name, value) for name, value in zip(plan.outputs, result, strict=True)]
+        for where, name, actual in [*pairs, *(("input", name, value) for name, value in written)]:
+            if name not in replay.values:
+                notes.append(f"{where} {name} was not compared: it has no replayed value")
+            elif name in replay.unset:
+                notes.append(f"{where} {name} was not compared: it comes from memory that nothing was written to")
+            elif name in replay.drawn and not replay_draws_alike:
+                notes.append(f"{where} {name} was not compared: the backend draws random numbers of its own")
+            else:
+                compared += 1
+                found = difference(replay.values[name], actual, exact=self.backend == "eager")
+                if found is not None:
+                    self._diverges(name, found, where)
+        return compared, notes
+
+    # -- replay.Listener
+
+    def observed(self, name: str, found: Mapping[str, Any], after: str = "") -> None:
+        """The value of a node in the replay."""
+        if self.checker.values_left > 0:
+            self.checker.values_left -= 1
+            self.checker.note((_value_of_node, name, after, self.graph.place(after or name), self.graph.plan.name, self.run, found))
+
+    def not_observed(self, name: str, why: str) -> None:
+        """A node has no value."""
+        self.checker.recorder.record(ev.ValueObserved(what="node", name=name, replayed=True, why=ev.clip(why), **self._where(name)))
+
+    def node_diverges(self, name: str, found: Difference) -> None:
+        """A node's value is not what was foretold."""
+        self._diverges(name, found, "node")
+
+    def step_diverges(self, claim: PlannedCheck, found: Difference) -> None:
+        """A step did something else than its instruction."""
+        self.divergences += 1
+        graph = self.graph
+        self.checker.step_diverges(graph.frame, graph.attempt, claim.mark, found, graph.plan.name, self.run)
+
+    def _diverges(self, name: str, found: Difference, where: str) -> None:
+        self.divergences += 1
+        mark = self.graph.mark_of(name)
+        self.checker.recorder.record(
+            ev.DivergenceFound(
+                **self.graph.place(name),
+                name=name,
+                graph=self.graph.plan.name,
+                run=self.run,
+                aspect=found.aspect,
+                expected=found.expected,
+                actual=found.actual,
+                where=where,
+                step=-1 if mark is None else mark.number,
+            )
+        )
+
+    def _where(self, name: str) -> dict[str, Any]:
+        return {**self.graph.place(name), "graph": self.graph.plan.name, "run": self.run}
+
+
+def _value_of_node(
+    name: str, after: str, place: Mapping[str, Any], graph: str, run: int, found: Mapping[str, Any]
+) -> ev.ValueObserved:
+    """What is noted of a node's value in the replay, as an event; a replay records no gradients."""
+    more = {**place, "graph": graph, "run": run, **found, "requires_grad": None}
+    return ev.ValueObserved(what="node", name=name, replayed=True, after=after, **more)
+
+
+def _position(node: torch.fx.Node | None, positions: Mapping[str, int]) -> int:
+    """Where a node stands in the plan; for one that was dropped, where the one before it stands."""
+    current: Any = node
+    while current is not None and current.op != "root" and current.name not in positions:
+        current = current._prev
+    return -1 if current is None or current.op == "root" else positions[current.name]

@@ -1,0 +1,260 @@
+"""A function with another source: the editable re-run of a graph break.
+
+The idea: somebody reads why the graph broke, changes a line, and looks again. The text is compiled as if it stood where the
+function stands: the same globals (a copy, so that nothing leaks back), the same closure cells, the class that `super()` means.
+Other functions of the text are seen by it, so a callee can be edited along with it. Then it is explained with copies of the
+recorded inputs, and everything that the run changed is put back.
+
+In: a function, method or module, and a text. Out: the edited one (`edited`), and `Rerun`: before beside after.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import itertools
+import linecache
+import textwrap
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.recording.recording import Recording
+from dynexplore.views.capture_difference import Difference, difference
+
+_numbers = itertools.count(1)
+_KEPT = 50  # edited texts that tracebacks and recordings can still show
+_files: list[str] = []
+
+
+class EditError(ValueError):
+    """The text is no function that can take the other's place; the message is the one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """A capture in three numbers: graphs, operators in them (call nodes), graph breaks."""
+
+    graphs: int
+    operators: int
+    breaks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """An edited function beside the recorded one. `error` says in one sentence why there is no `after`, or what it raised."""
+
+    before: Counts
+    after: Counts | None
+    difference: Difference | None
+    recording: Recording | None
+    error: str = ""
+
+    def __str__(self) -> str:
+        if self.after is None:
+            return self.error
+        now, then = self.after, self.before
+        lines = [
+            f"graphs     {then.graphs} -> {now.graphs}",
+            f"operators  {then.operators} -> {now.operators}",
+            f"breaks     {then.breaks} -> {now.breaks}",
+        ]
+        return "\n".join([*lines, *([self.error] if self.error else []), str(self.difference)])
+
+
+def counts(recording: Recording) -> Counts:
+    """The numbers of a recording."""
+    graphs = recording.graphs
+    return Counts(len(graphs), sum(graph.call_count for graph in graphs), len(recording.breaks))
+
+
+# -- source ------------------------------------------------------------------------------------------------------
+
+
+def plain_function(target: Any) -> types.FunctionType:
+    """The Python function behind a function, method or module. Raises EditError."""
+    found = type(target).forward if isinstance(target, torch.nn.Module) else getattr(target, "__func__", target)
+    if not isinstance(found, types.FunctionType):
+        raise EditError(f"only a Python function can be edited here, not a {type(target).__qualname__}")
+    if not found.__name__.isidentifier():  # a lambda, a cell
+        raise EditError(f"only a function that is made with `def` can be edited here, and {found.__qualname__} is not")
+    return found
+
+
+def source_of(target: Any) -> str:
+    """The source of the function, from its `def` on, without indentation. Raises EditError."""
+    function = plain_function(target)
+    try:
+        text = textwrap.dedent(inspect.getsource(function.__code__))
+    except (OSError, TypeError):
+        raise EditError(f"the source of {function.__qualname__} is not to be found") from None
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        tree = ast.Module([], [])
+    found = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
+    if found is None:
+        raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
+    return "\n".join(text.splitlines()[found.lineno - 1 :]) + "\n"
+
+
+# -- another source ----------------------------------------------------------------------------------------------
+
+
+def edited(target: Any, text: str) -> Any:
+    """`target` with `text` as its source: a function, a method of the same object, or a module like it.
+
+    Raises EditError, in one sentence, for a text that is no such function.
+    """
+    function = _function(plain_function(target), textwrap.dedent(text))
+    if isinstance(target, types.MethodType):
+        return types.MethodType(function, target.__self__)
+    return _module(target, function) if isinstance(target, torch.nn.Module) else function
+
+
+def _function(original: types.FunctionType, text: str) -> types.FunctionType:
+    name = original.__name__
+    file = remembered(text, name)
+    tree = _parsed(text, file, name)
+    namespace = dict(original.__globals__)
+    outer = _wrapped(tree, original.__code__.co_freevars, name)
+    try:
+        exec(compile(outer, file, "exec", dont_inherit=True), namespace)
+        made = namespace[_OUTER](*(None for _ in original.__code__.co_freevars))
+    except SyntaxError as error:  # what the parser lets through and the compiler does not: `return` outside a function
+        raise EditError(_of_syntax(error)) from None
+    except Exception as error:  # a default value or another statement of the text may raise whatever it likes
+        raise EditError(f"the text cannot be run: {type(error).__name__}: {error}") from None
+    if not isinstance(made, types.FunctionType):
+        raise EditError(f"the text does not end with a function named {name!r}")
+    cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))
+    own = dict(zip(made.__code__.co_freevars, made.__closure__ or (), strict=True))
+    closure = tuple(cells.get(free, own[free]) for free in made.__code__.co_freevars)
+    function = types.FunctionType(made.__code__, namespace, name, made.__defaults__, closure)
+    function.__kwdefaults__ = made.__kwdefaults__
+    return function
+
+
+def remembered(text: str, name: str) -> str:
+    """A file name under which tracebacks and recordings find the text."""
+    file = f"<edited {name} {next(_numbers)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    _files.append(file)
+    while len(_files) > _KEPT:
+        linecache.cache.pop(_files.pop(0), None)
+    return file
+
+
+def _parsed(text: str, file: str, name: str) -> ast.Module:
+    try:
+        tree = ast.parse(text, file)
+    except SyntaxError as error:
+        raise EditError(_of_syntax(error)) from None
+    except ValueError as error:  # a null byte
+        raise EditError(f"the text cannot be read: {error}") from None
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not found:
+        raise EditError(f"the text defines no function named {name!r}")
+    found[-1].decorator_list = []  # what is explained is the function itself
+    return tree
+
+
+def _of_syntax(error: SyntaxError) -> str:
+    line = f" in line {error.lineno}" if error.lineno else ""
+    text = f": {error.text.strip()}" if error.text else ""
+    return f"the text has a syntax error{line}, {error.msg}{text}"
+
+
+_OUTER = "__edited__"
+
+
+def _wrapped(tree: ast.Module, free: tuple[str, ...], name: str) -> ast.Module:
+    """The statements inside a function whose parameters are the free variables, so that these are free again."""
+    future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    body = [node for node in tree.body if node not in future]
+    outer = ast.parse(f"def {_OUTER}(): pass").body[0]
+    assert isinstance(outer, ast.FunctionDef)
+    outer.args.args = [ast.arg(each) for each in free]
+    outer.body = [*body, ast.Return(ast.Name(name, ast.Load()))]
+    return ast.fix_missing_locations(ast.Module([*future, outer], []))
+
+
+def _module(module: torch.nn.Module, forward: types.FunctionType) -> torch.nn.Module:
+    """A module with the same parameters, buffers and submodules, and another forward; `module` stays as it is."""
+    made = copy.copy(module)
+    for name in ("_parameters", "_buffers", "_modules"):
+        made.__dict__[name] = dict(module.__dict__[name])
+    cls = type(module)
+    names = {"forward": forward, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    made.__class__ = type(cls.__name__, (cls,), names)
+    return made
+
+
+# -- run again ---------------------------------------------------------------------------------------------------
+
+
+def rerun(
+    target: Any,
+    text: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    explainer: Callable[[Any], Any],
+    known: Recording | None,
+    change: Callable[[Any, str], Any] | None = None,
+) -> Rerun:
+    """Explain `target` with `text` as its source, on copies of the arguments.
+
+    `known` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
+    `change` makes the changed one of `target` and a text, where it is no function: `edited` unless told otherwise.
+    """
+    state = StartingState(target, args, kwargs)
+    original = known if known is not None else _explained(target, state, explainer)[0]
+    before = counts(original)
+    try:
+        changed = (change or edited)(target, text)
+    except EditError as error:
+        return Rerun(before, None, None, None, str(error))
+    after, said = _explained(changed, state, explainer)
+    return Rerun(before, counts(after), _difference(original, after), after, said)
+
+
+def _explained(target: Any, state: StartingState, explainer: Callable[[Any], Any]) -> tuple[Recording, str]:
+    """The recording of one call on copies, and what it raised, in a sentence; what it changed is put back."""
+    args, kwargs = state.fresh()
+    said = ""
+    with explainer(target) as watched:
+        try:
+            watched(*args, **kwargs)
+        except Exception as raised:  # whatever the program raises is told
+            said = _of_run(raised)
+        finally:
+            state.fresh()
+    return watched.explanation.recording, said
+
+
+def _of_run(error: Exception) -> str:
+    places = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename.startswith("<edited ")]
+    where = f" in line {places[-1].lineno}" if places else ""
+    said = str(error).strip().splitlines()
+    return f"it raises {type(error).__name__}{where}{': ' + said[0] if said else ''}"
+
+
+def _difference(before: Recording, after: Recording) -> Difference | None:
+    """What the functions' own frames captured."""
+    if not before.frames or not after.frames:
+        return None
+    return difference(before, _own_frame(before), after, _own_frame(after))
+
+
+def _own_frame(recording: Recording) -> int:
+    """The first frame that captured something, else the first."""
+    captured = {graph.frame for graph in recording.graphs}
+    return next((entered.frame for entered in recording.frames if entered.frame in captured), recording.frames[0].frame)

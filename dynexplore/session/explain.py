@@ -1,0 +1,250 @@
+"""explain: run a function under the engine, once or several times, and tell what was captured.
+
+The idea: an explanation is a recording of one or more calls, with the live things beside it that a recording cannot
+hold: the captured GraphModules, and a `Session` (session.py) that can be asked more (would these guards hold for another
+input? what would be captured then?). It is made in a fresh store, so that what is compiled and counted
+elsewhere stays as it is.
+
+In: a function and arguments. Out: `Explanation`: recording, graphs, guards, breaks, counts, resume functions,
+the value.
+
+torch/_dynamo/eval_frame.py (explain) and torch/_dynamo/backends/debugging.py (ExplainOutput) do the same job.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine import display_hooks
+from dynexplore.engine import events as ev
+from dynexplore.engine.bytecode.versions import PYTHON
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.backends import CompilerFn
+from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.recording import Recording
+from dynexplore.session.notebook_session import CodeOfText, NotebookSession
+from dynexplore.session.session import Session, watched_store
+from dynexplore.views import cache_timeline, text
+
+
+class Explanation:
+    """What one call did. `print` it; or unpack it: `explanation, out_guards, graphs, ops_per_graph = explain(f, x)`.
+
+    Attributes: `recording`, `session`, `function`, `value` (what the call returned), `graphs` (GraphModules, in the order
+    in which they were captured), and the properties below.
+    """
+
+    def __init__(self, recording: Recording, graphs: list[torch.fx.GraphModule], session: Session) -> None:
+        self.recording = recording
+        self.graphs = graphs
+        self.session = session
+        self.function = session.function  # held here, for a lambda is held by nobody else, and weakly by the session
+        self.value: Any = None
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function once more, into this explanation; what it returns, which `value` then is, too."""
+        self.value = self.session.call(*args, **kwargs)
+        return self.value
+
+    def follow_cell(self, text: str, code_of: CodeOfText, only: str = "") -> None:
+        """The function is the cell of a notebook with this text, about to run: from now on the session knows more of it.
+
+        `code_of` makes the code of such a function of a text and a file name; `only`: the one name that is translated, or "".
+        """
+        self.session = NotebookSession(self.session, text, code_of, only)
+
+    @property
+    def notice(self) -> str:
+        """What the backend lacked, in one sentence ("": nothing): where it finds no compiler, graphs run as they are."""
+        return " ".join(self.session.notices)
+
+    @property
+    def graph_count(self) -> int:
+        """How many graphs were captured."""
+        return len(self.graphs)
+
+    @property
+    def graph_break_count(self) -> int:
+        """How often a graph broke."""
+        return len(self.breaks)
+
+    @property
+    def op_count(self) -> int:
+        """How many call_function nodes all graphs have: what PyTorch calls ops."""
+        return sum(map(len, self.ops_per_graph))
+
+    @property
+    def ops_per_graph(self) -> list[list[Any]]:
+        """What each graph calls: the targets of its call_function nodes."""
+        return [[node.target for node in graph.graph.nodes if node.op == "call_function"] for graph in self.graphs]
+
+    @property
+    def call_count(self) -> int:
+        """How many call nodes all graphs have, methods and modules included."""
+        return sum(node.op.startswith("call_") for graph in self.graphs for node in graph.graph.nodes)
+
+    @property
+    def guards(self) -> tuple[ev.GuardInstalled, ...]:
+        """The guards of every frame."""
+        return self.recording.guards
+
+    @property
+    def out_guards(self) -> list[ev.GuardInstalled]:
+        """The guards under the name that they had in the early API."""
+        return list(self.guards)
+
+    @property
+    def breaks(self) -> tuple[ev.GraphBroke, ...]:
+        """Every graph break, with why and what to do."""
+        return self.recording.breaks
+
+    @property
+    def break_reasons(self) -> list[str]:
+        """The reason of each graph break in one line."""
+        return [broke.reason for broke in self.breaks]
+
+    @property
+    def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
+        """The functions that go on after a break."""
+        return self.recording.resume_functions
+
+    @property
+    def outcomes(self) -> list[str]:
+        """What came of each call: "compile", "hit", "recompile", "limit reached", "plain Python", "failed" or "nothing".
+
+        >>> explain(lambda x: x + x).calls(torch.ones(2), torch.ones(2), torch.ones(3)).outcomes
+        ['compile', 'hit', 'recompile']
+        """
+        return [call.outcome for call in cache_timeline.calls(self.recording)]
+
+    @property
+    def timeline(self) -> str:
+        """Calls and cache entries as a table to print: which call made, hit or missed which entry, and by which guard."""
+        return cache_timeline.text(self.recording)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((str(self), self.out_guards, self.graphs, self.ops_per_graph))
+
+    def __str__(self) -> str:
+        return text.explanation(self.recording) + (f"\n{self.notice}" if self.notice else "")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
+        return display_hooks.connected().mimebundle(self)
+
+    def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
+        """Write what was captured to a file, as `Recording.save` does."""
+        return self.recording.save(path, redact=redact)
+
+
+class Explainer:
+    """A function to be explained: what `explain(fn)` gives. Call it, or explain several calls at once.
+
+    >>> several = explain(lambda x: x + x).calls(torch.ones(2), torch.ones(3), torch.ones(4))
+    >>> [len(several.graphs), len(several.session.entries)]
+    [2, 2]
+
+    As a context manager it gives a function that can be called as often as you like; `explanation` tells of all calls.
+
+    >>> with explain(lambda x: x + x) as double:
+    ...     double(torch.ones(2))
+    ...     double(torch.ones(3))
+    tensor([2., 2.])
+    tensor([2., 2., 2.])
+    >>> double.explanation.graph_count
+    2
+    """
+
+    def __init__(self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True) -> None:
+        self._made = functools.partial(_explanation_of, fn, backend, options, real)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Call the function; the `Explanation` of this one call."""
+        explanation = self._made()
+        explanation.call(*args, **kwargs)
+        return explanation
+
+    def calls(self, *inputs: Any) -> Explanation:
+        """One explanation of several calls, one after the other: `calls(x, y)`, `calls((x, 2), (y, 3))`.
+
+        Args: inputs: for each call its arguments: a tuple or list of them, an `inspect.BoundArguments` where there are
+        keyword arguments, or the one argument itself.
+        """
+        explanation = self._made()
+        for given in inputs:
+            args, kwargs = _arguments(given)
+            explanation.call(*args, **kwargs)
+        return explanation
+
+    def __enter__(self) -> WatchedFunction:
+        return WatchedFunction(self._made())
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class WatchedFunction:
+    """A function each of whose calls goes into one `explanation`."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.explanation = explanation
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function; what it returns."""
+        return self.explanation.call(*args, **kwargs)
+
+
+def _arguments(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(given, inspect.BoundArguments):
+        return given.args, given.kwargs
+    return (tuple(given) if isinstance(given, tuple | list) else (given,)), {}
+
+
+def explain(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    backend: str | CompilerFn = "eager",
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    real: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call `fn(*args, **kwargs)` under the engine; an `Explanation` of what was captured.
+
+    `explain(fn)` alone gives an `Explainer`, which does it when it is called: `explain(f)()` for functions without
+    arguments, and for those with a parameter named `backend`, `nopython`, `dynamic` or `real`. It explains several
+    calls, too: `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
+
+    The real values of the call are recorded beside the symbolic ones (`recording.real(step)`, `recording.divergences`):
+    the graphs are replayed on copies for that. `real=False` leaves it out.
+
+    What the call prints and changes happens, once. An exception out of it is raised.
+
+    >>> print(explain(lambda x: x + x, torch.ones(2)))
+    Dynamo produced 1 graphs, with 0 graph break and 1 ops
+    """
+    options = Options(nopython, dynamic)
+    if not args and not kwargs:
+        return Explainer(fn, backend, options, real)
+    return Explainer(fn, backend, options, real)(*args, **kwargs)
+
+
+def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool) -> Explanation:
+    """An explanation of no call yet."""
+    target = optimized.original_of(fn)
+    recording = Recording(title=optimized.name_of(target))
+    recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
+    store = watched_store(backend, options, recording, real=real)
+    assert store.observers.graphs is not None
+    explainer = functools.partial(Explainer, backend=backend, options=options, real=real)
+    return Explanation(recording, store.observers.graphs, Session(target, store, explainer, recording))

@@ -1,0 +1,103 @@
+"""The frame that a call begins with, before anybody makes the call: which code object, and what its slots will hold.
+
+The idea: what a cache entry says to a call depends on the frame that the call starts, and that can be told from the callable
+and the arguments alone. A function's frame is its own; a bound method's gets the receiver first; a module, or what has no
+Python code, is called through an entry (optimized.py). So guards can be checked, and a translation tried, for a call that
+never happens.
+
+In: a callable, the code of its entry where it has one, arguments. Out: a `DryRunFrame`, which answers the questions that
+convert.py asks a `native.FrameState`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine.native import UNBOUND, CodeCache
+from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.translate.resume import argument_slots
+
+
+@dataclass(frozen=True, slots=True)
+class DryRunFrame:
+    """A frame that nobody runs; the attributes are those of `native.FrameState`."""
+
+    function: types.FunctionType
+    values: tuple[Any, ...]
+    cache: CodeCache
+
+    @property
+    def code(self) -> types.CodeType:
+        """The code object that would run."""
+        return self.function.__code__
+
+    @property
+    def globals(self) -> dict[str, Any]:
+        """Its global names."""
+        return self.function.__globals__
+
+    @property
+    def builtins(self) -> dict[str, Any]:
+        """Its builtin names."""
+        found = self.globals.get("__builtins__", builtins)
+        return found if isinstance(found, dict) else vars(found)
+
+    @property
+    def closure(self) -> tuple[types.CellType, ...] | None:
+        """Its closure."""
+        return self.function.__closure__
+
+    @property
+    def scope(self) -> Scope:
+        """What guards are checked against."""
+        slots = zip(argument_slots(self.code), self.values, strict=True)
+        return Scope({name: value for name, value in slots if value is not UNBOUND}, self.closure, self.globals)
+
+
+Start = tuple[types.FunctionType, tuple[Any, ...], dict[str, Any]]
+
+
+def entry_code(target: Callable[..., Any]) -> types.CodeType | None:
+    """A code object for the entry of what is called through one; None for what starts a Python frame of its own."""
+    if isinstance(target, torch.nn.Module) or optimized.needs_entry(target):
+        code: types.CodeType = optimized.entry_of(target).__code__
+        return code
+    return None
+
+
+def start(target: Any, entry: types.CodeType | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Start | None:
+    """The function whose frame a call begins with, and what it is called with; None where there is none."""
+    if entry is not None:
+        return optimized.entry_with(entry, target), tuple(args), dict(kwargs)
+    while not isinstance(target, types.FunctionType):
+        if isinstance(target, types.MethodType):
+            target, args = target.__func__, (target.__self__, *args)
+        elif isinstance(target, functools.partial):
+            target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
+        else:
+            call = inspect.getattr_static(type(target), "__call__", None)
+            if not isinstance(call, types.FunctionType):
+                return None
+            target, args = call, (target, *args)
+    return target, tuple(args), dict(kwargs)
+
+
+def slot_values(function: types.FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the argument slots hold when the frame begins. Raises TypeError when the arguments do not fit."""
+    code = function.__code__
+    bare = types.FunctionType(code, {}, function.__name__, function.__defaults__, function.__closure__)
+    bare.__kwdefaults__ = function.__kwdefaults__
+    bound = inspect.signature(bare).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.arguments.get(name, UNBOUND) for name in argument_slots(code))

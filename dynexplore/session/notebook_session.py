@@ -1,0 +1,231 @@
+"""The session of a notebook's cell: its inputs are the names that it reads, as they were before it ran.
+
+The idea: a cell is a function without arguments whose world is the notebook's namespace, and running it changes that world. So
+before the run the values of the names that it can read are noted, also those that functions of the notebook read for it. To
+ask again, the namespace is put back to that for a moment, with some values changed where that is the question, and
+afterwards is what it was when somebody asked. A live run, which lasts, works on a copy of the namespace instead: what the cell
+itself stores goes there, while functions of other cells see the notebook as it is.
+
+What this holds: the cell's function, the values of those names, and (frame_calls.py) what the first functions were called with.
+It lives as long as somebody may ask, which is for the explorer of a cell to say.
+
+In: the session of the cell's function, the cell's text, what makes a code object of a text. Out: `NotebookSession`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from dynexplore.engine.config import config
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.session import changed_inputs, edited_function
+from dynexplore.session.changed_inputs import Input
+from dynexplore.session.edited_function import EditError, Rerun
+from dynexplore.session.frame_calls import FrameCalls
+from dynexplore.session.live_run import LiveRun
+from dynexplore.session.prediction import Prediction
+from dynexplore.session.session import Session
+
+CodeOfText = Callable[[str, str], types.CodeType]
+"""Text and file name of a cell -> the code of a function without arguments. Raises ValueError, in one sentence."""
+
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
+_STORES = ("STORE_GLOBAL", "STORE_NAME")
+
+
+class NotebookSession(Session):
+    """See the head of this file. It is to be made before the cell runs; `text` is the cell as the user sees it.
+
+    `only`: the one name of functions that were translated (`config.debug_function`), or "".
+    """
+
+    def __init__(self, session: Session, text: str, code_of: CodeOfText, only: str = "") -> None:
+        self._cell: types.FunctionType = session.function
+        super().__init__(self._cell, session._store, session._explainer, session.recording)
+        self._text, self._code_of, self._only = text, code_of, only
+        self._calls = self._store.observers.calls = FrameCalls()
+        self.about = "the cell: the names that it reads, with their values from before it ran"
+        self.namespace: dict[str, Any] = self._cell.__globals__
+        names = _names_within_reach(self._cell)
+        self._before = {name: self.namespace[name] for name in names if name in self.namespace}
+        self._absent = [name for name in names if name not in self.namespace]
+        made = _stored_first(self._cell.__code__)
+        self._values = {name: value for name, value in self._before.items() if name not in made and _may_change(name, value)}
+
+    # -- frames
+
+    def of_frame(self, frame: int | None) -> Session:
+        """The session of the call that a frame of the recording began with; for the cell's own frames this one.
+
+        A resume function belongs to the call that it goes on with. Raises LookupError for a frame whose call is not held.
+        """
+        if frame is None:
+            return self
+        begun = self._begun(frame)
+        call = self._calls.held.get(begun)
+        if call is None:
+            raise LookupError(
+                f"frame {begun} cannot be asked about: only the first {self._calls.most} frames of a cell keep their inputs"
+            )
+        if call.function is self._cell:
+            return self
+        made = Session(call.function, self._store, self._explainer, self.recording)
+        made.args, made.kwargs = call.args, call.kwargs
+        made.about = f"{call.function.__qualname__}, as it was called for frame {begun}"
+        return made
+
+    def _begun(self, frame: int) -> int:
+        """The frame that a resume function goes on with."""
+        entered = {one.frame: one for one in self.recording.frames}
+        while frame in entered and entered[frame].code.resumes >= 0 and entered[frame].parent is not None:
+            frame = entered[frame].parent or 0
+        return frame
+
+    # -- what if
+
+    def check(self, *args: Any, **kwargs: Any) -> Any:
+        """Which entries the cell would hit if it ran again from where it ran. Runs nothing."""
+        with self._as_before({}):
+            return super().check(*args, **kwargs)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Prediction:
+        """What the cell would do if it ran again from where it ran. Runs nothing."""
+        with self._as_before({}):
+            return super().predict(*args, **kwargs)
+
+    def _supposed(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
+        _, values = changed_inputs.changed_call(self._names, (), self._values, changes)
+        with self._as_before(values):
+            return super()._supposed({}, capture=capture)
+
+    @property
+    def inputs(self) -> list[Input]:
+        """The tensors and plain values that the cell reads from outside."""
+        return [one for one in changed_inputs.inputs_of(self._names, (), self._values) if one.kind != "object"]
+
+    @property
+    def _names(self) -> Callable[..., Any]:
+        """What looks like a function whose parameters are the cell's inputs."""
+
+        def names() -> None:
+            pass
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        names.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self._values])  # type: ignore[attr-defined]
+        return names
+
+    # -- another text
+
+    @property
+    def source(self) -> str:
+        """The cell's text, which `rerun` takes back changed."""
+        return self._text
+
+    def rerun(self, text: str) -> Rerun:
+        """Run the cell with another text, from where it ran; the namespace is afterwards as it is now."""
+        known = self.recording if self.call_count == 1 else None
+        with self._as_before({}), config.patch(debug_function=self._only, log_level="ERROR"):
+            return edited_function.rerun(self._cell, text, (), {}, self._explainer, known, self._edited)
+
+    def _edited(self, _cell: Any, text: str) -> types.FunctionType:
+        try:
+            code = self._code_of(text, edited_function.remembered(text, "cell"))
+        except ValueError as error:
+            raise EditError(str(error)) from None
+        return types.FunctionType(code, self.namespace)
+
+    # -- step by step
+
+    def live(self, *args: Any, **kwargs: Any) -> LiveRun:
+        """The cell step by step, in a copy of the namespace as it was before the cell ran, with copies of its inputs."""
+        with self._as_before({}):
+            (values,), _ = StartingState(self._cell, (self._values,), {}).fresh()
+            namespace = self.namespace | values
+        return self._live_run(types.FunctionType(self._cell.__code__, namespace), (), {})
+
+    # -- the namespace
+
+    @contextlib.contextmanager
+    def _as_before(self, changes: Mapping[str, Any]) -> Iterator[None]:
+        """The namespace as the cell found it, with these values; at the end as it is now."""
+        now = dict(self.namespace)
+        for name in self._absent:
+            self.namespace.pop(name, None)
+        self.namespace.update(self._before | {**changes})
+        try:
+            yield
+        finally:
+            for name in [name for name in self.namespace if name not in now]:
+                del self.namespace[name]
+            for name, value in now.items():
+                if name not in self.namespace or self.namespace[name] is not value:
+                    self.namespace[name] = value
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _may_change(name: str, value: Any) -> bool:
+    """Whether a value is data that can be changed, rather than a function, a module, an object."""
+    return not name.startswith("__") and isinstance(value, torch.Tensor | tuple | list | dict | int | float | complex | str | bytes)
+
+
+def _names_within_reach(cell: types.FunctionType) -> list[str]:
+    """The names of the namespace that a cell reads or stores, itself or by functions and classes of the notebook."""
+    found: dict[str, None] = {}
+    waiting: list[types.CodeType] = [cell.__code__]
+    seen = set(waiting)
+    while waiting:
+        for name in _names_of(waiting.pop(0)):
+            if name in found:
+                continue
+            found[name] = None
+            codes = [code for code in _codes_behind(cell.__globals__.get(name), cell.__globals__) if code not in seen]
+            seen.update(codes)
+            waiting += codes
+    return list(found)
+
+
+def _names_of(code: types.CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in (*_READS, *_STORES, "DELETE_GLOBAL", "DELETE_NAME"):
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names_of(constant)
+
+
+def _codes_behind(value: Any, namespace: Mapping[str, Any]) -> Iterator[types.CodeType]:
+    """The code of a function of this namespace; for a class of it, and an object of such a class, of the methods."""
+    if isinstance(value, types.FunctionType):
+        if value.__globals__ is namespace:
+            yield value.__code__
+        return
+    for cls in (value if isinstance(value, type) else type(value)).__mro__:
+        if cls.__module__ == namespace.get("__name__"):
+            for held in vars(cls).values():
+                if isinstance(held, types.FunctionType):
+                    yield held.__code__
+
+
+def _stored_first(code: types.CodeType) -> set[str]:
+    """The names that the cell certainly stores before it reads them: what they were before is no input."""
+    stored: set[str] = set()
+    read: set[str] = set()
+    for instruction in dis.get_instructions(code):
+        if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
+            break
+        if instruction.opname in _READS:
+            read.add(instruction.argval)
+        elif instruction.opname in _STORES and instruction.argval not in read:
+            stored.add(instruction.argval)
+    return stored

@@ -1,0 +1,158 @@
+"""What another call would do, in words that can be asserted: hit or recompile, which guards, what would be captured.
+
+The idea: a `Prediction` joins two answers about a call that nobody makes: what every guard of every entry says
+(verdicts.py), and what the engine itself would then decide (dry_run.py). Where it would translate, the capture that it would
+make is there as a recording, beside the one that was made before. Both are about the frame that the call begins with; what
+follows its first break is told as far as it can be known without running anything (predicted_resumes.py).
+
+In: a store, a `DryRunFrame`, the recording of the calls so far. Out: `Prediction`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.runtime.cache import CompiledEntry
+from dynexplore.engine.runtime.stores import Store
+from dynexplore.recording.recording import GraphView, Recording
+from dynexplore.session.dry_run import Kind, Outcome, suppose
+from dynexplore.session.first_frame import DryRunFrame
+from dynexplore.session.predicted_resumes import Continuation, Fate, continuations
+from dynexplore.session.verdicts import EntryVerdict, GuardVerdict, judge
+from dynexplore.views import html_report
+from dynexplore.views.capture_difference import Difference, difference
+
+_WORDS: dict[Kind, str] = {
+    "hit": "it hits entry {0.entry}",
+    "compile": "it is compiled: there is no entry yet",
+    "recompile": "it is compiled again: {0.reason}",
+    "limit reached": "it runs as plain Python, for there are as many entries as allowed: {0.reason}",
+    "plain Python": "it runs as plain Python: {0.reason}",
+    "raises": "it raises {0.reason}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a call would do that nobody made. It is about the frame that the call begins with, up to its first break.
+
+    `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry`
+    the number of the entry that is hit (-1: none); `reason` says why in words; `entries` what each guard of each entry says.
+    `capture` is the recording of what would be captured, None where nothing would; `difference` compares it with the entry
+    that was tried first. `breaks_at` is the line of the first break ("" where there is none); `then` the resume functions
+    that a hit may go on in after it, each with what would come of it, or "not known".
+    """
+
+    outcome: Kind
+    entry: int
+    reason: str
+    entries: tuple[EntryVerdict, ...]
+    capture: Recording | None
+    difference: Difference | None
+    breaks_at: str = ""
+    then: tuple[Continuation, ...] = ()
+
+    @property
+    def would_fail(self) -> list[GuardVerdict]:
+        """The guards that say no to these inputs, of every entry, also those that are not reached."""
+        return [guard for entry in self.entries for guard in entry.guards if guard.alone == "fail"]
+
+    @property
+    def graphs(self) -> tuple[GraphView, ...]:
+        """The graphs that would be captured."""
+        return self.capture.graphs if self.capture is not None else ()
+
+    @property
+    def guards(self) -> tuple[ev.GuardInstalled, ...]:
+        """The guards that the new entry would have."""
+        return self.capture.guards if self.capture is not None else ()
+
+    @property
+    def breaks(self) -> tuple[ev.GraphBroke, ...]:
+        """Where the new capture would break."""
+        return self.capture.breaks if self.capture is not None else ()
+
+    def __str__(self) -> str:
+        """The outcome, then the guards that fail, then what would be different."""
+        lines = [_WORDS[self.outcome].format(self) + self._what_follows()]
+        lines += [f"  would fail: {guard.guard}, found {guard.actual}" for guard in self.would_fail]
+        if self.difference is not None:
+            lines.append(str(self.difference))
+        told = [one for one in self.then if one.fate != "not known"]
+        lines += [f"  and {_FATES[one.fate].format(one)}" for one in told[1:]]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_report.report(html_report.code(str(self)))
+
+    def _what_follows(self) -> str:
+        """The end of the sentence: how far the answer reaches."""
+        if not self.breaks_at:
+            return ", and nothing is compiled" if self.outcome == "hit" else ""
+        if self.outcome != "hit":
+            return f" (what follows the break {self.breaks_at} is decided when the call gets there)" if self.capture else ""
+        return f" up to the break {self.breaks_at}; {_after(self.then)}"
+
+
+_FATES: dict[Fate, str] = {
+    "compile": "{0.function}, which goes on at line {0.line}, is compiled: there is no entry yet",
+    "recompile": "{0.function}, which goes on at line {0.line}, is compiled again: {0.reason}",
+    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, for it has as many entries as"
+    " allowed: {0.reason}",
+    "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python",
+    "raises": "{0.function}, which goes on at line {0.line}, raises RecompileError: {0.reason}",
+    "not known": "what comes of {0.function}, which goes on at line {0.line}, is not known",
+}
+
+
+def _after(then: tuple[Continuation, ...]) -> str:
+    """What is known of what follows the break: the first resume function that something is known of."""
+    told = [one for one in then if one.fate != "not known"]
+    if not told:
+        return "what follows is not known: it depends on values that exist only when the graphs have run"
+    where = "" if len(then) == 1 else "where it gets there, "
+    return f"as its arguments are now, {where}{_FATES[told[0].fate].format(told[0])}"
+
+
+def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:
+    """What a call that begins with this frame would do; None: it begins with none that is looked at."""
+    if frame is None:
+        return Prediction("plain Python", -1, "the call starts no Python frame", (), None, None)
+    entries = tuple(judge(frame.cache, frame.scope, recording))
+    outcome = suppose(store, frame, capture=capture)
+    return Prediction(
+        outcome.kind,
+        outcome.entry,
+        outcome.reason,
+        entries,
+        outcome.recording,
+        _difference(outcome, entries, recording),
+        *_after_the_hit(store, frame, outcome, recording),
+    )
+
+
+def _after_the_hit(
+    store: Store, frame: DryRunFrame, outcome: Outcome, recording: Recording
+) -> tuple[str, tuple[Continuation, ...]]:
+    """Where the frame breaks first, and what may follow."""
+    if outcome.kind != "hit":
+        return _place(outcome.recording.breaks if outcome.recording is not None else ()), ()
+    entry = next(one for one in frame.cache.entries if isinstance(one, CompiledEntry) and one.number == outcome.entry)
+    place = _place(tuple(broke for broke in recording.breaks if broke.frame == entry.frame))
+    then = continuations(store, frame, entry)
+    return place or ("after its first graph" if then else ""), then
+
+
+def _place(breaks: tuple[ev.GraphBroke, ...]) -> str:
+    stacks = [broke.user_stack for broke in breaks if broke.user_stack]
+    return f"at line {stacks[0][0].line}" if stacks else ""
+
+
+def _difference(outcome: Outcome, entries: tuple[EntryVerdict, ...], recording: Recording) -> Difference | None:
+    """The capture that would be made beside the one of the entry that is tried first."""
+    if outcome.recording is None or not outcome.recording.frames or not entries:
+        return None
+    return difference(recording, entries[0].frame, outcome.recording, outcome.recording.frames[0].frame)

@@ -1,0 +1,277 @@
+"""The live side of a recording: the function, the inputs, the entries that its calls made.
+
+The idea: a recording is dead data. What needs life is asked of the `Session` beside it: more calls into the same cache
+(`call`), what each guard says to another input (`check`), what another call would do (`predict`, `what_if`), what an edited
+source would give (`rerun`), and the same call step by step (`live`). All but `call` leave cache, counters, random numbers
+and inputs as they are. The function is held weakly; the inputs of the latest call are held. Of a notebook's cell there is a
+session with more to ask about (notebook_session.py).
+
+In: a function, its store, a recording. Out: answers.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.engine import native
+from dynexplore.engine.counters import counters
+from dynexplore.engine.native import CodeCache, RegionCall
+from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.runtime import optimized, reports
+from dynexplore.engine.runtime.api import make_store
+from dynexplore.engine.runtime.backends import Backend, CompilerFn, resolve
+from dynexplore.engine.runtime.cache import CompiledEntry, fits
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.stores import Options, Store
+from dynexplore.recording.recording import Recording
+from dynexplore.second_opinion.step_checker import StepChecker
+from dynexplore.session import changed_inputs, edited_function, first_frame, live_run, prediction
+from dynexplore.session.changed_inputs import Input
+from dynexplore.session.edited_function import Rerun
+from dynexplore.session.first_frame import DryRunFrame
+from dynexplore.session.live_run import LiveRun
+from dynexplore.session.prediction import Prediction
+from dynexplore.session.verdicts import EntryVerdict, judge
+
+
+def watched_store(backend: str | CompilerFn | Backend, options: Options, recording: Recorder, *, real: bool = False) -> Store:
+    """A new store that nobody else has, whose every step is recorded; `real`: its real run, too."""
+    store = make_store(backend if isinstance(backend, Backend) else resolve(backend), options)
+    store.observers.recorder = recording
+    store.observers.run = StepChecker(recording, store.observers.modified_codes) if real else None
+    store.observers.graphs = []
+    store.observers.notices = {}
+    store.region.on_hit = functools.partial(reports.hit, store)
+    return store
+
+
+class Session:
+    """The live side of a recording: see the head of this file.
+
+    Attributes: `args`, `kwargs`: the inputs of the latest call; `recording`; `about`: in words which call of the recording is
+    asked about, "" where there is but one.
+    """
+
+    def __init__(self, target: Any, store: Store, explainer: Callable[[Any], Any], recording: Recording) -> None:
+        self._explainer = explainer  # of another function, with the same backend and options
+        self._target = _weakly(target)
+        self._entry = first_frame.entry_code(target)
+        self._store = store
+        self.recording = recording
+        self.args: tuple[Any, ...] = ()
+        self.kwargs: dict[str, Any] = {}
+        self.call_count = 0
+        self.about = ""
+        self._holds: Any = None  # what is to live as long as this does
+
+    @property
+    def function(self) -> Any:
+        """The function or module. LookupError when it is gone."""
+        target = self._target()
+        if target is None:
+            raise LookupError("the function of this recording is gone: keep it, or the explanation, to ask about it")
+        return target
+
+    @property
+    def options(self) -> Options:
+        """What it was compiled with."""
+        return self._store.options
+
+    @property
+    def notices(self) -> list[str]:
+        """What the backend lacked, each in a sentence: its graphs ran as they are."""
+        return list(self._store.observers.notices or ())
+
+    @property
+    def entries(self) -> list[CompiledEntry]:
+        """Every cache entry that the recorded calls made."""
+        found = (entry for cache in self._store.native.caches() for entry in cache.entries)
+        return [entry for entry in found if isinstance(entry, CompiledEntry)]
+
+    # -- frames
+
+    def of_frame(self, frame: int | None) -> Session:
+        """The session of the call that a frame of the recording began with: here this one, for all frames are of its call."""
+        return self
+
+    # -- calls
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function again, with the same cache and into the same recording; what it returns.
+
+        >>> session.call(torch.ones(3))  # doctest: +SKIP
+        """
+        counted = counters.snapshot()
+        try:
+            return self._run(*args, **kwargs)
+        finally:
+            counters.put_back(counted)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        runs, recorder = self._runs(), self._store.observers.recorder
+        assert recorder is not None
+        self.args, self.kwargs = args, kwargs
+        self.call_count += 1
+        recorder.record(reports.call_began(self.call_count, args, kwargs))
+        outer = native.enter(None)  # of nested regions the outer wins: be in none
+        error = ""
+        before = len(self.recording)
+        try:
+            value = runs(*args, **kwargs)
+            self._note_returned(value, before)
+            return value
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            native.leave(outer)
+            recorder.record(ev.CallEnded(frame=0, call=self.call_count, error=error))
+
+    def _note_returned(self, value: Any, events_before: int) -> None:
+        """What the call returned: the first frame of this call, and the resume functions that went on with it."""
+        frames = self.recording.frames_since(events_before)
+        if self._store.observers.run is None or not frames:
+            return
+        frame: int | None = frames[0].frame
+        while frame is not None:
+            self._store.observers.run.returned(frame, value)
+            frame = max((one.frame for one in frames if one.parent == frame and one.code.resumes >= 0), default=None)
+
+    def _runs(self) -> Callable[..., Any]:
+        """The function, running in the region of this session."""
+        target = self.function
+        if self._entry is None:
+            wrapped: Callable[..., Any] = optimized.wrap(target, self._store.region)
+            return wrapped
+        return RegionCall(optimized.entry_with(self._entry, target), self._store.region)
+
+    def capture(self, *args: Any, **kwargs: Any) -> Any:
+        """The `Explanation` of another call: the function is really called, in a fresh store (`what_if` does not)."""
+        return self._explainer(self.function)(*args, **kwargs)
+
+    # -- guards
+
+    def check(self, *args: Any, **kwargs: Any) -> list[EntryVerdict]:
+        """Which entries of the function itself another call would hit, guard by guard. Runs nothing.
+
+        Raises TypeError when the arguments do not fit the function.
+        """
+        frame = self._frame(args, kwargs)
+        return [] if frame is None else judge(frame.cache, frame.scope, self.recording)
+
+    # -- what if
+
+    def predict(self, *args: Any, **kwargs: Any) -> Prediction:
+        """What a call with these arguments would do: hit an entry, compile, run plain. Runs nothing, changes nothing.
+
+        Raises TypeError when the arguments do not fit the function.
+        """
+        return prediction.predict(self._store, self._frame(args, kwargs), self.recording)
+
+    def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Prediction:
+        """What the latest call would have done with some inputs changed. Runs nothing, changes nothing.
+
+        Args: changes, more: new values by the input's name or path (`{"xs[0]": 3}`). A tensor takes a new value, or a
+        dict with some of shape, dtype, device, requires_grad.
+
+        Raises TypeError or ValueError, in one sentence, for inputs that there are not, or that cannot be like that.
+
+        >>> session.what_if(x={"shape": (3, 4), "dtype": torch.float64}, factor=2.5).outcome  # doctest: +SKIP
+        'recompile'
+        """
+        return self._supposed({**(changes or {}), **more}, capture=True)
+
+    def first_answer(self, changes: Mapping[str, Any]) -> Prediction:
+        """What `what_if` can say at once: the guards, and hit or miss. Whether a miss can be captured is not tried."""
+        return self._supposed(changes, capture=False)
+
+    def _supposed(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
+        args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, changes)
+        return prediction.predict(self._store, self._frame(args, kwargs), self.recording, capture=capture)
+
+    @property
+    def inputs(self) -> list[Input]:
+        """What `what_if` can change."""
+        return changed_inputs.inputs_of(self.function, self.args, self.kwargs)
+
+    # -- another source
+
+    @property
+    def source(self) -> str:
+        """The function's source, which `rerun` takes back changed. Raises EditError where there is none."""
+        return edited_function.source_of(self.function)
+
+    def rerun(self, text: str) -> Rerun:
+        """Explain the function with `text` as its source, on copies of the latest inputs: before beside after.
+
+        The function is really called; what it changes of its inputs and of modules is put back. A text that is no such
+        function, and an exception of the run, are told in `error`.
+        """
+        known = self.recording if self.call_count == 1 else None
+        return edited_function.rerun(self.function, text, self.args, self.kwargs, self._explainer, known)
+
+    # -- step by step
+
+    def live(self, *args: Any, **kwargs: Any) -> LiveRun:
+        """The same call step by step, in a thread of its own and a fresh store: translated and run for real.
+
+        Without arguments: on copies of the latest inputs.
+
+        >>> run = session.live(torch.ones(3))  # doctest: +SKIP
+        >>> run.until("break").event.title  # doctest: +SKIP
+        'printing or logging'
+        """
+        if not args and not kwargs:
+            args, kwargs = StartingState(self.function, self.args, self.kwargs).fresh()
+        return self._live_run(self.function, args, kwargs)
+
+    def _live_run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LiveRun:
+        gate = live_run.Gate(Recording(title=self.recording.title))
+        store = watched_store(self._store.backend, self.options, gate, real=True)
+        fresh = Session(function, store, self._explainer, gate.recording)
+        fresh._holds = function
+        return LiveRun(functools.partial(fresh._run, *args, **kwargs), gate)
+
+    def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DryRunFrame | None:
+        """The frame that decides what a call does; None where the call begins with none that is looked at.
+
+        It is the first one, but where that is an entry which only calls the module: then it is the module's `forward`.
+        """
+        target = self.function
+        frame = self._frame_of(first_frame.start(target, self._entry, args, kwargs))
+        if frame is None or not isinstance(target, torch.nn.Module) or not _only_calls(frame):
+            return frame
+        return self._frame_of(first_frame.start(target.forward, None, args, kwargs))
+
+    def _frame_of(self, started: first_frame.Start | None) -> DryRunFrame | None:
+        if started is None:
+            return None
+        function, args, kwargs = started
+        values = first_frame.slot_values(function, args, kwargs)
+        return DryRunFrame(function, values, self._cache_of(function.__code__))
+
+    def _cache_of(self, code: types.CodeType) -> CodeCache:
+        return self._store.native.cache_of(code)
+
+
+def _only_calls(frame: DryRunFrame) -> bool:
+    """Whether an entry that fits this call captured nothing: the graph breaks at the call of the module."""
+    fitting = (entry for entry in frame.cache.entries if fits(entry, frame))
+    found = next(fitting, None)
+    return isinstance(found, CompiledEntry) and not found.graphs
+
+
+def _weakly(target: Any) -> Callable[[], Any]:
+    try:
+        return weakref.WeakMethod(target) if isinstance(target, types.MethodType) else weakref.ref(target)
+    except TypeError:
+        return lambda: target

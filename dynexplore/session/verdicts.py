@@ -1,0 +1,132 @@
+"""Guards and another input: which entry would hit, and what each of its guards says.
+
+The idea: guards are checked in order, and the first that fails ends the check; those after it are not reached. So that a
+person sees everything that is wrong with an input, the guards that are not reached are asked one by one as well (`alone`).
+
+In: the entries of a code object, and the scope of a call that nobody makes. Out: an `EntryVerdict` for each entry.
+
+torch/_dynamo/guards.py (get_guard_fail_reason) does a part of the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dynexplore.engine.events import clip
+from dynexplore.engine.native import CodeCache
+from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
+from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.runtime.cache import CompiledEntry, Miss, misses
+from dynexplore.engine.translate.narrator import expression_of
+from dynexplore.engine.translate.narrator import scope_of as scope_of_source
+from dynexplore.recording.recording import Recording
+from dynexplore.views import text
+
+Word = Literal["pass", "fail", "not reached"]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardVerdict:
+    """A guard and a new input: "pass", "fail" (with expected and actual) or "not reached".
+
+    `alone` is what the guard says when it is asked by itself: "pass" or "fail", also where it is not reached. `index` is
+    that of the `GuardInstalled` event of the entry's frame; `because` is the offset of the instruction that asked for it,
+    `asked_by` that instruction in words ("LOAD_FAST x (offset 2, line 4)").
+    """
+
+    guard: str
+    verdict: Word
+    expected: str = ""
+    actual: str = ""
+    alone: Literal["pass", "fail"] = "pass"
+    index: int = -1
+    scope: str = ""
+    source: str = ""
+    kind: str = ""
+    expression: str = ""
+    reason: str = ""
+    because: int = -1
+    asked_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryVerdict:
+    """A cache entry and a new input: whether it would hit, and each of its guards. `frame` is where it was compiled."""
+
+    entry: int
+    frame: int
+    hits: bool
+    guards: tuple[GuardVerdict, ...]
+    function: str = ""
+
+    @property
+    def failed(self) -> GuardVerdict | None:
+        """The guard that says no: the first that fails."""
+        return next((guard for guard in self.guards if guard.verdict == "fail"), None)
+
+    def __str__(self) -> str:
+        """The entry in one line, and a line for each guard."""
+        lines = [f"entry {self.entry}: {'hits' if self.hits else 'does not fit'}"]
+        for guard in self.guards:
+            lines.append(f"  {guard.verdict:<11}  {guard.guard}")
+            if guard.alone == "fail":
+                reached = "" if guard.verdict == "fail" else "would fail, too: "
+                lines.append(f"  {'':<11}  {reached}expected {guard.expected}, found {guard.actual}")
+        return "\n".join(lines)
+
+
+def judge(cache: CodeCache, scope: Scope, recording: Recording) -> list[EntryVerdict]:
+    """The verdict of every entry of a code object, in the order in which they are tried; `recording` told of them."""
+    failed = {miss.entry: miss for miss in misses(cache, scope)}
+    return [
+        _of_entry(cache, entry, failed.get(entry), scope, recording)
+        for entry in cache.entries
+        if isinstance(entry, CompiledEntry) and entry.valid
+    ]
+
+
+def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: Scope, recording: Recording) -> EntryVerdict:
+    code = cache.code
+    told = (guard for guard in recording.guards if guard.frame == entry.frame)
+    asked = {guard.index: text.instruction_text(recording, guard) for guard in told}
+    guards = tuple(replace(each, asked_by=asked.get(each.index, "")) for each in _verdicts(entry, miss, scope))
+    return EntryVerdict(entry.number, entry.frame, miss is None, guards, code.co_qualname if code is not None else "")
+
+
+def _verdicts(entry: CompiledEntry, miss: Miss | None, scope: Scope) -> tuple[GuardVerdict, ...]:
+    """The walk over modules comes first, then the guards in order, up to the one that fails."""
+    guards: Sequence[Guard] = entry.guards.guards
+    order = sorted(range(len(guards)), key=lambda index: guards[index].kind != "MODULE_STATE")
+    found: dict[int, GuardVerdict] = {}
+    reached: Word = "pass"
+    for index in order:
+        guard = guards[index]
+        if miss is not None and miss.index == index:
+            found[index] = _verdict(guard, index, "fail", miss.expected, miss.actual, "fail")
+            reached = "not reached"
+        elif reached == "pass":
+            found[index] = _verdict(guard, index, "pass")
+        else:
+            alone = entry.guards.failure_of(guard, scope)
+            words = ("", "", "pass") if alone is None else (alone.expected, alone.actual, "fail")
+            found[index] = _verdict(guard, index, "not reached", *words)
+    return tuple(found[index] for index in range(len(guards)))
+
+
+def _verdict(guard: Guard, index: int, word: Word, expected: str = "", actual: str = "", alone: str = "pass") -> GuardVerdict:
+    return GuardVerdict(
+        guard=guard.text(),
+        verdict=word,
+        expected=clip(expected),
+        actual=clip(actual),
+        alone="fail" if alone == "fail" else "pass",
+        index=index,
+        scope=scope_of_source(guard.source),
+        source="" if guard.kind == "GLOBAL_STATE" else guard.source.text(),
+        kind=guard.kind,
+        expression=expression_of(guard),
+        reason=GUARD_KINDS[guard.kind].meaning,
+        because=guard.because,
+    )

@@ -1,0 +1,74 @@
+"""What stands behind AOTAutograd: the graphs that it makes of a captured graph, and who compiles those.
+
+The idea: a backend such as Inductor never sees the captured graph. AOTAutograd makes a forward and a backward graph of aten
+operators of it, and these are what a bug behind it shows in. Here they are kept, each with the inputs of its first run.
+
+In: a captured graph and its inputs. Out: `Seen`, graphs with inputs; the compiler for them.
+
+torch/_dynamo/repro/after_aot.py does the same job.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.tools.graph_failure import Compiler, copies, copy_of_graph, run_once
+
+Seen = list[tuple[torch.fx.GraphModule, list[Any]]]
+
+
+class Keeping:
+    """A backend that runs graphs as they are, and keeps each with the inputs of its first run."""
+
+    def __init__(self) -> None:
+        self.seen: Seen = []
+
+    def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        kept = copy_of_graph(graph)
+        is_first = True
+
+        def run(*inputs: Any) -> Any:
+            nonlocal is_first
+            if is_first:
+                is_first = False
+                self.seen.append((kept, copies(inputs)))
+            return graph(*inputs)
+
+        return run
+
+
+def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: str | CompilerFn) -> Seen:
+    """The forward graph, and the backward graph if there is one, that AOTAutograd makes of a captured graph."""
+    common = importlib.import_module("torch._dynamo.backends.common")
+    aot = importlib.import_module("torch._functorch.aot_autograd")
+    keeping = Keeping()
+    boxed = [aot.make_boxed_compiler(keeping)] * 2
+    decompositions = importlib.import_module("torch._inductor.decomposition").select_decomp_table() if backend == "inductor" else {}
+    through = common.aot_autograd(fw_compiler=boxed[0], bw_compiler=boxed[1], decompositions=decompositions)
+    run_once(through(copy_of_graph(graph), copies(inputs)), inputs)
+    for _, given in keeping.seen:  # these graphs run below autograd
+        for one in given:
+            if isinstance(one, torch.Tensor):
+                one.requires_grad_(False)
+    return keeping.seen
+
+
+def inner_compiler(backend: str | CompilerFn) -> Compiler:
+    """What stands behind AOTAutograd: Inductor's own part of it, or the callable."""
+    if backend == "inductor":
+        found: Compiler = importlib.import_module("torch._inductor.compile_fx").compile_fx_inner
+        return lambda graph, inputs: _unboxed(found(graph, inputs))
+    if isinstance(backend, str):
+        raise ValueError(f"after='aot' takes backend='inductor' or a callable for aten graphs, not {backend!r}")
+    return resolve(backend)
+
+
+def _unboxed(compiled: Any) -> Callable[..., Any]:
+    """Inductor's compiled graphs take one list of inputs, and empty it."""
+    return (lambda *inputs: compiled(list(inputs))) if getattr(compiled, "_boxed_call", False) else compiled

@@ -1,0 +1,178 @@
+"""Every graph break of a program in one pass: what each costs, and how to mend it.
+
+The idea: the call is recorded once and profiled once. The operators that ran outside all graphs are put down to the
+break of the frame that was running; the break with most of them comes first. `as_issue()` is the text to report one.
+
+In: a function and its arguments. Out: `BreakReport`.
+
+PyTorch's counterpart: torch._dynamo.explain counts breaks; costs and order are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.engine import native
+from dynexplore.engine.bytecode.versions import PYTHON
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.graph_breaks import KINDS
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.recording import Recording
+from dynexplore.session.session import watched_store
+from dynexplore.tools.operator_profile import OperatorRun, profiled
+from dynexplore.views import html_report, html_text
+
+
+@dataclass(frozen=True, slots=True)
+class BreakCost:
+    """One place where graphs break: how often, and the operators and seconds that run outside graphs because of it."""
+
+    broke: ev.GraphBroke
+    count: int
+    operators: tuple[str, ...]
+    seconds: float
+    source: str = ""
+    """The function in which it breaks."""
+
+    @property
+    def place(self) -> str:
+        """File, line and function."""
+        return self.broke.user_stack[-1].place if self.broke.user_stack else "?"
+
+    @property
+    def page(self) -> str:
+        """Its entry in the docs of a checkout; `python -m dynexplore.engine.graph_breaks` prints the page anywhere."""
+        return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
+
+    def as_issue(self) -> str:
+        """Text for a bug report: versions, the break, and the function that it is in."""
+        versions = f"Python {PYTHON}, torch {torch.__version__}, dynexplore {_own_version()}"
+        title = f"### Graph break {self.broke.kind}: {self.broke.title}"
+        lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
+        source = ["```python", self.source.rstrip("\n"), "```"] if self.source else lines
+        cost = f"{self.count} x in one call; {len(self.operators)} operators run outside of graphs because of it"
+        return "\n".join((title, "", versions, "", "```", self.broke.report(), "```", "", cost, "", *source))
+
+
+@dataclass(frozen=True, slots=True)
+class BreakReport:
+    """All graph breaks of a call, the most expensive first. `print` it; iterate over it; `report[0].as_issue()`."""
+
+    function: str
+    costs: tuple[BreakCost, ...]
+    operators: int
+    inside: int
+
+    def __iter__(self) -> Iterator[BreakCost]:
+        return iter(self.costs)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    def __getitem__(self, number: int) -> BreakCost:
+        return self.costs[number]
+
+    def __str__(self) -> str:
+        share = f"{self.inside} of {self.operators} operators run in graphs"
+        places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
+        lines = [f"{self.function}: {places} the graph; {share}"]
+        for number, cost in enumerate(self.costs, 1):
+            outside = f"{len(cost.operators)} operators outside ({cost.seconds * 1e6:.0f} us)"
+            lines += [
+                "",
+                f"{number}. {cost.broke.kind} {cost.broke.title}, {cost.count} x, {outside}",
+                f"   at  {cost.place}",
+                f"   fix {cost.broke.fix}",
+                f"   see {cost.page}",
+            ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        header = ("kind", "what", "where", "times", "operators outside", "time outside", "how to fix")
+        prefix = html_text.next_prefix()
+        rows = [
+            (
+                f'<a href="#{prefix}-{cost.broke.kind.lower()}">{cost.broke.kind}</a>',
+                *map(html_report.escape, (cost.broke.title, cost.place, str(cost.count), str(len(cost.operators)))),
+                *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.broke.fix)),
+            )
+            for cost in self.costs
+        ]
+        issues = (html_report.to_copy(f"{cost.broke.kind}: copy as an issue report", cost.as_issue()) for cost in self.costs)
+        kinds = [KINDS[name] for name in dict.fromkeys(cost.broke.kind for cost in self.costs)]
+        entries = (
+            html_report.entry(
+                f"{prefix}-{kind.id.lower()}",
+                f"{kind.id}: {kind.title} ({kind.status})",
+                (f"Why: {kind.why}", f"Fix: {kind.fix}"),
+                kind.example.strip(),
+            )
+            for kind in kinds
+        )
+        first, _, _ = str(self).partition("\n")
+        return html_report.report(html_report.line(first), html_report.table(header, rows) if rows else "", *issues, *entries)
+
+
+def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakReport:
+    """Find every graph break of a call in one pass, ordered by what they cost, each with how to mend it.
+
+    The call runs twice, on copies of its arguments. Raises what the call raises.
+
+    >>> def f(x):
+    ...     print("woo")
+    ...     return x + 1
+    >>> len(all_breaks(f, torch.ones(2)))
+    woo
+    woo
+    1
+    """
+    recording = Recording(title=getattr(fn, "__qualname__", type(fn).__qualname__))
+    start = StartingState(fn, args, kwargs)
+    counted = counters.snapshot()
+    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    try:
+        with config.patch(profiler_ranges=True, log_level="ERROR"):
+            called = optimized.wrap(fn, watched_store("eager", Options(), recording).region)
+            first_args, first_kwargs = start.fresh()
+            called(*first_args, **first_kwargs)
+            next_args, next_kwargs = start.fresh()
+            ran = profiled(lambda: called(*next_args, **next_kwargs))
+    finally:
+        native.leave(outer)
+        start.fresh()
+        counters.put_back(counted)
+    return BreakReport(recording.title, tuple(_costs(recording, ran)), len(ran), sum(bool(run.graph) for run in ran))
+
+
+def _own_version() -> str:
+    try:
+        return version("dynexplore")
+    except PackageNotFoundError:  # a checkout that is not installed
+        return "(a checkout)"
+
+
+def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
+    """One row for each place and kind."""
+    places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
+    for broke in recording.breaks:
+        place = broke.user_stack[-1].place if broke.user_stack else ""
+        places.setdefault((broke.kind, place), []).append(broke)
+    costs = []
+    for breaks in places.values():
+        frames = {broke.frame for broke in breaks}
+        outside = [run for run in ran if not run.graph and run.frame in frames]
+        code = recording.code_of(breaks[0])
+        names, seconds = tuple(run.name for run in outside), sum(run.seconds for run in outside)
+        costs.append(BreakCost(breaks[0], len(breaks), names, seconds, code.source if code is not None else ""))
+    return sorted(costs, key=lambda cost: (-len(cost.operators), -cost.seconds))

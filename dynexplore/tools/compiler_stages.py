@@ -1,0 +1,242 @@
+"""What AOTAutograd and Inductor make of a graph on its way to machine code, written down as it is made.
+
+The idea: a captured graph goes through many forms. AOTAutograd traces forward and backward together (the *joint* graph), in
+operators of ATen, and a partitioner cuts it into a forward and a backward graph. Inductor lowers each of the two to its
+*IR* (one loop body per result), fuses loop bodies that run over the same elements into *kernels*, and writes code for
+them: C++ for a processor, Triton for a graphics card, and a Python wrapper that allocates and calls. Each form is one
+record here, of one *part*: see `ARTIFACT_PARTS`
+in config.py.
+
+Everything is read at hooks that torch has for it: `inner_compile` of compile_fx is called with each of the two graphs,
+`joint_custom_pre_pass`, `_pre_fusion_custom_pass` and `_post_fusion_custom_pass` of Inductor's config with the joint graph and
+with the scheduler's nodes, `GraphLowering.save_output_code` with the text. Inductor's caches are off meanwhile, or
+nothing would be made. The backward half comes when backward runs for the first time.
+
+In:  the backend "inductor" or "aot_eager", a recorder, and `config.artifacts` (the parts that are wanted). Out: `ArtifactMade`
+     events, and the compiled graph as without being watched.
+
+torch/_inductor/debug.py (TORCH_COMPILE_DEBUG, once TORCHINDUCTOR_TRACE) writes the same as files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import linecache
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch.fx
+
+from dynexplore.engine.config import config
+from dynexplore.engine.events import ArtifactMade
+from dynexplore.engine.recorder import Recorder
+from dynexplore.tools.generated_kernels import fused_dot, kernels_of
+
+_LONGEST = 400_000  # letters of one text that is kept
+
+
+def watched(backend: str, recorder: Recorder | None, frame: int, graph: str) -> Callable[..., Any] | None:
+    """A backend that does what torch's backend of that name does, and tells the recorder on the way.
+
+    None where nothing is wanted, or nothing is known of the backend.
+    """
+    make = {"inductor": _inductor, "aot_eager": _aot_eager}.get(backend)
+    if make is None or recorder is None or not config.artifacts:
+        return None
+    notes = _Notes(recorder, frame, graph, config.artifacts)
+
+    def compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+        _tell_lines(module)
+        return make(notes, module, inputs, **options)
+
+    return compiled
+
+
+def _tell_lines(module: torch.fx.GraphModule) -> None:
+    """Give each node its line of the program in the form that AOTAutograd hands on, and torch.fx prints."""
+    for node in module.graph.nodes:
+        file, line = node.meta.get("line", ("", None))
+        if line:
+            code = linecache.getline(file, line).strip()
+            node.meta["stack_trace"] = f'  File "{file}", line {line}, in {node.meta.get("function", "?")}\n    {code}\n'
+
+
+class _Notes:
+    """Where the artefacts of one captured graph go."""
+
+    def __init__(self, recorder: Recorder, frame: int, graph: str, parts: Sequence[str]) -> None:
+        self.recorder, self.frame, self.graph, self.parts = recorder, frame, graph, parts
+
+    def add(self, stage: str, part: str, text: str | Callable[[], str], language: str) -> None:
+        """Record one text, if its part is wanted; a function that makes it is only called then."""
+        if part not in self.parts:
+            return
+        made = text if isinstance(text, str) else text()
+        if len(made) > _LONGEST:
+            made = f"{made[:_LONGEST]}\n... {len(made) - _LONGEST:,} more characters"
+        self.recorder.record(
+            ArtifactMade(
+                frame=self.frame, graph=self.graph, stage=stage, part=part, language=language, text=without_paths(made).strip()
+            )
+        )
+
+    def joint(self, graph: torch.fx.Graph) -> None:
+        """The joint graph, if this is one: it has tangents among its inputs."""
+        if any(str(node.target).startswith("tangents") for node in graph.find_nodes(op="placeholder")):
+            self.add("joint", "joint", lambda: _graph_text(torch.fx.GraphModule(torch.nn.Module(), _pure(graph))), "python")
+
+
+def without_paths(text: str) -> str:
+    """The text with folders taken off the files that it names: they say nothing outside of this machine or process.
+
+    >>> without_paths("# File: /home/me/model.py:3 in forward, code: return x")
+    '# File: model.py:3 in forward, code: return x'
+    """
+    text = re.sub(r"/\S*ipykernel_\d+/\d+\.py", "<cell>", text)  # what the kernel of a notebook calls its cells
+    return re.sub(r"(?<![\w.])(?:/[\w.+\-]+){1,}/([\w.+\-]+\.(?:py|h|hpp|cpp|cu|so)\b|<\w[^>]*>|\d+\.py)", r"\1", text)
+
+
+def _pure(graph: torch.fx.Graph) -> torch.fx.Graph:
+    """A copy whose attributes are inputs: it needs no module around it to be printed."""
+    copy, made = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            made[node] = copy.placeholder(node.name)
+            made[node].meta = dict(node.meta)
+        else:
+            made[node] = copy.node_copy(node, made.__getitem__)
+    return copy
+
+
+def _graph_text(module: torch.fx.GraphModule) -> str:
+    return str(module.print_readable(print_output=False))
+
+
+# -- Inductor ------------------------------------------------------------------------------------------------
+
+
+def _inductor(
+    notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any], config_patches: Mapping[str, Any] | None = None
+) -> Any:
+    """torch/_dynamo/backends/inductor.py, with every step watched."""
+    compiler = importlib.import_module("torch._inductor.compile_fx")
+    options = importlib.import_module("torch._inductor.config")
+    clock = _Clock()
+
+    def inner(graph: torch.fx.GraphModule, examples: Sequence[Any], **settings: Any) -> Any:
+        stage = "backward" if settings.get("is_backward") else "forward"
+        if stage == "forward":
+            clock.passed("trace, differentiate, partition")
+        else:
+            clock.restart()
+        notes.add(stage, "graph", lambda: _graph_text(graph), "python")
+        with _lowering_watched(notes, stage, clock, options):
+            return compiler.compile_fx_inner(graph, examples, **settings)
+
+    with options.patch(joint_custom_pre_pass=_first(notes.joint, options.joint_custom_pre_pass), force_disable_caches=True):
+        return compiler.compile_fx(module, inputs, inner_compile=inner, config_patches=config_patches)
+
+
+def _first(note: Callable[[Any], None], passes: Any) -> Callable[[Any], None]:
+    """A pass of Inductor that takes note, and then does what was set before."""
+
+    def both(value: Any) -> None:
+        note(value)
+        for one in passes if isinstance(passes, list | tuple) else [passes]:
+            if one is not None:
+                one(value)
+
+    return both
+
+
+class _Clock:
+    """The time of each phase, as lines of text."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.began = time.perf_counter()
+
+    def restart(self) -> None:
+        self.lines, self.began = [], time.perf_counter()
+
+    def passed(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.lines.append(f"{now - self.began:10.4f} s  {phase}")
+        self.began = now
+
+
+@contextlib.contextmanager
+def _lowering_watched(notes: _Notes, stage: str, clock: _Clock, options: Any) -> Iterator[None]:
+    """Note what Inductor makes of one graph: IR, fused IR, code, and when."""
+    debug = importlib.import_module("torch._inductor.debug")
+    lowering = importlib.import_module("torch._inductor.graph").GraphLowering
+    before, after = options._pre_fusion_custom_pass, options._post_fusion_custom_pass
+
+    def lowered(nodes: Any) -> Any:
+        clock.passed("lower to IR")
+        notes.add(stage, "ir", lambda: debug.DebugFormatter._write_ir(nodes), "text")
+        return before(nodes) if before is not None else nodes
+
+    def fused(nodes: Any) -> Any:
+        clock.passed("fuse")
+        nodes = after(nodes) if after is not None else nodes
+        notes.add(stage, "fused ir", lambda: debug.DebugFormatter._write_ir(nodes), "text")
+        notes.add(stage, "diagram", lambda: fused_dot(nodes), "dot")
+        return nodes
+
+    def written(code: str) -> None:
+        clock.passed("write code")
+        notes.add(stage, "kernels", lambda: "\n\n".join(kernel.text for kernel in kernels_of(code)), "cpp")
+        notes.add(stage, "code", code, "python")
+
+    with (
+        options.patch(_pre_fusion_custom_pass=lowered, _post_fusion_custom_pass=fused, force_disable_caches=True),
+        _saving_code(lowering, written),
+    ):
+        yield
+    clock.passed("compile and load")
+    notes.add(stage, "times", "\n".join(clock.lines), "text")
+
+
+@contextlib.contextmanager
+def _saving_code(lowering: Any, saved: Callable[[str], None]) -> Iterator[None]:
+    """torch/_inductor/utils.py (run_and_get_code) sets the same attribute for its tests."""
+    before = lowering.save_output_code
+    lowering.save_output_code = staticmethod(saved)
+    try:
+        yield
+    finally:
+        lowering.save_output_code = before
+
+
+# -- AOTAutograd alone ---------------------------------------------------------------------------------------
+
+
+def _aot_eager(notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    """torch/_dynamo/backends/debugging.py (aot_eager), with the joint graph and its two halves noted."""
+    aot = importlib.import_module("torch._dynamo.backends.common")
+    compile_nothing = importlib.import_module("torch._dynamo.backends.debugging").boxed_nop
+    min_cut = importlib.import_module("torch._functorch.partitioners").min_cut_rematerialization_partition
+
+    def half(stage: str) -> Callable[..., Any]:
+        def noted(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Any:
+            notes.add(stage, "graph", lambda: _graph_text(graph), "python")
+            return compile_nothing(graph, examples)
+
+        return noted
+
+    def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        notes.joint(joint.graph)
+        return min_cut(joint, *args, **kwargs)
+
+    compiled = aot.aot_autograd(
+        fw_compiler=half("forward"),
+        bw_compiler=half("backward"),
+        inference_compiler=half("forward"),
+        partition_fn=partition,
+        keep_inference_input_mutations=True,
+    )
+    return compiled(module, inputs)

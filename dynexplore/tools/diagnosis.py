@@ -1,0 +1,313 @@
+"""Which layer is it? The same call under one layer of the stack more each time, until one gives something else.
+
+The idea: between a program and the machine stand the capture (this engine), AOTAutograd and a backend. `diagnose` runs
+the call plainly; then captured, each graph run as it is; then through AOTAutograd; then through the backend. Values,
+gradients, changes of arguments and modules are compared with those of the plain run. The first stage that differs or
+raises is the layer to look at, and its row says what to do next. Bugs of the engine are raised, not survived. A program that
+gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
+compared, and that is said.
+
+In: a function and its arguments. Out: `Diagnosis`: the stages with their time and memory, the failing one if any.
+
+PyTorch's counterpart: the section "ablation" of its troubleshooting guide, done by hand; torch/_dynamo/repro.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.counters import counters
+from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingBackendPackage, MissingCompiler
+from dynexplore.engine.events import clip
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.api import make_store
+from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.stores import Options
+from dynexplore.tools.accuracy import Difference, first_difference
+from dynexplore.tools.graph_failure import same_random_numbers
+from dynexplore.tools.process_memory import MemoryPeak, as_text
+from dynexplore.views import html_report
+
+_ANY = float("inf")
+"""A tolerance: any values will do."""
+
+_NEXT = {
+    "plain Python": "The program fails without any compiler: mend it first.",
+    "capture": "This is the engine itself. dynexplore.explain(f, ...) shows where it goes another way than the program;"
+    " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
+    "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
+    " dynexplore.minify(f, ..., backend='aot_eager') makes a small program that fails the same way.",
+    "backend": "The graphs are right and what the backend makes of them is not:"
+    " dynexplore.minify(f, ..., backend={backend}{after}) makes a small program that fails the same way.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One run of the call: `layer` is what it adds to the stage before it, `failure` what went wrong ("" for nothing),
+    `missing` what is not installed, so that it could not be tried.
+
+    `first_seconds` and `seconds` are the wall time of the first call (compiling included) and of the next, `memory` the
+    bytes that the first call needed at its peak.
+    """
+
+    layer: str
+    backend: str
+    failure: str
+    first_seconds: float = 0.0
+    seconds: float = 0.0
+    memory: int | None = None
+    missing: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One word."""
+        return "absent" if self.missing else "fails" if self.failure else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What `diagnose` found. `print` it; in a notebook it is a table.
+
+    `failing` is the first stage that raised or gave something else than plain Python; None when all agree. `advice` is what
+    to do next. `unsteady` tells where plain Python itself gives something else each time ("" for a program that does not).
+    """
+
+    function: str
+    stages: tuple[Stage, ...]
+    advice: str
+    unsteady: str = ""
+
+    @property
+    def failing(self) -> Stage | None:
+        """The first layer that is wrong."""
+        return next((stage for stage in self.stages if stage.failure), None)
+
+    def __str__(self) -> str:
+        lines = [f"{'layer':<14}{'backend':<28}{'':<7}{'first call':>12}{'next call':>12}{'memory':>12}"]
+        lines += ["".join((f"{row[0]:<14}{row[1]:<28}{row[2]:<7}", *(f"{cell:>12}" for cell in row[3:]))) for row in self._rows()]
+        return "\n".join([f"Diagnosis of {self.function}", *(line.rstrip() for line in lines), *self._conclusion()])
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for stage in self.stages:
+            times = (_milliseconds(stage.first_seconds), _milliseconds(stage.seconds))
+            yield stage.layer, stage.backend, stage.verdict, *times, as_text(stage.memory)
+
+    def _conclusion(self) -> list[str]:
+        steady = [f"Values could not be compared: plain Python itself gives something else each time ({self.unsteady})."]
+        steady = ["", *steady] if self.unsteady else []
+        if self.failing is None:
+            tried = "Every layer that could be tried" if self._missing() else "Every layer"
+            return [*steady, "", f"{tried} {'runs' if steady else 'gives what plain Python gives'}.", *self._missing()]
+        return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
+
+    def _missing(self) -> list[str]:
+        return [f"{stage.layer} was not tried. {stage.missing}" for stage in self.stages if stage.missing]
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = ("layer", "backend", "", "first call", "next call", "memory")
+        table = html_report.rows(head, self._rows(), f"Diagnosis of {self.function}")
+        return html_report.report(table, *map(html_report.line, self._conclusion()))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds else "-"
+
+
+def diagnose(
+    fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "inductor", tolerance: float | None = None, **kwargs: Any
+) -> Diagnosis:
+    """Find the first layer of the stack that fails: plain Python, capture, AOTAutograd, or the backend.
+
+    Args: fn: a function, bound method or module, called with copies of the other arguments a few times; what it prints
+    appears each time. backend: the one that is suspected, by name or as a callable. tolerance: how far results may be
+    apart, relative to the largest element; None takes what rounding does to the dtype (accuracy.ALLOWED).
+
+    Modules and optimizers that the call can reach get their content back afterwards.
+
+    Raises InvalidBackend for an unknown backend. What the call raises is part of the diagnosis.
+
+    >>> print(diagnose(lambda x: x * 2, torch.ones(2), backend="eager").failing)
+    None
+    """
+    resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
+    start = StartingState(fn, args, kwargs)
+    plain, expected, unsteady = _run_plain(fn, start, tolerance)
+    stages = [plain]
+    known_failures: set[str] = set()  # of operators, which the program itself catches
+    counted = counters.snapshot()
+    for layer, chosen in _layers(backend):
+        if stages[-1].failure or expected is None:
+            break
+        counters["graph_failure"].clear()
+        stage = _run_stage(fn, start, layer, chosen, expected, tolerance, bool(unsteady))
+        raised = set(counters["graph_failure"])
+        stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
+        known_failures |= raised
+    start.fresh()
+    counters.put_back(counted)
+    failing = stages[-1].layer if stages[-1].failure else ""
+    return Diagnosis(optimized.name_of(fn), tuple(stages), _advice(failing, backend), unsteady)
+
+
+def _raised_by_a_graph(stage: Stage, raised: set[str]) -> Stage:
+    """What a compiled graph raised is survived by running its segment as plain Python, and is a finding all the same."""
+    if stage.failure or not raised:
+        return stage
+    return dataclasses.replace(stage, failure=f"a compiled graph raises {min(raised)} when it is called")
+
+
+def _layers(backend: str | CompilerFn) -> list[tuple[str, str | CompilerFn]]:
+    layers: list[tuple[str, str | CompilerFn]] = [("capture", "eager")]
+    if backend != "eager":
+        layers.append(("AOTAutograd", "aot_eager"))
+    if backend not in ("eager", "aot_eager"):
+        layers.append(("backend", backend))
+    return layers
+
+
+def _advice(layer: str, backend: str | CompilerFn) -> str:
+    if layer not in _NEXT:
+        return ""
+    after = ", after='aot'" if backend == "inductor" else ""
+    return _NEXT[layer].format(backend=repr(backend) if isinstance(backend, str) else optimized.name_of(backend), after=after)
+
+
+# -- one stage -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """All that one call gave and changed."""
+
+    value: Any
+    arguments: Any
+    input_gradients: list[torch.Tensor | None]
+    reached: dict[str, dict[str, torch.Tensor]]
+
+
+def _run_plain(fn: Any, start: StartingState, tolerance: float | None) -> tuple[Stage, _Outcome | None, str]:
+    """The first stage; what to expect of the others; how two plain runs differ, if they do."""
+    measured = _Measured()
+    try:
+        with measured:
+            expected = _observe(fn, start)[0]
+        again, second = _observe(fn, start)
+    except Exception as error:  # whatever it is, it is the finding
+        return measured.stage("plain Python", "-", _words(error)), None, ""
+    unsteady = str(_compared(expected, again, tolerance) or "")
+    return measured.stage("plain Python", "-", "", second), expected, unsteady
+
+
+def _run_stage(
+    fn: Any,
+    start: StartingState,
+    layer: str,
+    backend: str | CompilerFn,
+    expected: _Outcome,
+    tolerance: float | None,
+    is_unsteady: bool,
+) -> Stage:
+    name = backend if isinstance(backend, str) else optimized.name_of(backend)
+    measured = _Measured()
+    try:
+        called = _compiled(fn, backend)
+        with _as_compilers_are_tested(backend):
+            with measured:
+                outcome = _observe(called, start)[0]
+            again, second = _observe(called, start)
+        differences = (_compared(expected, found, _ANY if is_unsteady else tolerance) for found in (outcome, again))
+        difference = next(filter(None, differences), None)
+    except MissingCompiler as error:
+        return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
+    except Exception as error:  # whatever it is, it is the finding
+        return measured.stage(layer, name, _words(error))
+    return measured.stage(layer, name, str(difference or ""), second)
+
+
+class _Measured:
+    """Time and memory of the first call, also of one that raises."""
+
+    def __init__(self) -> None:
+        self._memory = MemoryPeak()
+        self._begun = self._seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._memory.__enter__()
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *exc: Any) -> None:
+        self._seconds = time.perf_counter() - self._begun
+        self._memory.__exit__(*exc)
+
+    def stage(self, layer: str, backend: str, failure: str, next_seconds: float = 0.0) -> Stage:
+        """The row."""
+        return Stage(layer, backend, failure, self._seconds, next_seconds, self._memory.peak)
+
+
+def _compiled(fn: Any, backend: str | CompilerFn) -> Any:
+    """The function under the engine, in a store that nobody else has."""
+    return optimized.wrap(fn, make_store(resolve(backend), Options()).region)
+
+
+@contextlib.contextmanager
+def _as_compilers_are_tested(backend: Any) -> Iterator[None]:
+    """Bugs are raised, and random numbers are those of plain Python."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(config.patch(raise_engine_errors=True, log_level="ERROR"))
+        stack.enter_context(same_random_numbers(backend))
+        yield
+
+
+def _observe(called: Any, start: StartingState) -> tuple[_Outcome, float]:
+    args, kwargs = start.fresh()
+    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    try:
+        begun = time.perf_counter()
+        value = called(*args, **kwargs)
+        _run_backward(value)
+        seconds = time.perf_counter() - begun
+    finally:
+        native.leave(outer)
+    inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    return _Outcome(value, (args, kwargs), [leaf.grad if leaf.is_leaf else None for leaf in inputs], start.reached()), seconds
+
+
+def _run_backward(value: Any) -> None:
+    """Gradients of all results at once; weights that differ, so that errors do not cancel."""
+    results = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad and leaf.grad_fn]
+    if results:
+        weights = [torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result) for result in results]
+        torch.autograd.backward(results, weights)
+
+
+def _compared(expected: _Outcome, found: _Outcome, tolerance: float | None) -> Difference | None:
+    parts = (
+        ("the value", expected.value, found.value),
+        ("the gradient of argument", expected.input_gradients, found.input_gradients),
+        ("the gradient of parameter", expected.reached["gradients"], found.reached["gradients"]),
+        ("the arguments afterwards", expected.arguments, found.arguments),
+        ("the module's", expected.reached["state"], found.reached["state"]),
+    )
+    differences = (first_difference(wanted, got, tolerance, title) for title, wanted, got in parts)
+    return next(filter(None, differences), None)
+
+
+def _words(error: Exception) -> str:
+    """The first line of what was raised: a compiler's complaint may be thousands."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    known = isinstance(error, EngineError | BackendCompilerError | MissingBackendPackage)
+    return clip(first if known else f"raises {type(error).__name__}: {first}".rstrip(": "), 400)

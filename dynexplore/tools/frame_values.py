@@ -1,0 +1,382 @@
+"""Live values as data: a table of plain entries, and the tensors they name.
+
+The idea: what a frame works on is a net of objects that share parts. Each object becomes one row of a table, rows name each
+other by number, so what was one object stays one: a tensor that is passed twice, a module that stands in two others, a list
+that holds itself. Tensors go into a dict of their own, which torch.save keeps with shared storage and strides. Objects are
+taken apart as `pickle` does (their class, how to make one, their state), but nothing here is a pickle: the table is text, and
+reading it runs nothing. What cannot be saved becomes a row that says so, and is named; the rest is saved all the same.
+
+In: values and their names. Out: `SavedValues`: rows, tensors, and what is missing. frame_rebuild.py is the way back.
+
+PyTorch's counterpart: torch/_dynamo/replay_record.py, which hands all of it to dill.
+"""
+
+from __future__ import annotations
+
+import base64
+import copyreg
+import dis
+import enum
+import functools
+import marshal
+import math
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import torch
+
+from dynexplore.engine.native import RegionCall
+from dynexplore.engine.runtime import optimized
+from dynexplore.tools.importable import import_name, is_installed, singleton_name
+
+Reference = int | dict[str, Any]
+"""The number of a row, or `{"plain": value}` for what JSON has itself."""
+
+Row = dict[str, Any]
+_READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+_LEFT_OUT = ("__dict__", "__weakref__", "__annotations__", "_abc_impl", "__abstractmethods__")
+_MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_MODULE_PARTS = ("_parameters", "_buffers", "_modules")
+
+
+class NotSavable(Exception):
+    """This value has no form as data; says why."""
+
+
+class SavedValues:
+    """The table; see the head of this file.
+
+    `rows` are the entries, `tensors` what they name, `missing` the path of each value that could not be saved, and why;
+    `modules` are values of imported modules of the program, which may have changed since they were imported.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.missing: list[tuple[str, str]] = []
+        self.modules: dict[str, dict[str, Reference]] = {}
+        self._known: dict[int, int] = {}
+        self._alive: list[Any] = []  # ids are names here, so nothing may die meanwhile
+
+    def add(self, value: Any, path: str) -> Reference:
+        """Save one value; `path` is what people call it. What it holds is saved with it."""
+        value = optimized.original_of(value) if isinstance(value, RegionCall | optimized.OptimizedModule) else value
+        if _is_plain(value):
+            return {"plain": value}
+        number = self._known.get(id(value))
+        if number is None:
+            number = self._known[id(value)] = len(self.rows)
+            self._alive.append(value)
+            row: Row = {}
+            self.rows.append(row)
+            try:
+                row.update(self._row(value, path))
+            except Exception as error:  # taking an object apart runs methods of the program, which raise what they like
+                self._note_missing(row, value, path, error)
+        return number
+
+    def _note_missing(self, row: Row, value: Any, path: str, error: Exception) -> None:
+        why = str(error) if isinstance(error, NotSavable | TypeError) else f"{type(error).__name__}: {error}"
+        why = next(iter(why.splitlines()), type(error).__name__)
+        self.missing.append((path, why))
+        row.clear()
+        row.update(kind="missing", path=path, what=type(value).__qualname__, why=why)
+
+    # -- one row, by what the value is ---------------------------------------------------------------------------------
+
+    def _row(self, value: Any, path: str) -> Row:
+        known = _BY_TYPE.get(type(value))
+        if known is not None:
+            return known(self, value, path)
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value, path)
+        if isinstance(value, type):
+            return self._imported(value) or self._class(value, path)
+        if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+            raise NotSavable("TorchScript is compiled already, and has a file format of its own (torch.jit.save)")
+        found = self._imported(value) or _as_import(singleton_name(value))
+        return found or self._taken_apart(value, path)
+
+    def _imported(self, value: Any) -> Row | None:
+        name = import_name(value)
+        if name is not None and not is_installed(name[0]):
+            self._module_values(value)
+        return _as_import(name)
+
+    def _many(self, values: Any, path: str) -> list[Reference]:
+        return [self.add(value, f"{path}[{number}]") for number, value in enumerate(values)]
+
+    def _named(self, values: Mapping[str, Any], path: str) -> dict[str, Reference]:
+        return {name: self.add(value, f"{path}.{name}") for name, value in values.items()}
+
+    def _sequence(self, value: Any, path: str) -> Row:
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return {"kind": type(value).__name__, "items": self._many(items, path)}
+
+    def _dict(self, value: dict[Any, Any], path: str) -> Row:
+        return {"kind": "dict", "pairs": self._pairs(value.items(), path)}
+
+    def _pairs(self, pairs: Any, path: str) -> list[list[Reference]]:
+        return [[self.add(key, f"{path} key"), self.add(value, f"{path}[{_key_text(key)}]")] for key, value in pairs]
+
+    # -- tensors -------------------------------------------------------------------------------------------------------
+
+    def _tensor(self, value: torch.Tensor, path: str) -> Row:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and not isinstance(value, torch.nn.Parameter):
+            raise NotSavable(f"{type(value).__qualname__} is a tensor subclass")
+        if torch._C._functorch.is_functorch_wrapped_tensor(value):
+            raise NotSavable("a tensor inside torch.func")
+        key = str(len(self.tensors))
+        self.tensors[key] = value.detach()
+        row: Row = {"kind": "tensor", "key": key, "class": "Parameter" if isinstance(value, torch.nn.Parameter) else "Tensor"}
+        row.update(path=path, text=tensor_text(value), requires_grad=value.requires_grad, is_leaf=value.is_leaf)
+        if value.is_leaf and value.grad is not None:
+            row["grad"] = self.add(value.grad, f"{path}.grad")
+        if value.__dict__:
+            row["attributes"] = self._named(value.__dict__, path)
+        return row
+
+    # -- functions and classes without a name --------------------------------------------------------------------------
+
+    def _function(self, value: types.FunctionType, path: str) -> Row:
+        found = self._imported(value)
+        if found is not None:
+            return found
+        row: Row = {"kind": "function", "code": packed_code(value.__code__), "name": value.__name__, "qualname": value.__qualname__}
+        row["module"] = value.__module__
+        row["globals"] = self.add_globals(value.__globals__, value.__code__, path)
+        row["defaults"] = self.add(value.__defaults__, f"{path}.__defaults__")
+        row["kwdefaults"] = self.add(value.__kwdefaults__, f"{path}.__kwdefaults__")
+        names = value.__code__.co_freevars
+        row["closure"] = [self.add(cell, name) for name, cell in zip(names, value.__closure__ or (), strict=True)]
+        own = {name: held for name, held in value.__dict__.items() if not name.startswith("__dynexplore_")}
+        row["attributes"] = self._named(own, path)
+        return row
+
+    def add_globals(self, namespace: dict[str, Any], code: types.CodeType, path: str) -> Reference:
+        """What code reads of its globals; one row for all code with the same globals."""
+        number = self._known.get(id(namespace))
+        if number is None:
+            number = self._known[id(namespace)] = len(self.rows)
+            self._alive.append(namespace)
+            self.rows.append({"kind": "globals", "name": str(namespace.get("__name__", "")), "values": {}})
+        values = self.rows[number]["values"]
+        for name in global_names(code):
+            if name in namespace and name not in values:
+                values[name] = {"plain": None}  # a function may read its own name
+                values[name] = self.add(namespace[name], name)
+        return number
+
+    def _cell(self, value: types.CellType, path: str) -> Row:
+        try:
+            return {"kind": "cell", "content": self.add(value.cell_contents, path)}
+        except ValueError:
+            return {"kind": "cell"}  # not assigned yet
+
+    def _class(self, value: type, path: str) -> Row:
+        if not value.__flags__ & _MADE_BY_PYTHON:
+            raise NotSavable(f"{value!r} has no name to import it by")
+        own = {name: held for name, held in vars(value).items() if name not in _LEFT_OUT and not _is_slot(held)}
+        row: Row = {"kind": "class", "name": value.__name__, "qualname": value.__qualname__}
+        row["metaclass"] = self.add(type(value), f"{path}.__class__")
+        row["bases"] = [self.add(base, f"{path}.__bases__") for base in value.__bases__]
+        members = getattr(value, "__members__", None) if isinstance(value, enum.EnumMeta) else None
+        if members is not None:
+            row["members"] = [[name, self.add(member.value, f"{path}.{name}")] for name, member in members.items()]
+            own = {name: held for name, held in own.items() if isinstance(held, types.FunctionType) and not name.startswith("_")}
+        row["namespace"] = self._named(own, value.__qualname__)
+        return row
+
+    def _wrapped(self, value: Any, path: str) -> Row:
+        return {"kind": "call", "function": self.add(type(value), path), "args": [self.add(value.__func__, path)]}
+
+    def _property(self, value: Any, path: str) -> Row:
+        parts = [self.add(part, path) for part in (value.fget, value.fset, value.fdel)]
+        return {"kind": "call", "function": self.add(type(value), path), "args": parts}
+
+    def _cached_property(self, value: Any, path: str) -> Row:
+        args, state = [self.add(value.func, path)], self.add({"attrname": value.attrname}, path)
+        return {"kind": "call", "function": self.add(type(value), path), "args": args, "state": state}
+
+    def _mapping_proxy(self, value: Any, path: str) -> Row:
+        return {"kind": "call", "function": self.add(type(value), path), "args": [self.add(dict(value), path)]}
+
+    def _type_variable(self, value: Any, path: str) -> Row:
+        return {"kind": "call", "function": self.add(TypeVar, path), "args": [{"plain": value.__name__}]}
+
+    def _method(self, value: Any, path: str) -> Row:
+        return {"kind": "method", "function": self.add(value.__func__, path), "self": self.add(value.__self__, path)}
+
+    def _builtin(self, value: Any, path: str) -> Row:
+        """A C function, or a method of C: by name, or as an attribute of what it is bound to."""
+        found = self._imported(value)
+        if found is not None:
+            return found
+        holder = getattr(value, "__self__", getattr(value, "__objclass__", None))
+        if holder is None or isinstance(holder, types.ModuleType):
+            raise NotSavable(f"{value!r} has no name to import it by")
+        return {"kind": "attribute", "of": self.add(holder, path), "name": value.__name__}
+
+    def _module(self, value: types.ModuleType, path: str) -> Row:
+        found = self._imported(value)
+        if found is None:
+            raise NotSavable(f"module {value.__name__} cannot be imported elsewhere")
+        return found
+
+    def _weak(self, value: Any, path: str) -> Row:
+        return {"kind": "weakref", "to": self.add(value(), path)}
+
+    # -- everything else -----------------------------------------------------------------------------------------------
+
+    def _taken_apart(self, value: Any, path: str) -> Row:
+        """As `pickle` does it: how to make one, its state, its items."""
+        reduce = copyreg.dispatch_table.get(type(value))
+        parts: str | tuple[Any, ...] = reduce(value) if reduce is not None else value.__reduce_ex__(4)
+        if isinstance(parts, str):
+            module = getattr(value, "__module__", None) or type(value).__module__
+            raise NotSavable(f"{module}.{parts} cannot be imported elsewhere")
+        function, args, state, items, pairs = (*tuple(parts), None, None, None)[:5]
+        row: Row = {"kind": "call", "function": self.add(function, f"{path}.__class__"), "args": self._many(args, path)}
+        if isinstance(value, torch.nn.Module):
+            row.update(module=type(value).__qualname__, path=path)
+        if state is not None:
+            row["state"] = self._state(value, state, path)
+        if items is not None:
+            row["items"] = self._many(items, path)
+        if pairs is not None:
+            row["pairs"] = self._pairs(pairs, path)
+        return row
+
+    def _state(self, value: Any, state: Any, path: str) -> Reference:
+        """The state of an object: the names of its attributes make the paths."""
+        if type(state) is not dict or not all(isinstance(name, str) for name in state):
+            return self.add(state, path)
+        state = {name: held for name, held in state.items() if not name.startswith("__dynexplore_")}
+        self._alive.append(state)
+        pairs: list[list[Reference]] = []
+        for name, held in state.items():
+            if isinstance(value, torch.nn.Module) and name in _MODULE_PARTS and type(held) is dict:
+                self._known[id(held)] = len(self.rows)
+                self._alive.append(held)
+                row: Row = {"kind": "dict", "pairs": []}
+                self.rows.append(row)
+                row["pairs"] += [[{"plain": part}, self.add(inner, f"{path}.{part}")] for part, inner in held.items()]
+            pairs.append([{"plain": name}, self.add(held, f"{path}.{name}")])
+        self.rows.append({"kind": "dict", "pairs": pairs})
+        return len(self.rows) - 1
+
+    # -- modules of the program ----------------------------------------------------------------------------------------
+
+    def _module_values(self, value: Any) -> None:
+        """What imported code of the program reads of its module: it may have been changed after the import."""
+        for function in _functions_of(value):
+            namespace = function.__globals__
+            module = str(namespace.get("__name__"))
+            if is_installed(module) or sys.modules.get(module) is None or vars(sys.modules[module]) is not namespace:
+                continue
+            values = self.modules.setdefault(module, {})
+            for name in global_names(function.__code__):
+                held = namespace.get(name, value)
+                if name in values or held is value:
+                    continue
+                if isinstance(held, types.FunctionType | type):
+                    self.add(held, name)
+                elif not isinstance(held, types.ModuleType):
+                    values[name] = {"plain": None}
+                    values[name] = self.add(held, f"{module}.{name}")
+
+
+def _functions_of(value: Any) -> Iterator[types.FunctionType]:
+    if isinstance(value, types.FunctionType):
+        yield value
+    elif isinstance(value, type):
+        for base in value.__mro__:
+            if not is_installed(base.__module__):
+                yield from (held for held in vars(base).values() if isinstance(held, types.FunctionType))
+
+
+def global_names(code: types.CodeType) -> Iterator[str]:
+    """The globals that code, and the functions written inside it, may read.
+
+    >>> sorted(global_names((lambda x: [len(x), (lambda: max)]).__code__))
+    ['len', 'max']
+    """
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _READS:
+            yield str(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from global_names(constant)
+
+
+def packed_code(code: types.CodeType) -> str:
+    """A code object as text; only the same version of Python can use it."""
+    return base64.b85encode(marshal.dumps(code)).decode()
+
+
+def tensor_text(value: torch.Tensor) -> str:
+    """dtype, shape and device of a tensor, and what else is special about it.
+
+    >>> tensor_text(torch.ones(2, 3).t())
+    'float32[3, 2] cpu, strides (1, 3)'
+    """
+    text = f"{str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}] {value.device}"
+    if value.layout is torch.strided and not value.is_contiguous():
+        text += f", strides {tuple(value.stride())}"
+    return text + (", requires grad" if value.requires_grad else "")
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is int:
+        return value.bit_length() < 4000  # more digits than json takes
+    return value is None or type(value) in (bool, str) or (type(value) is float and math.isfinite(value))
+
+
+def _key_text(key: Any) -> str:
+    return repr(key) if _is_plain(key) else type(key).__qualname__
+
+
+def _is_slot(value: Any) -> bool:
+    return isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)
+
+
+def _as_import(name: tuple[str, str] | None) -> Row | None:
+    return None if name is None else {"kind": "import", "module": name[0], "name": name[1]}
+
+
+def _text(kind: str, write: Callable[[Any], str]) -> Callable[[SavedValues, Any, str], Row]:
+    return lambda saved, value, path: {"kind": kind, "text": write(value)}
+
+
+_C_FUNCTIONS = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+)
+
+_BY_TYPE: dict[type, Callable[[SavedValues, Any, str], Row]] = {
+    int: _text("int", hex),
+    float: _text("float", repr),
+    complex: _text("complex", repr),
+    bytes: _text("bytes", lambda value: base64.b85encode(value).decode()),
+    bytearray: _text("bytearray", lambda value: base64.b85encode(value).decode()),
+    **dict.fromkeys((list, tuple, set, frozenset), SavedValues._sequence),
+    dict: SavedValues._dict,
+    types.FunctionType: SavedValues._function,
+    types.CellType: SavedValues._cell,
+    types.MethodType: SavedValues._method,
+    types.ModuleType: SavedValues._module,
+    **dict.fromkeys(_C_FUNCTIONS, SavedValues._builtin),
+    **dict.fromkeys((staticmethod, classmethod), SavedValues._wrapped),
+    property: SavedValues._property,
+    types.MappingProxyType: SavedValues._mapping_proxy,
+    TypeVar: SavedValues._type_variable,
+    functools.cached_property: SavedValues._cached_property,
+    weakref.ref: SavedValues._weak,
+}
+"""What has a form of its own; anything else is a tensor, a class, has a name to import, or is taken apart."""

@@ -1,0 +1,130 @@
+"""Does this graph fail under this compiler, and how?
+
+The idea: a graph is right when what the compiler makes of it gives what the graph gives when it is run as it is: outputs,
+inputs afterwards, gradients. Both runs start from copies of the same inputs and the same random numbers, so that dropout
+drops the same elements; Inductor is told to draw as eager does. A compiler that is wrong "fails", one that raises fails too,
+while it compiles or when its product is called.
+
+In: a graph, its inputs, a compiler. Out: `Failure` or None.
+
+torch/_dynamo/debug_utils.py (backend_accuracy_fails, same_two_models) does the same job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import logging
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine import native
+from dynexplore.engine.errors import MissingCompiler
+from dynexplore.engine.runtime.missing_compiler import missing_compiler
+from dynexplore.engine.runtime.rebinding import copy_of_tensor
+from dynexplore.tools.accuracy import first_difference
+
+_INDUCTOR = "torch._inductor.config"
+Predicate = Callable[[torch.fx.GraphModule, Sequence[Any]], bool]
+Compiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a graph fails: "raises", with the exception's type as `error`, or "differs", in its values ("") or already in their
+    type, dtype or shape ("form"); `words` tell the first time it was seen.
+    """
+
+    kind: str
+    error: str = ""
+    words: str = ""
+
+    def is_like(self, other: Failure | None) -> bool:
+        """Whether it is the same failure, in another graph."""
+        return other is not None and (self.kind, self.error) == (other.kind, other.error)
+
+
+def failure_of(
+    graph: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    compiler: Compiler,
+    fails: Predicate | None = None,
+    tolerance: float | None = None,
+) -> Failure | None:
+    """How a graph fails under a compiler; None when it is right. Raises MissingCompiler where it cannot be tried."""
+    if fails is not None:
+        return Failure("fails", words="fails as asked") if fails(copy_of_graph(graph), copies(inputs)) else None
+    try:
+        expected = run_once(graph, inputs)
+    except Exception:  # a cut may leave a graph that makes no sense: that is not the failure
+        return None
+    try:
+        with quiet(), same_random_numbers():
+            compiled = compiler(copy_of_graph(graph), copies(inputs))
+            found = run_once(compiled, inputs)
+    except Exception as error:  # whatever the compiler raises is the finding
+        if missing_compiler(error):
+            raise MissingCompiler(missing_compiler(error)) from None
+        return Failure("raises", type(error).__name__, f"raises {type(error).__name__}: {_first_line(error)}".rstrip(": "))
+    difference = first_difference(expected, found, tolerance)
+    if difference is None:
+        return None
+    same_form = first_difference(expected, found, math.inf) is None
+    return Failure("differs", "" if same_form else "form", f"differs from the graph run as it is: {difference}")
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), "")
+
+
+def run_once(compiled: Any, inputs: Sequence[Any]) -> Any:
+    """Outputs, inputs afterwards, and gradients: of the inputs, with a weight for each output."""
+    given = copies(inputs)
+    torch.manual_seed(0)
+    outer = native.enter(None)
+    try:
+        outputs = compiled(*given)
+        outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
+        sources = [one for one in outputs if isinstance(one, torch.Tensor) and one.requires_grad and one.grad_fn is not None]
+        if sources:
+            torch.autograd.backward(sources, [torch.full_like(one, 0.5 + index) for index, one in enumerate(sources)])
+    finally:
+        native.leave(outer)
+    gradients = [one.grad if isinstance(one, torch.Tensor) and one.is_leaf else None for one in given]
+    return {"output": outputs, "input": given, "gradient": gradients}
+
+
+def copy_of_graph(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A copy of the graph that shares parameters and buffers with it: a deep copy would cut its gradients off."""
+    return torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+
+
+def copies(inputs: Sequence[Any]) -> list[Any]:
+    """The inputs for one run: tensors are leaves with the same content."""
+    return [copy_of_tensor(one) if isinstance(one, torch.Tensor) else one for one in inputs]
+
+
+@contextlib.contextmanager
+def same_random_numbers(backend: object = None) -> Iterator[None]:
+    """Inductor draws random numbers of its own, unless it is told to draw those of eager PyTorch while it compiles."""
+    inductor: Any = importlib.import_module(_INDUCTOR) if backend == "inductor" else sys.modules.get(_INDUCTOR)
+    with inductor.patch(fallback_random=True) if inductor is not None else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What a backend logs about each of a hundred graphs helps nobody."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

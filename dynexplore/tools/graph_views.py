@@ -1,0 +1,58 @@
+"""A live FX graph as a table and as a drawing, in the form in which recordings have theirs.
+
+The idea: the views draw records, and know nothing of torch. A graph that was cut down stands in no recording, so its nodes
+are turned into the same records here.
+
+In: a GraphModule. Out: its nodes as events; HTML with a table and, where it is small enough to be read, a drawing.
+
+PyTorch's counterpart: torch/fx/passes/graph_drawer.py, and GraphModule.print_tabular.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.fx
+
+from dynexplore.engine.events import NodeAdded, clip
+from dynexplore.engine.translate.narrator import target_text, tensor_words
+from dynexplore.recording.recording import GraphView
+from dynexplore.views import html_report, svg
+
+MOST_DRAWN = 60
+"""A larger graph is only a table: nobody can read its drawing."""
+
+
+def graph_view(graph: torch.fx.GraphModule, name: str) -> GraphView:
+    """The graph as views know it."""
+    return GraphView(name, 0, 0, tuple(_node(node, name) for node in graph.graph.nodes), None)
+
+
+def _node(node: torch.fx.Node, graph: str) -> NodeAdded:
+    dtype, shape, device = tensor_words(node.meta.get("example_value", node.meta.get("val")))
+    return NodeAdded(
+        frame=0,
+        graph=graph,
+        name=node.name,
+        op=node.op,
+        target=target_text(node),
+        args=clip(str(node.args)),
+        kwargs=clip(str(node.kwargs)),
+        inputs=tuple(entry.name for entry in node.all_input_nodes),
+        dtype=dtype,
+        shape=shape,
+        device=device,
+    )
+
+
+def graph_html(graph: torch.fx.GraphModule, name: str) -> str:
+    """Table and drawing."""
+    view = graph_view(graph, name)
+    header = ("opcode", "name", "target", "args", "kwargs", "result")
+    cells = [(node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}") for node in view.nodes]
+    return html_report.rows(header, cells) + _drawing(view)
+
+
+def _drawing(view: GraphView) -> str:
+    if len(view.nodes) > MOST_DRAWN:
+        return html_report.line(f"{len(view.nodes)} nodes are too many for a drawing that can be read")
+    return html_report.drawing(svg.svg([view], note=f"the graph {view.name} as a drawing"))

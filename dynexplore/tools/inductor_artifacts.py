@@ -1,0 +1,129 @@
+"""`inductor_artifacts`: call a function, and look at everything that AOTAutograd and Inductor made of its graphs.
+
+The idea: one call runs the function under the engine with all artefacts switched on (`compiler_stages.py` writes them down),
+and then runs backward once, since the backward half is compiled only when it is first needed. Gradients are asked for, not
+accumulated: no `.grad` changes.
+
+Without a C++ compiler Inductor stops where it asks what the processor can do, after fusion: everything up to there is shown,
+with one sentence that says what is missing.
+
+In: a function and its arguments. Out: `InductorArtifacts`: texts by graph, stage and part; the explorer in a notebook.
+
+PyTorch's counterpart: the folder that TORCH_COMPILE_DEBUG=1 (once TORCHINDUCTOR_TRACE=1) writes; tlparse shows such folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from dynexplore.engine import display_hooks
+from dynexplore.engine.config import check_parts, config
+from dynexplore.engine.events import ARTIFACT_PARTS, ArtifactMade
+from dynexplore.session.explain import Explanation, explain
+from dynexplore.tools.generated_kernels import Kernel, kernels_of
+from dynexplore.views import text
+
+BACKENDS = ("inductor", "aot_eager")
+
+
+@dataclass(repr=False)
+class InductorArtifacts:
+    """What the compiler made: `print` it, show it in a notebook, or take single texts with `find`.
+
+    Attributes: `explanation` (the capture itself), `notice` (what is missing, in one sentence; "" when nothing is).
+    """
+
+    explanation: Explanation
+    notice: str = ""
+
+    @property
+    def all(self) -> tuple[ArtifactMade, ...]:
+        """Every artefact, in the order in which it was made."""
+        return self.explanation.recording.of(ArtifactMade)
+
+    @property
+    def graphs(self) -> list[str]:
+        """The names of the graphs that there are artefacts of."""
+        return list(dict.fromkeys(artifact.graph for artifact in self.all))
+
+    def find(self, part: str, stage: str = "forward", graph: int = 0) -> str:
+        """The text of one part ("ir") of one stage ("forward", "backward") of the graph of that number.
+
+        ValueError, which says what there is, when it was not made.
+        """
+        check_parts((part,))
+        stage = "joint" if part == "joint" else stage
+        names = self.graphs
+        for artifact in self.all:
+            if names.index(artifact.graph) == graph and (artifact.stage, artifact.part) == (stage, part):
+                return artifact.text
+        made = ", ".join(f"{text.artifact_title(one)} of graph {names.index(one.graph)}" for one in self.all)
+        raise ValueError(f"there is no {part} of {stage} of graph {graph}; there are: {made or 'none'}")
+
+    def kernels(self, stage: str = "forward", graph: int = 0) -> list[Kernel]:
+        """The generated kernels of a stage, each with `name`, `language`, `text`, `reads` and `writes`."""
+        return kernels_of(self.find("code", stage, graph))
+
+    def __str__(self) -> str:
+        return text.artifacts(self.explanation.recording) + (f"\n{self.notice}" if self.notice else "")
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
+        return display_hooks.connected().mimebundle(self.explanation)
+
+    def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
+        """Write what was captured and made to a file, as `Recording.save` does."""
+        return self.explanation.save(path, redact=redact)
+
+
+def inductor_artifacts(
+    fn: Callable[..., Any], /, *args: Any, backend: str = "inductor", parts: Sequence[str] = ARTIFACT_PARTS, **kwargs: Any
+) -> InductorArtifacts:
+    """Call `fn(*args, **kwargs)` and its backward; everything that the backend made of the graphs.
+
+    Args: backend: "inductor", or "aot_eager" for the graphs of AOTAutograd alone. parts: which artefacts, names of
+    `ARTIFACT_PARTS`: "joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times".
+
+    Raises ValueError for another backend, ConfigError for an unknown part, and what the call raises.
+
+    >>> made = inductor_artifacts(lambda x: x.cos().cos(), torch.ones(3, requires_grad=True), backend="aot_eager")
+    >>> made.find("graph", "backward").count("aten.sin")
+    2
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"artefacts are known of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
+    made = InductorArtifacts(explain(fn, backend=backend).__enter__().explanation)
+    with config.patch(artifacts=tuple(parts)):
+        _run_backward(made.explanation.call(*args, **kwargs))
+    made.notice = made.explanation.notice
+    return made
+
+
+def _run_backward(value: Any) -> None:
+    """Compute the gradients of all results once, and forget them."""
+    results = [one for one in tree_leaves(value) if isinstance(one, torch.Tensor) and one.requires_grad]
+    leaves = _leaves(results)
+    if leaves:
+        torch.autograd.grad(results, leaves, [torch.ones_like(one) for one in results], allow_unused=True, retain_graph=True)
+
+
+def _leaves(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The tensors that backward accumulates gradients into."""
+    waiting: list[Any] = [one.grad_fn for one in results if one.grad_fn is not None]
+    seen, found = set(waiting), []
+    while waiting:
+        node = waiting.pop()
+        if hasattr(node, "variable"):  # AccumulateGrad
+            found.append(node.variable)
+        following = {step for step, _ in node.next_functions if step is not None} - seen
+        seen |= following
+        waiting += following
+    return found

@@ -1,0 +1,90 @@
+"""The smallest graph that still fails: from a program that goes wrong to a `repro.py` of a few lines.
+
+The idea: a compiler's bug shows in a graph of hundreds of operators, and one or two of them are to blame. The call is
+captured, each graph kept with the real inputs that it got; the first whose compiled form raises or gives something else
+is cut down (shrinking.py), as long as it fails in the same way (graph_failure.py). `after="dynamo"` cuts the captured graph;
+`after="aot"` goes through AOTAutograd first (behind_aot.py) and cuts a forward or backward graph of aten operators, for what
+stands behind it (Inductor).
+
+In: a function and its arguments, a backend, and what counts as failing. Out: `Minified`.
+
+torch/_dynamo/debug_utils.py, torch/_dynamo/repro/after_dynamo.py and after_aot.py do the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.errors import DynexploreError
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.api import make_store
+from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.engine.runtime.stores import Options
+from dynexplore.tools.behind_aot import Keeping, Seen, graphs_behind_aot, inner_compiler
+from dynexplore.tools.graph_failure import Compiler, Predicate, failure_of
+from dynexplore.tools.shrinking import After, Minified, operators, shrink
+
+__all__ = ["After", "Minified", "NothingFails", "minify", "operators"]
+
+
+class NothingFails(DynexploreError):
+    """Every graph of the call is right under this backend: there is nothing to make small."""
+
+
+def minify(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    backend: str | CompilerFn = "inductor",
+    after: After = "dynamo",
+    fails: Predicate | None = None,
+    tolerance: float | None = None,
+    **kwargs: Any,
+) -> Minified:
+    """Find the smallest graph that still fails under a backend, and write the program that shows it.
+
+    Args: fn: a function, bound method or module, called once with copies of the other arguments. backend: the one that
+    fails, by name or as a callable; with after="aot" a callable gets graphs of aten operators. after: what is cut:
+    "dynamo": the captured graph; "aot": the forward or backward graph that AOTAutograd makes of it. fails: `(graph,
+    inputs) -> bool`, what counts as failing; None: compiling or running raises, or values or gradients differ from the
+    graph run as it is. tolerance: how far they may be apart, relative to the largest element.
+
+    Raises NothingFails when no graph of the call fails; ValueError for another `after`.
+
+    >>> def no_sine(graph, inputs):
+    ...     assert "sin" not in graph.code
+    ...     return graph.forward
+    >>> small = minify(lambda x: (x + 1).sin() * 2, torch.ones(3), backend=no_sine)
+    >>> operators(small.before), operators(small.graph)
+    (3, 1)
+    """
+    if after not in ("dynamo", "aot"):
+        raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
+    seen = _graphs_of_call(fn, args, kwargs)
+    compiler: Compiler = resolve(backend)
+    if after == "aot":
+        seen = [inner for graph, inputs in seen for inner in graphs_behind_aot(graph, inputs, backend)]
+        compiler = inner_compiler(backend)
+    for graph, inputs in seen:
+        failure = failure_of(graph, inputs, compiler, fails, tolerance)
+        if failure is not None:
+            return shrink(graph, inputs, compiler, failure, backend=backend, after=after, fails=fails, tolerance=tolerance)
+    raise NothingFails(f"none of the {len(seen)} graphs of this call fails under {backend!r} (after={after!r})")
+
+
+def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Seen:
+    start = StartingState(fn, args, kwargs)
+    keeping = Keeping()
+    own_args, own_kwargs = start.fresh()
+    outer = native.enter(None)  # of nested regions the outer wins: be in none
+    try:
+        with config.patch(log_level="ERROR"):
+            optimized.wrap(fn, make_store(resolve(keeping), Options(dynamic=False)).region)(*own_args, **own_kwargs)
+    finally:
+        native.leave(outer)
+        start.fresh()
+    return keeping.seen

@@ -1,0 +1,133 @@
+"""The debug printout: what is printed of each frame that is translated.
+
+The idea: the printout is a view like any other (views/text.py), made of a recording. Where one is wanted and
+nobody records, a recording is made for the one frame, printed, and forgotten.
+
+- `config.debug`, or parts of it by `config.logs`: graph, original and modified bytecode, guards, breaks; on
+  standard output.
+- `config.output_code`: original and modified bytecode.
+- `config.log_level` "INFO": a line, code and graph for each function that was compiled; "DEBUG": every instruction.
+
+In: the recorder of a frame. Out: text. With `config.debug` also what torch.fx.symbolic_trace makes of the function.
+
+torch/_dynamo/convert_frame.py (log_bytecode) and torch/_logging do the same job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.config import config
+from dynexplore.engine.native import FrameState
+from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.runtime import reports
+from dynexplore.engine.runtime.cache import function_of, slot_values
+from dynexplore.engine.translate.resume import resume_point
+from dynexplore.recording.recording import Recording
+from dynexplore.views import text
+
+_DEBUG_PARTS = ("graph", "bytecode", "guards", "breaks")
+
+
+class _Both:
+    """A recorder that hands everything to two."""
+
+    def __init__(self, first: Recorder, second: Recording) -> None:
+        self.first, self.recording = first, second
+
+    def record(self, event: ev.Event) -> None:
+        """Take one event."""
+        self.first.record(event)
+        self.recording.record(event)
+
+    def next_frame_id(self) -> int:
+        """The number that the first one gives."""
+        return self.first.next_frame_id()
+
+
+def _parts() -> tuple[str, ...]:
+    """What is to be printed."""
+    parts = list(_DEBUG_PARTS) if config.debug else []
+    if config.output_code:
+        parts.append("bytecode")
+    return tuple(dict.fromkeys([*parts, *config.logs]))
+
+
+def watching(recorder: Recorder | None) -> Recorder | None:
+    """The recorder for one frame: the one there is, and a recording where something is to be printed."""
+    if recorder is None:
+        return Recording()
+    return recorder if isinstance(recorder, Recording) else _Both(recorder, Recording())
+
+
+def show(recorder: Recorder | None, frame: int, state: FrameState) -> None:
+    """Print and log what was asked for, when the frame is done."""
+    recording = recorder.recording if isinstance(recorder, _Both) else recorder
+    if not isinstance(recording, Recording):
+        return
+    if not recording.of_frame(frame, ev.FrameEntered):
+        return
+    parts = _parts()
+    if config.debug:
+        _capture_otherwise(recording, frame, state)
+    if parts:
+        print(text.debug_printout(recording, frame, parts), end="\n\n")
+    _log(recording, frame)
+
+
+def _log(recording: Recording, frame: int) -> None:
+    finished = recording.of_frame(frame, ev.FrameFinished)
+    code = recording.frame(frame).code
+    if finished and finished[-1].outcome == "compiled":
+        parts = ("graph", "bytecode", "guards", "steps") if config.log_level == "DEBUG" else ("graph", "bytecode")
+        printed = text.debug_printout(recording, frame, parts)
+        reports.log("INFO", f"compiled {code.qualname} ({code.file}:{code.first_line})\n{printed}")
+
+
+# -- what torch.fx makes of it -------------------------------------------------------------------------------
+
+_METHOD = "torch.fx.symbolic_trace"
+
+
+def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> None:
+    """Let torch.fx capture the function too, where running it once more with proxies can be seen by nobody."""
+    if resume_point(state.code) is not None or not _runs_unseen(recording, frame):
+        return
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            graph = _trace(function_of(state), slot_values(state))
+    except Exception as error:  # the function does with proxies whatever it likes
+        failure = " ".join(f"{type(error).__name__}: {error}".split())
+        recording.record(ev.CapturedOtherwise(frame=frame, method=_METHOD, failure=ev.clip(failure, 400)))
+        return
+    recording.record(ev.CapturedOtherwise(frame=frame, method=_METHOD, nodes=tuple(map(_row, graph.nodes))))
+
+
+def _runs_unseen(recording: Recording, frame: int) -> bool:
+    """Whether the function changes nothing and only computes: only such a function is run again for comparison."""
+    if recording.of_frame(frame, ev.MutationNoted):
+        return False
+    if recording.of_frame(frame, ev.FrameSkipped):
+        return False
+    return all(broke.kind in ("DX104", "DX109") for broke in recording.of_frame(frame, ev.GraphBroke))
+
+
+def _trace(function: Callable[..., Any], values: dict[str, object]) -> torch.fx.Graph:
+    tracer = torch.fx.Tracer()
+    first = next(iter(values.values()), None)
+    if isinstance(first, torch.nn.Module) and getattr(type(first), "forward", None) is function:
+        return tracer.trace(first)
+    concrete = {name: value for name, value in values.items() if not isinstance(value, torch.Tensor)}
+    return tracer.trace(function, concrete)
+
+
+def _row(node: torch.fx.Node) -> ev.NodeRow:
+    target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    return ev.NodeRow(node.op, node.name, target, ev.clip(str(node.args)), ev.clip(str(node.kwargs)))

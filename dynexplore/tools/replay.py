@@ -1,0 +1,266 @@
+"""A frame whose translation failed, somewhere else: look at it, then run just it.
+
+The idea: `config.replay_record_enabled` leaves a file for each frame that the engine could not translate (frame_record.py).
+`replay(path)` reads it and runs nothing: source, what the frame worked on, what could not be saved, how it failed.
+`replay(path, trust=True)` runs the frame in a process of its own (frame_process.py), and has the recording of that run: so
+the explorer shows each step up to the failure, on the machine of whoever is to mend it.
+
+In: the path of a file. Out: `Replay`.
+
+torch/_dynamo/debug_utils.py and convert_frame.py (replay) do the same job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dynexplore.engine.bytecode.versions import PYTHON
+from dynexplore.engine.errors import ReplayError
+from dynexplore.engine.translate import dispatch
+from dynexplore.recording.recording import Recording
+from dynexplore.tools.frame_file import read_frame, unpacked_tensors, write_frame
+from dynexplore.tools.frame_values import SavedValues
+from dynexplore.views import html_report, html_text
+
+_PROCESS = "dynexplore.tools.frame_process"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One thing that the frame works on: "argument", "closure" or "global", its name, and what it is in one line."""
+
+    where: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
+
+    `error` is the type of what was raised, `message` its words, or the value in one line.
+    """
+
+    kind: str
+    error: str
+    message: str
+    printed: str = ""
+
+    def __str__(self) -> str:
+        what = {"failed": "the translation fails", "raised": "the program raises", "ran": "it runs", "died": "its process dies"}
+        return f"{what[self.kind]}: {self.error}{': ' if self.error else ''}{self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A saved frame. `print` it; in a notebook it is a table, and, where it was run, the explorer.
+
+    `source`, `qualname`, `file` and `line` are the function's; `holds` tells what it works on; `missing` names what
+    could not be saved, and why; `failure` is how the translation failed (None for a frame that was saved on request);
+    `python` and `torch_version` are those it was saved with. Where it was run, `outcome` and `recording` tell how that went.
+    """
+
+    path: Path
+    qualname: str
+    file: str
+    line: int
+    source: str
+    python: str
+    torch_version: str
+    holds: tuple[Held, ...]
+    missing: tuple[tuple[str, str], ...]
+    failure: Outcome | None
+    outcome: Outcome | None = None
+    recording: Recording | None = None
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the frame was run and failed as it did when it was saved."""
+        return self.failure is not None and self.outcome is not None and _same_failure(self.failure, self.outcome)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Every tensor of the file by its path ("model.layers.0.weight"); runs nothing. Raises ReplayError."""
+        data, packed = read_frame(self.path)
+        loaded = unpacked_tensors(packed, self.path)
+        named = (row for row in data["rows"] if row.get("kind") == "tensor" and not row["path"].startswith("modes["))
+        return {str(row["path"]): loaded[row["key"]] for row in named}
+
+    def state_dict(self, name: str) -> dict[str, torch.Tensor]:
+        """The tensors of the module that the frame knows by this name; runs nothing. Raises ReplayError."""
+        found = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
+        if not found:
+            raise ReplayError(f"{self.path} holds no tensors of {name!r}")
+        return found
+
+    def __str__(self) -> str:
+        lines = [self._title(), *self._failure_lines(), "", "source"]
+        lines += [f"{number:>6}  {text}" for number, text in enumerate(self.source.splitlines(), self.line)]
+        lines += ["", "it works on", *(f"  {held.where:<9} {held.name}: {held.text}" for held in self.holds)]
+        if self.missing:
+            lines += ["", "not saved (something that only says so stands there)"]
+            lines += [f"  {path}: {why}" for path, why in self.missing]
+        return "\n".join([*lines, "", *self._conclusion()])
+
+    __repr__ = __str__
+
+    def _title(self) -> str:
+        return f"Frame of {self.qualname} ({self.file}:{self.line}), saved with Python {self.python}, torch {self.torch_version}"
+
+    def _failure_lines(self) -> list[str]:
+        return [] if self.failure is None else [f"when it was saved, {self.failure}"]
+
+    def _conclusion(self) -> list[str]:
+        if self.outcome is None:
+            again = f"dynexplore.replay({str(self.path)!r}, trust=True)"
+            return ["Nothing was run. It runs code out of the file: only if you trust where it comes from,", f"  {again}"]
+        verdict = "" if self.failure is None else "the same failure; " if self.reproduced else "another outcome than then; "
+        printed = ["it printed:", self.outcome.printed.rstrip("\n")] if self.outcome.printed.strip() else []
+        return [f"Run again in a process of its own: {verdict}{self.outcome}", *printed]
+
+    def _repr_html_(self) -> str:
+        parts = self._html_parts()
+        if self.recording is not None:
+            parts.append(html_text.fragment(self.recording, html_text.next_prefix()))
+        return html_report.report(*parts)
+
+    def _ipython_display_(self) -> None:
+        """In a notebook: what the file holds and how it went, and below it the recording as it shows itself."""
+        from IPython.display import display
+
+        display({"text/plain": str(self), "text/html": html_report.report(*self._html_parts())}, raw=True)
+        if self.recording is not None:
+            display(self.recording)
+
+    def _html_parts(self) -> list[str]:
+        parts = [html_report.line(self._title()), *map(html_report.line, self._failure_lines()), html_report.code(self.source)]
+        parts.append(html_report.rows(("where", "name", "what"), [(held.where, held.name, held.text) for held in self.holds]))
+        if self.missing:
+            parts.append(html_report.rows(("not saved", "why"), self.missing))
+        return [*parts, html_report.code("\n".join(self._conclusion()))]
+
+
+def _same_failure(saved: Outcome, now: Outcome) -> bool:
+    return now.kind == "failed" and (saved.error, _steady(saved.message)) == (now.error, _steady(now.message))
+
+
+def _steady(message: str) -> str:
+    """A message without what differs from process to process."""
+    return re.sub(r"0x[0-9a-f]+|__compiled_fn_\d+|(?<=__resume_at_)\d+_\d+|\b\d+(?= is taken)", "?", message)
+
+
+def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeout: float | None = 600.0) -> Replay:
+    """Show a saved frame, and with `trust=True` run it under the engine in a process of its own.
+
+    Args: path: a file that `config.replay_record_enabled` or `record_frame` wrote. trust: the file holds code, which only
+    runs when this is True. backend: who compiles the graphs, instead of the saved one. timeout: seconds until a run is ended.
+
+    Handlers that were swapped by `dispatch.override` are swapped in that process too: those of the file, and those of now.
+
+    Raises ReplayError, in one sentence, for a file that is damaged or of a newer format, and, with `trust=True`, for one of
+    another Python version or one that needs a module which is not here.
+
+    >>> import dynexplore, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = dynexplore.record_frame(lambda x: x + 1, torch.ones(2), path=f"{folder}/f.frame")
+    ...     found = replay(file)
+    >>> [(held.name, held.text) for held in found.holds], found.outcome
+    ([('x', 'float32[2] cpu')], None)
+    """
+    place = Path(path)
+    found = _described(place)
+    if not trust:
+        return found
+    if tuple(map(int, found.python.split(".")[:2])) != _version():
+        needed = ".".join(found.python.split(".")[:2])
+        raise ReplayError(
+            f"{place} holds bytecode of Python {found.python}, and this is Python {PYTHON}: run it with Python {needed};"
+            " without trust=True (--trust) it is shown here"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(found, backend, timeout, Path(folder))
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(map(int, str(PYTHON).split(".")[:2]))
+
+
+def _described(path: Path) -> Replay:
+    data, _ = read_frame(path)
+    try:
+        failure = data["failure"]
+        return Replay(
+            path,
+            data["qualname"],
+            data["file"],
+            data["line"],
+            data["source"],
+            data["python"],
+            data["torch"],
+            tuple(Held(*one) for one in data["holds"]),
+            tuple((one, why) for one, why in data["missing"]),
+            Outcome("failed", failure["type"], failure["message"]) if failure is not None else None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReplayError(f"{path} is damaged: it does not describe a frame ({type(error).__name__}: {error})") from None
+
+
+# -- the other process -------------------------------------------------------------------------------------------------
+
+
+def _run(found: Replay, backend: Any, timeout: float | None, folder: Path) -> Replay:
+    out = folder / "outcome.json"
+    command = [sys.executable, "-m", _PROCESS, str(found.path.absolute()), _of_this_process(backend, folder), str(out)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, env=_environment())
+    except subprocess.TimeoutExpired:
+        return _with(found, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
+    if not out.is_file():
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
+        return _with(found, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
+    said = json.loads(out.read_text(encoding="utf-8"))
+    if said["outcome"] == "cannot":
+        raise ReplayError(said["message"])
+    return _with(found, said, done.stdout)
+
+
+def _environment() -> dict[str, str]:
+    """The other process finds this package where this one did, and saves no frame of its own."""
+    home = str(Path(__file__).parents[4])
+    left = {name: value for name, value in os.environ.items() if not name.startswith("DYNEXPLORE_")}
+    return {**left, "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))}
+
+
+def _of_this_process(backend: Any, folder: Path) -> str:
+    """What the caller adds: handlers that are swapped now, another backend. The path of a file, or "-"."""
+    swapped = dispatch.overridden()
+    if backend is None and not swapped:
+        return "-"
+    saved = SavedValues()
+    data = {
+        "handlers": {op: saved.add(handler, f"handler of {op}") for op, handler in swapped.items()},
+        "backend": saved.add(backend, "backend"),
+    }
+    if saved.missing:
+        place, why = saved.missing[0]
+        raise ReplayError(f"{place} cannot be handed to the process of the replay: {why}")
+    path = folder / "added.frame"
+    write_frame(path, {**data, "rows": saved.rows}, saved.tensors)
+    return str(path)
+
+
+def _with(found: Replay, said: Mapping[str, Any], printed: str) -> Replay:
+    """The frame with what came of it."""
+    recording = Recording.from_json(said["recording"]) if "recording" in said else None
+    values = {name: getattr(found, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
+    return Replay(**values, outcome=Outcome(said["outcome"], said.get("type", ""), said["message"], printed), recording=recording)

@@ -1,0 +1,168 @@
+"""A script that runs unchanged leaves a `repro.py` when its backend fails: `DYNEXPLORE_REPRO_AFTER`.
+
+The idea: the program is long, its failure is rare, and nobody wants to edit it. So the engine itself stands between graph and
+backend. A backend that raises while it compiles, one whose product raises when it is called, and one whose product gives
+something else than the graph run as it is: in each case the graph is cut down (shrinking.py), a program that fails alone is
+written, and one line says where. After that everything goes on as it would have; only wrong values, which nobody would
+notice, end the program with a BackendCompilerError.
+
+In: a captured graph, the backend, a function that compiles. Out: what to call for the graph.
+
+torch/_dynamo/repro/after_dynamo.py and after_aot.py (TORCHDYNAMO_REPRO_AFTER, TORCHDYNAMO_REPRO_LEVEL) do the same job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.fx
+from torch._guards import tracing
+from torch.utils._python_dispatch import _disable_current_modes
+
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.errors import BackendCompilerError
+from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.runtime import reports, torch_state
+from dynexplore.engine.runtime.backends import Backend, eager, own_backends
+from dynexplore.tools.behind_aot import graphs_behind_aot, inner_compiler
+from dynexplore.tools.graph_failure import (
+    Compiler,
+    Failure,
+    copies,
+    copy_of_graph,
+    failure_of,
+    same_random_numbers,
+)
+from dynexplore.tools.shrinking import Minified, operators, shrink
+
+_numbers = itertools.count(1)
+_VALUES_TOO = 4
+
+
+def compile_watched(graph: FinishedGraph, name: str, backend: Backend, compile_it: Callable[[], Any]) -> Callable[..., Any]:
+    """Compile a graph; what fails, now or when the graph runs first, leaves a repro. Raises what compiling raises."""
+    if backend.function is eager:
+        compiled: Callable[..., Any] = compile_it()
+        return compiled
+    kept = copy_of_graph(graph.module)
+    try:
+        with same_random_numbers(backend.name) if config.repro_level == _VALUES_TOO else contextlib.nullcontext():
+            compiled = compile_it()
+    except BackendCompilerError as error:
+        with _disable_current_modes(), tracing(None):
+            _leave_repro(kept, _made_up(graph), backend, error)
+        raise
+    watched: Callable[..., Any] = native.RegionCall(_Watched(kept, name, backend, compiled), None)
+    return watched
+
+
+class _Watched:
+    """What was compiled, looked at when it runs first."""
+
+    def __init__(self, graph: torch.fx.GraphModule, name: str, backend: Backend, compiled: Callable[..., Any]) -> None:
+        self.graph, self.name, self.backend, self.compiled = graph, name, backend, compiled
+        self.is_first = True
+
+    def __call__(self, *inputs: Any) -> Any:
+        if not self.is_first:
+            return self.compiled(*inputs)
+        self.is_first = False
+        given = copies(inputs)
+        if config.repro_level == _VALUES_TOO:
+            self._compare(given)
+        try:
+            return self.compiled(*inputs)
+        except Exception as error:  # whatever the product of a backend raises is the finding
+            with torch_state.kept():
+                _leave_repro(self.graph, given, self.backend, error)
+            raise
+
+    def _compare(self, given: Sequence[Any]) -> None:
+        """Raise BackendCompilerError where the compiled graph gives something else than the graph run as it is."""
+        with torch_state.kept():
+            failure = failure_of(self.graph, given, lambda graph, inputs: self.compiled)
+            if failure is None or failure.kind != "differs":
+                return
+            error = BackendCompilerError(self.name, self.graph, AssertionError(failure.words), backend=self.backend.name)
+            _leave_repro(self.graph, given, self.backend, error)
+        raise error
+
+
+def _made_up(graph: FinishedGraph) -> list[Any]:
+    """Inputs of the shapes that the graph was captured for: while it is compiled there are no others."""
+    torch_random = torch.Generator().manual_seed(0)
+    return [_real(example_value(graph_input.node), torch_random) for graph_input in graph.inputs]
+
+
+def _real(example: Any, random: torch.Generator) -> Any:
+    if isinstance(example, torch.Tensor):
+        sizes = [int(_hint(size)) for size in example.shape]
+        strides = [int(_hint(stride)) for stride in example.stride()]
+        made = torch.empty_strided(sizes, strides, dtype=example.dtype, device=example.device)
+        numbers = torch.randn(sizes, generator=random)
+        made.copy_(numbers.gt(0) if example.dtype is torch.bool else numbers if example.is_floating_point() else numbers.abs())
+        return made.requires_grad_(example.requires_grad)
+    return _hint(example)
+
+
+def _hint(size: Any) -> Any:
+    """The number that a symbol stood for."""
+    return size.node.hint if isinstance(size, torch.SymInt | torch.SymFloat | torch.SymBool) else size
+
+
+# -- writing it ---------------------------------------------------------------------------------------------------------
+
+
+def _leave_repro(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend, error: Exception) -> None:
+    """Cut the graph down, write the program, and say so in one line."""
+    small = _cut_behind_aot(graph, inputs, backend) if config.repro_after == "aot" else None
+    small = small or _cut(graph, inputs, _compiler(backend), backend, "dynamo")
+    if small is None:
+        reports.log("ERROR", f"backend {backend.name!r} failed, but its graph alone does not fail: no repro was written")
+        return
+    path = _path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    small.write(path)
+    counted = f"{operators(small.before)} operators became {operators(small.graph)}"
+    error.add_note(f"a program that fails alone: {path}")
+    reports.log("ERROR", f"wrote {path}, a program that fails alone: {counted}; it {small.failure.words}")
+
+
+def _path() -> Path:
+    number = next(_numbers)
+    return Path(config.repro_folder) / ("repro.py" if number == 1 else f"repro_{number}.py")
+
+
+def _compiler(backend: Backend) -> Compiler:
+    return lambda graph, inputs: backend(graph, inputs)
+
+
+def _cut(graph: torch.fx.GraphModule, inputs: Sequence[Any], compiler: Compiler, backend: Backend, after: Any) -> Minified | None:
+    failure: Failure | None = failure_of(graph, inputs, compiler)
+    if failure is None:
+        return None
+    return shrink(graph, inputs, compiler, failure, backend=_as_given(backend), after=after)
+
+
+def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend) -> Minified | None:
+    """The first graph behind AOTAutograd that fails; None where all are right, or the backend has nothing there."""
+    given = _as_given(backend)
+    try:
+        compiler = inner_compiler(given)
+    except ValueError:
+        return None
+    found = (_cut(inner, held, compiler, backend, "aot") for inner, held in graphs_behind_aot(graph, inputs, given))
+    return next(filter(None, found), None)
+
+
+def _as_given(backend: Backend) -> Any:
+    """The backend as people name it: by its name where it has one, else the callable."""
+    known = own_backends().get(backend.name)
+    named = backend.name == "inductor" or getattr(backend.function, "__qualname__", None) != backend.name
+    return backend.name if named and known is None else backend.function

@@ -1,0 +1,196 @@
+"""Source text that runs alone: a function or class with all that it names.
+
+The idea: a backend that fails is most often a function of somebody's script: it calls other functions there, reads constants,
+derives a class. Whoever gets `repro.py` has none of that. So what the source names is looked up where the function itself
+would look, and put before it: installed modules as imports, plain values as they are written, functions and classes of the
+program as their source, and so on for what these name.
+
+In: a function, class or object. Out: the text of a program that defines it under a name; NoSource for what has none.
+
+torch.package does the same job for whole packages.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from dynexplore.tools.importable import import_name, is_installed
+
+
+class NoSource(Exception):
+    """Something that the source needs cannot be written as text; says what."""
+
+
+def source_of(value: Any, name: str) -> str:
+    """The text that defines `name` as this function, class or object.
+
+    >>> print(source_of(torch.add, "plus"), end="")
+    from torch import add as plus
+    >>> limit = 3
+    >>> print(source_of(limit, "limit"), end="")
+    limit = 3
+    """
+    text = _Text()
+    text.define(name, value)
+    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(text.lines)).strip("\n") + "\n"
+
+
+class _Text:
+    """Definitions in the order in which they must stand."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._defined: dict[str, Any] = {}
+
+    def define(self, name: str, value: Any) -> None:
+        """Make `name` this value. Raises NoSource."""
+        if name in self._defined:
+            if self._defined[name] is not value and self._defined[name] != value:
+                raise NoSource(f"two things are named {name!r}")
+            return
+        self._defined[name] = value
+        imported = import_name(value)
+        if imported is not None and is_installed(imported[0]):
+            self._import(name, *imported)
+        elif isinstance(value, types.FunctionType | type):
+            self._source(name, value)
+        elif isinstance(value, torch.dtype | torch.device) or _is_plain(value):
+            self.lines.append(f"{name} = {value!r}")
+        elif isinstance(value, types.MethodType):
+            self.define(f"{name}_owner", value.__self__)
+            self.lines.append(f"{name} = {name}_owner.{value.__func__.__name__}")
+        else:
+            self._object(name, value)
+
+    def _import(self, name: str, module: str, inner: str) -> None:
+        if not inner:
+            self.lines.append(f"import {module}" if module == name else f"import {module} as {name}")
+            return
+        first, _, rest = inner.partition(".")
+        if module != "builtins" or name != inner:
+            self.lines.append(f"from {module} import {first}{f' as {name}' if not rest and first != name else ''}")
+        if rest:
+            self.lines.append(f"{name} = {inner}")
+
+    def _source(self, name: str, value: Any) -> None:
+        """A function or class of the program, after all that it names."""
+        tree, text = _parsed(value)
+        if isinstance(tree, ast.Lambda):
+            self._names_of(tree, value)
+            self.lines.append(f"{name} = {ast.unparse(tree)}")
+            return
+        own = tree.name
+        self._defined.setdefault(own, value)
+        self._names_of(tree, value)
+        self.lines += ["", "", text.rstrip("\n"), "", ""]
+        if own != name:
+            self.lines.append(f"{name} = {own}")
+
+    def _names_of(self, tree: ast.AST, value: Any) -> None:
+        known = dict(_scope(value))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in known:
+                held = known[node.id]
+                if getattr(builtins, node.id, None) is not held:
+                    self.define(node.id, held)
+
+    def _object(self, name: str, value: Any) -> None:
+        """An object of the program whose attributes can be written."""
+        kind = type(value)
+        state = getattr(value, "__dict__", None)
+        if is_installed(kind.__module__) or not isinstance(state, dict):
+            raise NoSource(f"{name} is {_an(kind)}")
+        own = {key: held for key, held in state.items() if not key.startswith("__dynexplore_")}
+        self.define(kind.__name__, kind)
+        self.lines.append(f"{name} = {kind.__name__}.__new__({kind.__name__})")
+        for key, held in own.items():
+            self.define(f"{name}_{key}", held)
+            self.lines.append(f"{name}.{key} = {name}_{key}")
+
+
+def _an(kind: type) -> str:
+    return f"an object of {kind.__module__}.{kind.__qualname__}"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether its repr makes it again."""
+    if isinstance(value, Mapping):
+        return type(value) is dict and all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value) in (list, tuple, set, frozenset) and all(map(_is_plain, value))
+    return value is None or value is ... or type(value) in (bool, int, float, complex, str, bytes)
+
+
+def _parsed(value: Any) -> tuple[Any, str]:
+    """The definition as a tree, and as text without decorators."""
+    try:
+        text = textwrap.dedent(_cell_source(value) or inspect.getsource(value))
+    except (OSError, TypeError):
+        raise NoSource(f"{getattr(value, '__qualname__', value)!r} has no source file") from None
+    try:
+        found = ast.parse(text).body[0]
+    except SyntaxError:
+        raise NoSource(f"the source of {value.__qualname__!r} cannot be read by itself") from None
+    if isinstance(found, ast.FunctionDef | ast.ClassDef):
+        if isinstance(value, type) == isinstance(found, ast.ClassDef):
+            lines = text.splitlines()[found.lineno - 1 : found.end_lineno]
+            found.decorator_list = []
+            return found, "\n".join(lines)
+    lambdas = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
+    if len(lambdas) != 1:
+        raise NoSource(f"the source of {value.__qualname__!r} cannot be told from its neighbours")
+    return lambdas[0], text
+
+
+def _cell_source(value: Any) -> str | None:
+    """The source of a class of a notebook cell, which `inspect` looks for in a file that there is not."""
+    first = next(_methods(value), None) if isinstance(value, type) else None
+    if first is None:
+        return None
+    lines = linecache.getlines(first.__code__.co_filename)
+    try:
+        tree = ast.parse("".join(lines))
+    except SyntaxError:
+        return None
+    line = first.__code__.co_firstlineno
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == value.__name__ and node.lineno <= line <= (node.end_lineno or line):
+            return "".join(lines[node.lineno - 1 : node.end_lineno])
+    return None
+
+
+def _scope(value: Any) -> Iterator[tuple[str, Any]]:
+    """What the names of a function, or of the functions of a class, stand for: globals, and closures before them."""
+    functions = [value] if isinstance(value, types.FunctionType) else list(_methods(value))
+    if isinstance(value, type):
+        yield from vars(sys.modules[value.__module__]).items() if value.__module__ in sys.modules else ()
+        for base in value.__bases__:
+            yield base.__name__, base
+    for function in functions:
+        yield from function.__globals__.items()
+    for function in functions:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if name == "__class__":
+                continue
+            try:
+                yield name, cell.cell_contents
+            except ValueError:
+                continue  # not assigned yet
+
+
+def _methods(kind: type) -> Iterator[types.FunctionType]:
+    for held in vars(kind).values():
+        function = getattr(held, "__func__", getattr(held, "fget", held))
+        if isinstance(function, types.FunctionType):
+            yield function

@@ -1,0 +1,372 @@
+"""recording/recording.py: what was recorded can be asked, saved, loaded, cut and redacted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.errors import RecordingError
+from dynexplore.engine.fast_frozen import quick
+from dynexplore.engine.recorder import Recorder, taker_of_notes
+from dynexplore.recording.recording import LONGEST_TEXT, SCHEMA, Recording, load, resumed_at, save
+from sample_recordings import SAMPLES, toy
+
+
+def test_a_recording_answers_questions() -> None:
+    """Frames, steps, graphs with nodes, guards, breaks, modified and resume code are plain objects."""
+    r = toy()
+    assert [entered.code.qualname for entered in r.frames] == ["toy", "__resume_at_32_1"]
+    assert r.step(0).op == "RESUME" and r.step(-1).op == "RETURN_VALUE" and len(r.steps) == 38
+    assert [node.name for node in r.graphs[0].nodes] == ["a", "b", "abs_1", "add", "truediv", "sum_1", "lt", "output"]
+    assert [(graph.name, graph.op_count, graph.call_count) for graph in r.graphs] == [
+        ("__compiled_fn_0", 4, 5),
+        ("__compiled_fn_3", 2, 2),
+    ]
+    assert [guard.source for guard in r.guards] == ["a", "torch", "torch.abs", "b", "b", "x"]
+    assert [broke.kind for broke in r.breaks] == ["DX104"] and r.breaks[0].stack[0].node == "lt"
+    assert [made.name for made in r.resume_functions] == ["__resume_at_32_1", "__resume_at_40_2"]
+    modified = r.modified_code(1)
+    assert modified is not None and modified.rows[1].arg == "__compiled_fn_0"
+    assert r.modified_code(99) is None
+    assert r.frame(2).parent == 1 and r.final_attempt(1) == 2 and r.final_attempt(99) == 0
+    assert sorted(r.codes) == [1]
+    assert r.graph("__compiled_fn_3").frame == 2
+
+
+def test_its_repr_says_what_is_in_it() -> None:
+    """The repr counts and holds no address."""
+    assert repr(toy()) == "Recording(toy: 2 frames, 38 steps, 2 graphs, 6 guards)"
+
+
+def test_a_question_without_an_answer_says_so() -> None:
+    """A frame, step or graph that is not there is a lookup error that names what there is."""
+    r = toy()
+    with pytest.raises(IndexError, match="no step 99: this recording has 38 steps"):
+        r.step(99)
+    with pytest.raises(KeyError, match="no frame 77"):
+        r.frame(77)
+    with pytest.raises(KeyError, match="no graph 'g'.*__compiled_fn_0, __compiled_fn_3"):
+        r.graph("g")
+
+
+def test_only_the_last_attempt_counts_for_guards_and_graphs() -> None:
+    """What a restarted attempt added is in the events, but not among graphs and guards."""
+    r = toy()
+    assert {node.attempt for node in r.of_frame(1, ev.NodeAdded)} == {1, 2}
+    assert {node.attempt for node in r.graphs[0].nodes} == {2}
+    assert {guard.attempt for guard in r.guards if guard.frame == 1} == {2}
+
+
+def test_a_graph_has_its_nodes_in_its_own_order() -> None:
+    """Nodes that were dropped before compilation are not shown, and inputs stand where the graph has them."""
+    r = Recording()
+    at: dict[str, Any] = {"frame": 1, "attempt": 1}
+    for name in ("add", "unused", "x"):
+        r.record(ev.NodeAdded(**at, graph="g", name=name, op="placeholder", target=name))
+    r.record(ev.SubgraphCompiled(**at, graph="g", backend="eager", node_count=2, op_count=0, nodes=("x", "add")))
+    assert [node.name for node in r.graphs[0].nodes] == ["x", "add"]
+
+
+def test_a_recording_is_a_recorder() -> None:
+    """Frame numbers count from 1, and events keep their order."""
+    recorder: Recorder = Recording()
+    assert [recorder.next_frame_id() for _ in range(3)] == [1, 2, 3]
+
+
+def test_offsets_of_a_resumed_frame_count_in_what_it_continues() -> None:
+    """A resume function's frame is read in the original code, also when only the resume function was recorded."""
+    whole = toy()
+    assert whole.original_code(2) == whole.frames[0].code and resumed_at(whole.frames[1].code) == 32
+    part = Recording()
+    for event in whole:
+        if event.frame == 2:
+            part.record(event)
+    original, rebuilt = whole.original_code(2), part.original_code(2)
+    assert [(row.offset, row.op, row.line, row.target) for row in rebuilt.rows] == [
+        (row.offset, row.op, row.line, row.target) for row in original.rows
+    ]
+    assert (rebuilt.id, rebuilt.resumes) == (original.id, -1) and list(part.codes) == [original.id]
+    assert resumed_at(original) == -1 and whole.code_of(whole.steps[-1]) == original
+
+
+# -- caps ------------------------------------------------------------------------------------------------------------
+
+
+def test_past_the_cap_on_steps_only_steps_are_left_out() -> None:
+    """The recording says where it was cut, and still has every other event."""
+    r = Recording(max_steps=5)
+    for event in toy():
+        r.record(event)
+    assert len(r.steps) == 5 and len(r) == len(toy()) - 33 and len(r.graphs) == 2
+    assert r.cut is not None
+    assert (r.cut.frame, r.cut.left_out) == (1, 33)
+    assert str(r.cut) == f"cut at event {r.cut.position} (frame 1): 5 steps are reached; 33 events left out"
+
+
+def test_past_the_cap_on_bytes_everything_is_left_out() -> None:
+    """A recording does not grow without bound, whatever is recorded."""
+    r = Recording(max_bytes=100_000)
+    for number in range(100_000):
+        view = ev.ValueView(number, "StringVariable", "x" * 1000)
+        r.record(
+            ev.FrameEntered(
+                frame=1,
+                parent=None,
+                code=toy().frames[0].code if not number else r.frames[0].code,
+                arguments=(("a", view),),
+            )
+        )
+        if number > 200:
+            break
+    assert len(r) < 110 and r.cut is not None and r.cut.reason == "100000 bytes are reached"
+
+
+def test_a_huge_text_is_cut() -> None:
+    """A text of an event that is far too long is kept by its ends; other texts and code stay whole."""
+    r = Recording()
+    r.record(ev.GuardInstalled(frame=1, index=0, scope="local", source="s", kind="EQUALS", expected="x" * 10**7))
+    source = "y = 1\n" * 50_000
+    r.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "f.py", 1, source, ())))
+    assert len(r.guards[0].expected) == LONGEST_TEXT and r.guards[0].source == "s"
+    assert r.frames[0].code.source == source and r.cut is None
+
+
+def test_a_cut_survives_json() -> None:
+    """Where a recording was cut is part of what is saved."""
+    r = Recording(max_steps=1)
+    for event in toy():
+        r.record(event)
+    assert Recording.from_json(r.to_json()).cut == r.cut != None
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_json_and_back_is_the_same(name: str, tmp_path: Path) -> None:
+    """A recording read back equals the one that was saved, and goes on numbering its frames."""
+    r = SAMPLES[name]()
+    back = Recording.from_json(r.to_json())
+    assert back == r and list(back.events) == list(r.events) and back.title == r.title
+    assert back.next_frame_id() == max(event.frame for event in r) + 1
+    save(r, tmp_path / "r.json")
+    assert load(tmp_path / "r.json") == r
+
+
+def test_values_and_codes_are_stored_once() -> None:
+    """JSON holds each value and each code object once, however often events show it."""
+    data = json.loads(toy().to_json())
+    assert len(data["codes"]) == 5
+    assert len(data["values"]) == len({json.dumps(value) for value in data["values"]}) < 20
+
+
+def strategy_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Values of an annotated type."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        return st.one_of([strategy_of(part) for part in parts])
+    if origin is tuple and parts[-1] is Ellipsis:
+        return st.lists(strategy_of(parts[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*(strategy_of(part) for part in parts))
+    if dataclasses.is_dataclass(hint):
+        return records(typing.cast(type, hint))
+    scalars: dict[type, st.SearchStrategy[Any]] = {
+        int: st.integers(),
+        str: st.text(st.characters(codec="utf-8"), max_size=5),
+        bool: st.booleans(),
+        float: st.floats(allow_nan=False, allow_infinity=False),
+        type(None): st.none(),
+    }
+    return scalars[hint]
+
+
+def records(cls: type) -> st.SearchStrategy[Any]:
+    return st.builds(cls, **{name: strategy_of(hint) for name, hint in typing.get_type_hints(cls).items()})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.one_of([records(cls) for cls in ev.EVENTS.values()]), max_size=6))
+def test_any_events_go_to_json_and_back(events: list[ev.Event]) -> None:
+    """Whatever the events hold, reading back what was written gives equal events with equal types."""
+    r = Recording()
+    for event in events:
+        r.record(event)
+    back = Recording.from_json(r.to_json())
+    assert [repr(event) for event in back] == [repr(event) for event in events]
+
+
+def test_reading_imports_no_torch(tmp_path: Path) -> None:
+    """A saved recording is loaded and asked in a process where importing torch is impossible."""
+    save(toy(), tmp_path / "r.json")
+    code = (
+        "import sys\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        assert name.split('.')[0] not in ('torch', 'numpy'), name\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
+        "from dynexplore.recording.recording import load\n"
+        f"print(load({str(tmp_path / 'r.json')!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Recording(toy: 2 frames")
+
+
+def damaged(**changes: Any) -> str:
+    return json.dumps({**toy().to_plain(), **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "not a dynexplore recording: it is not JSON"),
+        ("{", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ("[1, 2]", "is JSON, but not a dynexplore recording"),
+        ("{}", "is JSON, but not a dynexplore recording"),
+        (damaged(schema=SCHEMA + 1), f"has schema {SCHEMA + 1}, and this dynexplore reads up to {SCHEMA}"),
+        (damaged(schema=None), "damaged: its schema version is missing"),
+        (damaged(events=None), "damaged: 'NoneType' object is not iterable"),
+        (damaged(events=[{"event": "Nonsense"}]), "damaged: event 0 cannot be read .missing or unknown 'Nonsense'"),
+        (damaged(events=[{"event": "PhaseTimed"}]), "damaged: event 0 cannot be read"),
+        (damaged(events=["PhaseTimed"]), "damaged: event 0 cannot be read"),
+        (damaged(values=[]), "damaged: event 0 cannot be read .*points to no ValueView"),
+        (damaged(values=[{"id": "one"}]), "damaged: id is str, not int"),
+        (damaged(values=[{"id": 1, "kind": "K", "text": "t", "colour": "red"}]), "ValueView has no field 'colour'"),
+        (damaged(events=[{"event": "PhaseTimed", "frame": 1, "phase": "p", "seconds": True}]), "seconds is bool"),
+        (damaged(cut={"nonsense": 1}), "damaged: "),
+        (damaged(title=3), "the title is no text"),
+    ],
+)
+def test_a_damaged_recording_gives_one_sentence(text: str, says: str) -> None:
+    """Whatever is wrong with a saved recording, the error is one line that says what."""
+    with pytest.raises(RecordingError, match=says) as caught:
+        Recording.from_json(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_key_may_be_missing() -> None:
+    """A recording that lacks any one of its parts is damaged, and says so."""
+    whole = toy().to_plain()
+    for key in whole.keys() - {"holds", "versions"}:  # sentences for people
+        with pytest.raises(RecordingError, match="recording"):
+            Recording.from_plain({name: value for name, value in whole.items() if name != key})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A missing file, or one that is no text, is one sentence with its name."""
+    with pytest.raises(RecordingError, match=r"cannot read '.*none\.json'"):
+        load(tmp_path / "none.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RecordingError, match=r"cannot read '.*binary\.json'"):
+        load(tmp_path / "binary.json")
+
+
+# -- redaction -------------------------------------------------------------------------------------------------------
+
+
+def private_recording() -> Recording:
+    r = Recording(title="/home/alice/secret/model.py")
+    source = "def f(x):  # the password is hunter2\n    name = 'hunter2'\n    return f'hunter2 {x}' + \"hunter2\"\n"
+    code = ev.CodeView(1, "f", "/home/alice/secret/model.py", 1, source, (ev.ListingRow(0, "LOAD_CONST", "'hunter2'"),))
+    view = ev.ValueView(1, "ConstantVariable", "'hunter2'", "d['hunter2']")
+    frame = ev.UserFrame("C:\\alice\\secret\\model.py", 3, "f", "name = 'hunter2'")
+    r.record(ev.FrameEntered(frame=1, parent=None, code=code, arguments=(("x", view),)))
+    r.record(ev.GraphBroke(frame=1, kind="DX201", title="t", reason='open("hunter2")', user_stack=(frame,)))
+    r.record(ev.EngineFailed(frame=1, error="at /home/alice/secret/engine.py:12: oops", where="/home/alice/e.py"))
+    r.record(ev.ValueObserved(frame=1, what="node", name="add", text="hunter2", dtype="float32", first=(42.5,), mean=42.5))
+    return r
+
+
+def test_redaction_leaves_out_what_is_private() -> None:
+    """No tensor element, string constant, comment or folder is left; names, shapes and numbers are."""
+    text = private_recording().to_json(redact=True)
+    for private in ("hunter2", "alice", "secret", "42.5"):
+        assert private not in text, private
+    for kept in ("model.py", "def f", "return", "LOAD_CONST", "float32", "engine.py:12: oops"):
+        assert kept in text, kept
+    assert json.loads(text)["redacted"] is True
+    assert json.loads(private_recording().to_json())["redacted"] is False
+
+
+def test_redaction_keeps_the_lines_of_the_source() -> None:
+    """Source lines keep their numbers, so that links still hold; the recording itself stays as it was."""
+    r = private_recording()
+    source = Recording.from_json(r.to_json(redact=True)).frames[0].code.source
+    assert len(source.splitlines()) == 3 and "hunter2" in r.to_json()
+
+
+def test_source_that_is_no_python_is_left_out() -> None:
+    """When the source cannot be read as Python, none of it is kept."""
+    r = Recording()
+    r.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "f.py", 1, "lambda: ('hunter2',", ())))
+    assert "hunter2" not in r.to_json(redact=True)
+
+
+def test_minus_zero_is_not_the_default_zero() -> None:
+    """A field that differs from its default in its sign only is kept."""
+    recording = Recording()
+    recording.record(ev.GraphRan(frame=0, graph="", run=0, seconds=-0.0))
+    back = Recording.from_json(recording.to_json())
+    assert math.copysign(1.0, back.of(ev.GraphRan)[0].seconds) == -1.0
+
+
+def test_what_is_noted_is_made_when_asked_for() -> None:
+    """A note becomes an event at the first question, in its place, and counts for the caps like any other event."""
+    made: list[float] = []
+
+    def make(seconds: float) -> ev.Event:
+        made.append(seconds)
+        return ev.PhaseTimed(frame=1, phase="translate", seconds=seconds)
+
+    recording = Recording()
+    note = taker_of_notes(recording)
+    note((make, 1.0))
+    recording.record(ev.PhaseTimed(frame=1, phase="guards", seconds=2.0))
+    note((make, 3.0))
+    assert len(recording) == 3
+    assert not made
+    assert [event.seconds for event in typing.cast(Any, recording)] == [1.0, 2.0, 3.0]
+    assert [event.seconds for event in recording.of(ev.PhaseTimed)] == [1.0, 2.0, 3.0]
+    assert made == [1.0, 3.0]
+
+
+def test_notes_are_cut_at_the_cap_of_steps() -> None:
+    """Of ten noted steps a recording of at most four keeps the first four, and says so."""
+    recording = Recording(max_steps=4)
+    note = taker_of_notes(recording)
+    for index in range(10):
+        note((quick(ev.InstructionStepped), 1, index, "NOP"))
+    assert [step.step for step in recording.steps] == [0, 1, 2, 3]
+    assert recording.cut is not None
+    assert recording.cut.left_out == 6
+
+
+def test_another_recorder_gets_a_note_as_an_event_at_once() -> None:
+    """A recorder that only knows `record` is given the event itself."""
+
+    class Plain:
+        def __init__(self) -> None:
+            self.events: list[Any] = []
+
+        def record(self, event: ev.Event) -> None:
+            self.events.append(event)
+
+        def next_frame_id(self) -> int:
+            return 1
+
+    plain = Plain()
+    taker_of_notes(plain)((quick(ev.InstructionStepped), 1, 0, "NOP"))
+    assert [event.op for event in plain.events] == ["NOP"]

@@ -1,0 +1,51 @@
+"""Wrong handlers and rules are planted, and the first divergence must stand at their step: what the tests of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.engine.translate import dispatch
+from dynexplore.engine.variables.rules import METHODS
+from dynexplore.recording.recording import Recording
+
+Flagged = tuple[ev.DivergenceFound, ev.InstructionStepped]
+Handler = Callable[[Any, Any, Any], None]
+
+
+def recorded(fn: Callable[..., Any], *args: Any, **options: Any) -> Recording:
+    """The recording of one call."""
+    dynexplore.reset()
+    return dynexplore.explain(fn, **options)(*args).recording  # type: ignore[no-any-return]
+
+
+@contextmanager
+def rule_for_method(python_type: type[Any], name: str, rule: Callable[..., Any]) -> Iterator[None]:
+    """In this block a method of a builtin type is answered by another rule."""
+    right = METHODS[python_type, name]
+    METHODS[python_type, name] = rule
+    try:
+        yield
+    finally:
+        METHODS[python_type, name] = right
+
+
+def flagged_by_handler(
+    op: str, handler: Handler, fn: Callable[..., Any], *args: Any
+) -> tuple[ev.DivergenceFound, ev.InstructionStepped]:
+    """The first divergence and its step, with a wrong handler for `op`; without it there must be none."""
+    assert recorded(fn, *args).divergences == ()
+    with dispatch.override(op, handler):
+        return first_of(recorded(fn, *args))
+
+
+def first_of(recording: Recording) -> Flagged:
+    """The first divergence and its step."""
+    assert recording.divergences, "nothing is flagged"
+    found = recording.divergences[0]
+    step = recording.step_of(found)
+    assert step is not None
+    return found, step

@@ -1,0 +1,94 @@
+"""session/predicted_resumes.py: what is told of resume functions before a call is made, and in which words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+
+
+def twice_broken(x: Any, b: Any, n: int = 2, flag: bool = True, xs: Any = ()) -> Any:
+    y = x.sin()
+    dynexplore.graph_break()
+    y = y + b * n
+    xs = [*xs, y]
+    dynexplore.graph_break()
+    return y.relu() if flag else xs
+
+
+@pytest.fixture
+def session() -> Any:
+    """A session of one call; the explanation is held by it, as the function is by its module."""
+    return dynexplore.explain(twice_broken, torch.ones(3), torch.ones(3)).session
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "; what follows is not known: it depends on values that exist only when the graphs have run"),
+        ({"n": 3}, "; as its arguments are now, {0}, which goes on at line 15, is compiled again: n EQUALS: expected 2, found 3"),
+        ({"b": {"shape": (1,)}}, "is compiled again: b TENSOR_MATCH: expected float32[3] cpu, found float32[1] cpu (tensor 'b'"),
+        ({"flag": False}, "where it gets there, {0}, which goes on at line 18, is compiled again: flag EQUALS: expected True,"),
+    ],
+)
+def test_a_hit_says_how_far_it_reaches(session: Any, changes: dict[str, Any], said: str) -> None:
+    """Text and HTML name the break, and what is known of what follows it."""
+    foretold = session.what_if(changes)
+    assert (foretold.outcome, foretold.breaks_at) == ("hit", "at line 15")
+    name = next((one.function for one in foretold.then if one.is_compiled), "")
+    first, _, _ = str(foretold).partition("\n")
+    assert first.startswith(f"it hits entry {foretold.entry} up to the break at line 15; ")
+    assert said.format(name) in first
+    assert "up to the break at line 15; " in foretold._repr_html_()
+
+
+def test_a_miss_says_it_too(session: Any) -> None:
+    """What follows the break of a new capture is decided when the call gets there."""
+    foretold = session.what_if(x={"shape": (1,)})
+    assert foretold.outcome == "recompile" and foretold.then == ()
+    assert "(what follows the break at line 15 is decided when the call gets there)" in str(foretold)
+
+
+def test_without_a_break_nothing_is_left_open() -> None:
+    """The frame is the whole call."""
+    explanation = dynexplore.explain(lambda x: x + 1, torch.ones(3))
+    foretold = explanation.session.what_if()
+    assert str(foretold) == f"it hits entry {foretold.entry}, and nothing is compiled"
+    assert (foretold.then, foretold.breaks_at) == ((), "")
+
+
+def test_a_name_that_is_bound_anew_is_not_told_of(session: Any) -> None:
+    """`xs` holds another object after the first break: what its argument was says nothing."""
+    foretold = session.what_if(xs=(1, 2))
+    assert [one.fate for one in foretold.then] == ["not known", "not known"]
+
+
+def test_the_limit_and_the_stance_count_after_a_break(session: Any) -> None:
+    """Where nothing new may be compiled, the words say what happens instead."""
+    with dynexplore.config.patch(cache_size_limit=1):
+        assert [one.fate for one in session.what_if(n=3).then] == ["limit reached"]
+    with dynexplore.config.patch(error_on_recompile=True):
+        foretold = session.what_if(n=3)
+        assert [one.fate for one in foretold.then] == ["raises"]
+        assert "raises RecompileError: n EQUALS: expected 2, found 3" in str(foretold)
+        with pytest.raises(dynexplore.exc.RecompileError):
+            session.call(torch.ones(3), torch.ones(3), 3)
+
+
+def test_a_branch_that_was_not_taken_is_compiled() -> None:
+    """Of a resume function without an entry that much is known."""
+
+    def branch(x: Any) -> Any:
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+    explanation = dynexplore.explain(branch, torch.ones(3))
+    foretold = explanation.session.what_if()
+    assert sorted(one.fate for one in foretold.then) == ["compile", "not known"]
+    other = next(one.function for one in foretold.then if one.fate == "compile")
+    assert f"where it gets there, {other}, which goes on at line" in str(foretold)
+    assert "is compiled: there is no entry yet" in str(foretold)

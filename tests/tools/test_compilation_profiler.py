@@ -1,0 +1,52 @@
+"""tools/compilation_profiler.py: what breaks and what recompiles, with the guard to blame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+
+SCALE = 1.0
+
+
+def noisy(x: Any, k: int) -> Any:
+    y = x * k * SCALE
+    print("woo")
+    return y.relu()
+
+
+def test_an_int_that_changes_and_a_global_that_changes(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder, capsys: Any
+) -> None:
+    """Each guard that failed is named with what it expected and found; the break with place and cure; no warning."""
+    prof = dynexplore.CompilationProfiler()
+    compiled = dynexplore.optimize(prof)(noisy)
+    for k in (1, 2, 3):
+        compiled(torch.ones(2), k)
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    assert torch.equal(compiled(torch.ones(2), 1), torch.full((2,), 2.0))
+    report = prof.report()
+    assert report.startswith("2 frames were compiled to 2 graphs with 3 operators")
+    assert "in noisy  DX206: printing or logging" in report and "fix: Print before or after" in report
+    assert "local 'k' EQUALS: expected 1, found 2" in report and "found 3" in report
+    assert "global 'SCALE' EQUALS: expected 1.0, found 2.0" in report
+    assert not recwarn.list and str(prof) == report
+
+
+def test_a_hook_that_breaks_the_graph(capsys: Any) -> None:
+    """The break stands in the hook's own line."""
+    model = torch.nn.Linear(2, 2)
+    model.register_forward_hook(lambda module, args, output: print("hook"))
+    prof = dynexplore.CompilationProfiler()
+    dynexplore.optimize(prof)(model)(torch.ones(1, 2))
+    assert "test_compilation_profiler.py" in prof.report() and "DX206" in prof.report()
+
+
+def test_nothing_to_tell() -> None:
+    """A program in one graph."""
+    prof = dynexplore.CompilationProfiler()
+    dynexplore.optimize(prof)(lambda x: x + 1)(torch.ones(2))
+    assert "Graph breaks: none" in prof.report() and "Recompiles that would have been: none" in prof.report()

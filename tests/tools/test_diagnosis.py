@@ -1,0 +1,186 @@
+"""tools/diagnosis.py: a fault planted in one layer is found in that layer."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+import torch.fx
+
+import dynexplore
+from dynexplore.engine.translate import dispatch
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+
+def model(x: Any) -> Any:
+    return {"loss": (torch.sin(x) * 2).sum()}
+
+
+X = torch.linspace(-1, 1, 6, requires_grad=True)
+
+
+def crashes(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that cannot do one operator."""
+    if any(node.target is torch.sin for node in graph.graph.nodes):
+        raise NotImplementedError("sin")
+    return graph.forward
+
+
+class Off(torch.fx.Interpreter):
+    """Runs a graph, one operator off by 1e-2."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """One operator."""
+        result = super().call_function(target, args, kwargs)
+        return result + 1e-2 if target is torch.sin else result
+
+
+def is_off(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that is wrong on one operator."""
+    return lambda *given: Off(graph).run(*given)
+
+
+class WrongBackward(torch.autograd.Function):
+    """Right forward, and a gradient that is a hundredth too large."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        """The value."""
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        """Wrong."""
+        return gradient * 1.01
+
+
+def wrong_backward(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+    """A backend that is wrong in backward only."""
+    return lambda *given: tuple(WrongBackward.apply(one) for one in graph(*given))
+
+
+def diagnosed(fn: Any, *args: Any, backend: Any = "eager") -> Any:
+    """The layer that is blamed, what is said of it, and the whole."""
+    found = dynexplore.diagnose(fn, *args, backend=backend)
+    return (found.failing.layer if found.failing else None), str(found), found
+
+
+def test_nothing_is_wrong() -> None:
+    """Each layer has its time and memory, and the verdict is ok."""
+    layer, text, found = diagnosed(model, X, backend="aot_eager")
+    assert layer is None and text.endswith("Every layer gives what plain Python gives.")
+    assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"]
+    assert all(stage.first_seconds > 0 and stage.seconds > 0 for stage in found.stages)
+    assert "<table>" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [
+        (crashes, "backend 'crashes' failed to compile"),
+        (is_off, 'the value["loss"]: differs by 0.12'),
+        (wrong_backward, "the gradient of argument[0]: differs by 0.0"),
+    ],
+)
+def test_a_faulty_backend(backend: Any, words: str) -> None:
+    """One that crashes, one that is off by 1e-2, one that is wrong in backward only."""
+    layer, text, found = diagnosed(model, X, backend=backend)
+    assert layer == "backend" and words in text
+    assert all(stage.first_seconds > 0 and stage.memory is not None for stage in found.stages)
+    assert f"dynexplore.minify(f, ..., backend={backend.__name__})" in text
+
+
+def test_a_handler_that_is_wrong_on_purpose() -> None:
+    """The capture is blamed, whatever the backend."""
+
+    def wrong(frame: Any, step: Any, ctx: Any) -> None:
+        frame.pop()
+        frame.pop()
+        frame.push(ConstantVariable(3))
+
+    with dispatch.override("BINARY_OP", wrong):
+        layer, text, _ = diagnosed(lambda x: x.sum() * 2, X, backend="aot_eager")
+    assert layer == "capture" and "the value: Tensor expected, int found" in text
+
+
+def test_a_bug_of_the_engine_is_raised_not_survived() -> None:
+    """The fallback to plain Python would hide it."""
+
+    def broken(frame: Any, step: Any, ctx: Any) -> None:
+        raise ZeroDivisionError("bug")
+
+    with dispatch.override("BINARY_OP", broken):
+        layer, text, _ = diagnosed(lambda x: x * 2, X)
+    assert layer == "capture" and "ZeroDivisionError: bug" in text
+
+
+def test_a_program_that_fails_by_itself() -> None:
+    """Plain Python is the first layer."""
+    layer, text, _ = diagnosed(lambda x: x.reshape(5), X)
+    assert layer == "plain Python" and "RuntimeError" in text and "mend it first" in text
+
+
+def test_a_program_that_gives_something_else_each_time() -> None:
+    """It is not called wrong: its values are not compared, and that is said; what raises is found all the same."""
+    count = itertools.count()
+
+    def unsteady(x: Any) -> Any:
+        return x * next(count)
+
+    layer, text, found = diagnosed(unsteady, X)
+    assert layer is None and "gives something else each time (the value: differs by" in text and text.endswith("Every layer runs.")
+    layer, text, _ = diagnosed(lambda x: torch.sin(x) * next(count), X, backend=crashes)
+    assert layer == "backend" and "something else each time" in text
+    assert "something else each time" in found._repr_html_()
+
+
+COUNTED: list[int] = []
+TOTAL = 0
+KEPT = torch.zeros(6)
+
+
+def test_what_stands_around_the_function_is_put_back() -> None:
+    """A global that counts, a list that grows, a tensor that is written to, a generator, a module that rebinds."""
+    generator = torch.Generator()
+
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls, self.log = 0, []
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x: Any) -> Any:
+            self.calls += 1
+            self.log.append(self.calls)
+            self.seen = self.seen + 1
+            return x * self.calls + self.seen * len(self.log)
+
+    counting = Counting()
+
+    def program(x: Any) -> Any:
+        global TOTAL
+        TOTAL += 1
+        COUNTED.append(1)
+        KEPT.add_(x.detach())
+        return counting(x) * TOTAL + len(COUNTED) + KEPT + torch.rand(6, generator=generator)
+
+    layer, text, found = diagnosed(program, X, backend="aot_eager")
+    assert layer is None and not found.unsteady, text
+    assert TOTAL == 0 and COUNTED == [] and not KEPT.any() and counting.calls == 0 and counting.seen == 0
+
+
+def test_the_module_is_as_before() -> None:
+    """Parameters, buffers and gradients get their content back."""
+    module = torch.nn.BatchNorm1d(3)
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    assert dynexplore.diagnose(module, torch.randn(4, 3), backend="eager").failing is None
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+    assert module.weight.grad is None
+
+
+def test_an_unknown_backend_is_a_mistake_of_the_caller() -> None:
+    """It raises at once."""
+    with pytest.raises(dynexplore.exc.InvalidBackend, match="there is no backend 'nothing'"):
+        dynexplore.diagnose(model, X, backend="nothing")

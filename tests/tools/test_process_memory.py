@@ -1,0 +1,19 @@
+"""tools/process_memory.py: the peak of a block."""
+
+from __future__ import annotations
+
+import torch
+
+from dynexplore.tools.process_memory import MemoryPeak, as_text
+
+
+def test_the_peak_is_seen_after_it_is_over() -> None:
+    """A tensor that is gone at the end of the block still counts."""
+    with MemoryPeak() as memory:
+        torch.ones(32 * 2**20 // 4).sum()
+    assert memory.peak is None or memory.peak > 16 * 2**20
+
+
+def test_sizes_for_people() -> None:
+    """MiB, and a question mark where the system says nothing."""
+    assert as_text(5 * 2**20) == "5.0 MiB" and as_text(None) == "?"

@@ -1,0 +1,43 @@
+"""tools/repro_file.py: the parts of the written program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.tools.repro_file import ReproFile, can_stand_alone
+
+
+def traced(fn: Any) -> torch.fx.GraphModule:
+    """Its graph."""
+    return torch.fx.symbolic_trace(fn)
+
+
+def test_inputs_of_every_kind() -> None:
+    """Floats, integers within their range, booleans, strides, plain numbers."""
+    inputs = [torch.randn(2, 3).t(), torch.tensor([3, 7]), torch.tensor([True]), 5, torch.ones(1, requires_grad=True)]
+    file = ReproFile(traced(lambda a, b, c, d, e: (a, b, c, d, e)), inputs, backend="eager", after="dynamo", failure="fails")
+    made = file.random_inputs()
+    for wanted, got in zip(inputs, made, strict=True):
+        if isinstance(wanted, torch.Tensor):
+            assert (got.shape, got.stride(), got.dtype) == (wanted.shape, wanted.stride(), wanted.dtype)
+            assert got.requires_grad == wanted.requires_grad
+    assert 3 <= made[1].min() and made[1].max() <= 7 and made[3] == 5
+
+
+def test_exact_inputs_and_attributes_come_back() -> None:
+    """What is packed into the text is the very content; the file is Python that compiles."""
+    graph = traced(torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    x = torch.randn(2)
+    text = ReproFile(graph, [x], backend="eager", after="dynamo", failure="fails").text(exact_inputs=True)
+    namespace: dict[str, Any] = {"__name__": "repro"}
+    exec(compile(text, "repro.py", "exec"), namespace)
+    assert torch.equal(namespace["repro_inputs"]()[0], x)
+
+
+def test_who_can_stand_alone() -> None:
+    """Names and importable functions can; a callable object without source cannot."""
+    assert can_stand_alone("inductor") and can_stand_alone(torch.nn.functional.relu)
+    assert not can_stand_alone(object())
