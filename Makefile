@@ -10,10 +10,11 @@
 #   make notebooks   runs the tutorials and saves them with their outputs
 #
 # Each of them sets up .venv first; running it again takes no time, because stamp files remember what was done.
-# PYTHON=/path/to/python chooses the Python, ARGS="..." goes to pytest, ruff or the benchmark.
+# PYTHON=/path/to/python chooses the Python, ARGS="..." goes to pytest, ruff or the benchmark; tests run in WORKERS processes.
 
 VENV ?= .venv
 ARGS ?=
+WORKERS ?= 2
 SHELL := bash
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -58,12 +59,16 @@ lab: setup
 demo: setup
 	$(BIN)/dynexplore explain examples/toy.py --html demo.html
 
-# Notebooks are run and what they print is compared; sanitize.cfg blanks times and ids. ARGS picks a part of the tests.
+# ARGS picks a part of the tests, in this process. The whole runs file by file on WORKERS processes, each with one thread of
+# its own for torch. Notebooks are run and what they print is compared; sanitize.cfg blanks times and ids.
+PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 test: setup
-	$(BIN)/python -m pytest $(or $(ARGS),tests)
+ifneq ($(ARGS),)
+	$(BIN)/python -m pytest $(ARGS)
+else
+	$(PARALLEL) tests
 ifneq ($(NOTEBOOKS),)
-ifeq ($(ARGS),)
-	$(BIN)/python -m pytest --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
+	$(PARALLEL) --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
 endif
 endif
 

@@ -18,6 +18,7 @@ import contextlib
 import copy
 import importlib
 import io
+import os
 import random
 import re
 import sys
@@ -34,6 +35,7 @@ import dynexplore
 from dynexplore.engine.graph_breaks import KINDS
 from sameness import differences, tensors_in, without_addresses
 
+_PACKAGE = os.path.join(os.path.dirname(dynexplore.__file__), "")  # a checkout may lie in a folder of any name
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 
@@ -226,7 +228,7 @@ class _World:
                 call.raised_at = _user_line(error, self._file)
         call.printed = printed.getvalue()
         call.warned = [(w.category.__name__, str(w.message)) for w in warned if w.filename == self._file]
-        _warn_again([w for w in warned if "dynexplore" in w.filename])
+        _warn_again([w for w in warned if w.filename.startswith(_PACKAGE)])
         if self._observe is not None:
             call.observed = copied(self._observe())
         call.modes = global_modes()

@@ -236,7 +236,7 @@ def _run(found: Replay, backend: Any, timeout: float | None, folder: Path) -> Re
 
 def _environment() -> dict[str, str]:
     """The other process finds this package where this one did, and saves no frame of its own."""
-    home = str(Path(__file__).parents[4])
+    home = str(Path(__file__).parents[2])
     left = {name: value for name, value in os.environ.items() if not name.startswith("DYNEXPLORE_")}
     return {**left, "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))}
 

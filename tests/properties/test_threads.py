@@ -53,14 +53,17 @@ def nested(x: torch.Tensor) -> Any:
 PROGRAMS: list[Callable[..., Any]] = [straight, branching, breaking_in_a_loop, raising, recursive, nested]
 
 
-def stress(seconds: float, threads: int) -> int:
-    """Let threads call the same and own functions in regions of shared and own backends; how many calls were right."""
+def stress(threads: int, *, rounds: int = 0, seconds: float = 0.0) -> int:
+    """Let threads call the same and own functions in regions of shared and own backends; how many calls were right.
+
+    Each makes at least so many `rounds`, and goes on for so many `seconds`.
+    """
     until, calls, problems = time.monotonic() + seconds, [0] * threads, []
     shared = {program: dynexplore.optimize("eager")(program) for program in PROGRAMS}
 
     def work(number: int) -> None:
         turn = 0
-        while time.monotonic() < until and not problems:
+        while (turn < rounds or time.monotonic() < until) and not problems:
             turn += 1
             program = PROGRAMS[(turn + number) % len(PROGRAMS)]
             x = torch.randn(1 + turn % 4)
@@ -103,13 +106,13 @@ def switching_often():
 
 def test_a_few_threads_for_a_moment(switching_often: None) -> None:
     """Four threads in shared, own and nested regions get eager's results, and leave no region behind."""
-    assert stress(2, 4) >= 4
+    assert stress(4, rounds=40) == 160
 
 
 @pytest.mark.soak
 def test_many_threads_for_long(switching_often: None, capfd: pytest.CaptureFixture[str]) -> None:
     """The same with twelve threads for a minute (DYNEXPLORE_SOAK_SECONDS)."""
-    calls = stress(float(os.environ.get("DYNEXPLORE_SOAK_SECONDS", "60")), 12)
+    calls = stress(12, seconds=float(os.environ.get("DYNEXPLORE_SOAK_SECONDS", "60")))
     with capfd.disabled():
         print(f"\n{calls} calls", end="")
     assert calls >= 12

@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from source_tree import ROOT
+from source_tree import PACKAGE, ROOT
 
 SECONDS = 120
 COUNT = (
@@ -91,7 +91,7 @@ def test_ctrl_c_in_a_cell(kernel: Kernel) -> None:
     said = kernel.run(cell, interrupt_at="go")
     assert "The cell was interrupted; what was captured until then is shown.\n" in said
     assert kernel.error[-1].startswith("KeyboardInterrupt")
-    assert "time.sleep(0.1)" in "".join(kernel.error) and "dynexplore" not in "".join(kernel.error)
+    assert "time.sleep(0.1)" in "".join(kernel.error) and str(PACKAGE) not in "".join(kernel.error)
     assert len(kernel.shown) == 1
     assert kernel.run("print(rec.graphs[0].nodes[1].name)") == "sin\n"
     assert "in f" in kernel.run("%dynamo --view none f(x)")

@@ -11,6 +11,7 @@ from notebook_shell import Notebook
 
 from dynexplore.engine.events import ArtifactMade
 from dynexplore.recording.recording import Recording
+from source_tree import PACKAGE
 
 
 def test_straight_tensor_code_is_captured(notebook: Notebook) -> None:
@@ -134,7 +135,7 @@ def test_a_cell_that_raises_keeps_its_traceback(notebook: Notebook) -> None:
     assert isinstance(notebook.error, ZeroDivisionError)
     assert notebook.error.__context__ is None
     assert "return t + 1 / 0" in notebook.stdout
-    assert "dynexplore" not in notebook.stdout
+    assert str(PACKAGE) not in notebook.stdout
 
 
 def test_fullgraph_refuses_breaks(notebook: Notebook) -> None:

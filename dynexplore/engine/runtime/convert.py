@@ -36,7 +36,7 @@ from dynexplore.engine.errors import BackendCompilerError, DynexploreError, Engi
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
-from dynexplore.engine.policy import skip
+from dynexplore.engine.policy import files, skip
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import as_it_is, compile_graph, takes_floats
@@ -367,11 +367,11 @@ def entry_limit(store: Store) -> int:
 
 def _place_of(error: BaseException) -> str:
     """The line of ours that an exception comes from: `translate/translator.py:123 in run`."""
-    ours = [entry for entry in traceback.extract_tb(error.__traceback__) if "dynexplore" in entry.filename]
+    ours = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename.startswith(files.OWN_FOLDER)]
     if not ours:
         return "an unknown place"
     last = ours[-1]
-    return f"{last.filename.rpartition('dynexplore')[2].lstrip('/')}:{last.lineno} in {last.name}"
+    return f"{last.filename.removeprefix(files.OWN_FOLDER)}:{last.lineno} in {last.name}"
 
 
 def _has_tensor(values: Any, depth: int = 2) -> bool:
