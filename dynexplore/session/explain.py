@@ -231,7 +231,7 @@ def explain(
     What the call prints and changes happens, once. An exception out of it is raised.
 
     >>> print(explain(lambda x: x + x, torch.ones(2)))
-    Dynamo produced 1 graphs, with 0 graph break and 1 ops
+    Dynamo produced 1 graph, with 0 graph breaks and 1 op
     """
     options = Options(nopython, dynamic)
     if not args and not kwargs:

@@ -302,7 +302,7 @@ def explanation(recording: Recording) -> str:
     """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do."""
     graphs, breaks = recording.graphs, recording.breaks
     ops = sum(graph.op_count for graph in graphs)
-    lines = [f"Dynamo produced {len(graphs)} graphs, with {len(breaks)} graph break and {ops} ops"]
+    lines = [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
         lines.append("Break reasons:")
     for number, broke in enumerate(breaks, 1):

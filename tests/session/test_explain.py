@@ -59,7 +59,7 @@ def test_what_an_explanation_holds() -> None:
 def test_it_unpacks_as_the_early_api_did() -> None:
     """Iterating gives (explanation, out_guards, graphs, ops_per_graph)."""
     text, out_guards, graphs, ops_per_graph = dynexplore.explain(straight, X)
-    assert text == "Dynamo produced 1 graphs, with 0 graph break and 2 ops"
+    assert text == "Dynamo produced 1 graph, with 0 graph breaks and 2 ops"
     assert len(graphs) == len(ops_per_graph) == 1 and out_guards
 
 

@@ -74,7 +74,7 @@ def test_the_first_line_of_an_explanation_is_the_known_one() -> None:
         "   why: The branch depends on data that exists only when the graph runs.",
         "   fix: Use torch.where, or move the `if` out of the compiled function.",
     ]
-    assert text.explanation(Recording()) == "Dynamo produced 0 graphs, with 0 graph break and 0 ops"
+    assert text.explanation(Recording()) == "Dynamo produced 0 graphs, with 0 graph breaks and 0 ops"
 
 
 def test_an_explanation_names_failures_and_cuts() -> None:
