@@ -30,6 +30,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report, html_text
+from dynexplore.views.counts import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class BreakCost:
         title = f"### Graph break {self.broke.kind}: {self.broke.title}"
         lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
         source = ["```python", self.source.rstrip("\n"), "```"] if self.source else lines
-        cost = f"{self.count} x in one call; {len(self.operators)} operators run outside of graphs because of it"
+        cost = f"{self.count} x in one call; {plural(len(self.operators), 'operator runs', 'operators run')} outside of graphs because of it"
         return "\n".join((title, "", versions, "", "```", self.broke.report(), "```", "", cost, "", *source))
 
 
@@ -82,11 +83,11 @@ class BreakReport:
         return self.costs[number]
 
     def __str__(self) -> str:
-        share = f"{self.inside} of {self.operators} operators run in graphs"
+        share = f"{self.inside} of {plural(self.operators, 'operator')} run in graphs"
         places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
         lines = [f"{self.function}: {places} the graph; {share}"]
         for number, cost in enumerate(self.costs, 1):
-            outside = f"{len(cost.operators)} operators outside ({cost.seconds * 1e6:.0f} us)"
+            outside = f"{plural(len(cost.operators), 'operator')} outside ({cost.seconds * 1e6:.0f} us)"
             lines += [
                 "",
                 f"{number}. {cost.broke.kind} {cost.broke.title}, {cost.count} x, {outside}",

@@ -21,6 +21,7 @@ import torch.fx
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_report
+from dynexplore.views.counts import plural
 
 _KEPT = (
     ev.FrameEntered,
@@ -148,7 +149,7 @@ class ProfileReport(str):
         skipped: tuple[tuple[str, str], ...],
     ) -> ProfileReport:
         """The text of these findings."""
-        lines = [f"{frames} frames were compiled to {graphs} graphs with {operators} operators"]
+        lines = [f"{plural(frames, 'frame was', 'frames were')} compiled to {plural(graphs, 'graph')} with {plural(operators, 'operator')}"]
         broken = ((f"{one.count} x {one.place}  {one.kind}: {one.reason}", f"      fix: {one.fix}") for one in breaks)
         again = (
             (f"{one.count} x {one.function}", f"      {one.source} {one.kind}: expected {one.expected}, found {one.actual}")

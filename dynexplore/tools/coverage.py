@@ -21,6 +21,7 @@ from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report
+from dynexplore.views.counts import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Coverage:
 
     def __str__(self) -> str:
         share = f"{self.operators_inside} of {self.operators} operators ({self.of_operators:.1%})"
-        lines = [f"{share} and {self.of_time:.1%} of their time run inside {self.graphs} graphs"]
+        lines = [f"{share} and {self.of_time:.1%} of their time run inside {plural(self.graphs, 'graph')}"]
         lines += [f"  outside: {count} x {name}" for name, count in self.outside]
         lines += [self.notice] * bool(self.notice)
         return "\n".join(lines)

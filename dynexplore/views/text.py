@@ -350,7 +350,7 @@ def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     frame = entered.frame
     parts = [f"frame {frame}: {_place(entered.code)}"]
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
-    parts += [f"{event.graph} ({event.op_count} ops)" for event in recording.of_frame(frame, ev.SubgraphCompiled)]
+    parts += [f"{event.graph} ({plural(event.op_count, 'op')})" for event in recording.of_frame(frame, ev.SubgraphCompiled)]
     parts += [f"broke: {event.kind}" for event in recording.of_frame(frame, ev.GraphBroke)]
     parts += [f"skipped: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
     inlined = {
