@@ -60,7 +60,8 @@ class BreakCost:
         title = f"### Graph break {self.broke.kind}: {self.broke.title}"
         lines = [f"    {frame.code.strip()}  # {frame.place}" for frame in self.broke.user_stack if frame.code.strip()]
         source = ["```python", self.source.rstrip("\n"), "```"] if self.source else lines
-        cost = f"{self.count} x in one call; {plural(len(self.operators), 'operator runs', 'operators run')} outside of graphs because of it"
+        outside = plural(len(self.operators), "operator runs", "operators run")
+        cost = f"{self.count} x in one call; {outside} outside of graphs because of it"
         return "\n".join((title, "", versions, "", "```", self.broke.report(), "```", "", cost, "", *source))
 
 

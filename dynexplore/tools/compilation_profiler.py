@@ -149,7 +149,8 @@ class ProfileReport(str):
         skipped: tuple[tuple[str, str], ...],
     ) -> ProfileReport:
         """The text of these findings."""
-        lines = [f"{plural(frames, 'frame was', 'frames were')} compiled to {plural(graphs, 'graph')} with {plural(operators, 'operator')}"]
+        compiled = f"{plural(frames, 'frame was', 'frames were')} compiled to {plural(graphs, 'graph')}"
+        lines = [f"{compiled} with {plural(operators, 'operator')}"]
         broken = ((f"{one.count} x {one.place}  {one.kind}: {one.reason}", f"      fix: {one.fix}") for one in breaks)
         again = (
             (f"{one.count} x {one.function}", f"      {one.source} {one.kind}: expected {one.expected}, found {one.actual}")

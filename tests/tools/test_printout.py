@@ -14,7 +14,6 @@ from dynexplore.engine.runtime.optimized import wrap
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
-from dynexplore.tools import printout
 
 X = torch.ones(4)
 
@@ -46,7 +45,7 @@ def printed(capsys: pytest.CaptureFixture[str], fn: Any, *args: Any, **options: 
 def test_nothing_is_printed_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     """Without options a compilation is silent on standard output, and no recording is made."""
     assert printed(capsys, branches, X) == ""
-    assert printout.watching(None) is None
+    assert not dynexplore.config.prints_frames()
 
 
 def test_debug_prints_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +149,7 @@ def test_another_recorder_still_gets_everything(capsys: pytest.CaptureFixture[st
 
     recorder = Recorder()
     store = watched_store("eager", Options(), Recording())
-    store.recorder = recorder
+    store.observers.recorder = recorder
     with dynexplore.config.patch(logs=("guards",)):
         wrap(straight, store.region)(X)
     assert "FrameEntered" in recorder.names and "GUARDS:" in capsys.readouterr().out
