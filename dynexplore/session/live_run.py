@@ -26,7 +26,6 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.runtime import torch_state
 from dynexplore.engine.runtime.translation_lock import released
 from dynexplore.engine.translate.collector import collector_at_work
-from dynexplore.engine.variables.contract.base import progress
 from dynexplore.recording.recording import Recording
 from dynexplore.views import timeline
 
@@ -78,10 +77,8 @@ class Gate:
         if self.to_pass:
             self.to_pass -= 1
             return
-        step = progress.step
         with released(), torch_state.set_aside(), collector_at_work():
             self.park()
-        progress.step = step
         if self.is_stopping:
             self.is_free = True  # on the way out nothing parks any more
             raise Stopped

@@ -102,10 +102,10 @@ class NotebookSession(Session):
         with self._as_before({}):
             return super().predict(*args, **kwargs)
 
-    def _supposed(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
+    def _predicted(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
         _, values = changed_inputs.changed_call(self._names, (), self._values, changes)
         with self._as_before(values):
-            return super()._supposed({}, capture=capture)
+            return super()._predicted({}, capture=capture)
 
     @property
     def inputs(self) -> list[Input]:

@@ -1,4 +1,4 @@
-"""What follows a break, foretold as far as it can be: the resume functions that a hit would go on in.
+"""What follows a break, predicted as far as it can be: the resume functions that a hit would go on in.
 
 The idea: a hit says what happens up to the first break of the frame. What follows runs in resume functions, which have entries
 and guards of their own. Much of what those look at exists only when the graphs have run; but the arguments of the call are
@@ -6,8 +6,9 @@ handed on as they are, unless the function binds them anew. So of each entry of 
 can be asked now. Where each entry has one that says no, it is compiled again when the call goes on there; where there is
 no entry, it is compiled; else it is not known. Numbers, text and the like are sure; of a tensor its present shape, dtype and so
 on are taken, which the program might still change on its way. Lists, dicts and objects are not asked: programs do change them.
+What is known goes to the engine's own `decide` (engine/runtime/decision.py).
 
-In: a store, the `DryRunFrame` of a call, the entry that it hits. Out: a `Continuation` for each resume function.
+In: a store, the `DryRunFrame` of a call, the entry that it hits. Out: a `PredictedResume` for each resume function.
 
 PyTorch has no counterpart.
 """
@@ -15,20 +16,20 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Literal
 
 import torch
 
 from dynexplore.engine.bytecode import read
-from dynexplore.engine.config import config
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guard_check import Failure
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import LocalSource, Scope, Source
-from dynexplore.engine.runtime import convert, stance
 from dynexplore.engine.runtime.cache import CompiledEntry
+from dynexplore.engine.runtime.decision import EntriesSaid, decide
+from dynexplore.engine.runtime.frame_facts import facts_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.session.first_frame import DryRunFrame
@@ -41,7 +42,7 @@ _ABOUT_MORE = frozenset({"ALIAS", "DISTINCT", "SHAPE_ENV", "GLOBAL_STATE", "MODU
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
+class PredictedResume:
     """A resume function that a call may go on in: its name, its line, what would come of it ("not known": that is decided by
     values that exist only when the graphs have run), and the guard that fails.
     """
@@ -57,45 +58,39 @@ class Continuation:
         return self.fate in ("compile", "recompile")
 
 
-def continuations(store: Store, frame: DryRunFrame, entry: CompiledEntry) -> tuple[Continuation, ...]:
+def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) -> tuple[PredictedResume, ...]:
     """Every resume function that the call may come to, in the order in which they are met; changes nothing."""
     known = _handed_on(frame)
     caches = {id(cache.code): cache for cache in store.native.caches()}
-    found: dict[int, Continuation] = {}
+    found: dict[int, PredictedResume] = {}
     waiting = list(entry.resumes)
     while waiting:
         code = waiting.pop(0)
         if id(code) in found:
             continue
         cache = caches.get(id(code))
-        found[id(code)] = _continuation(store, code, cache, known)
+        found[id(code)] = _predicted(store, code, cache, known)
         if found[id(code)].fate == "not known" and cache is not None:
             fitting = (one for one in _entries(cache) if _first_failure(one, known) is None)
             waiting += [following for one in fitting for following in one.resumes]
     return tuple(found.values())
 
 
-def _continuation(store: Store, code: CodeType, cache: CodeCache | None, known: Mapping[str, Any]) -> Continuation:
-    line = _line(code)
-    if cache is not None and cache.skip:
-        return Continuation(code.co_name, line, "plain Python", "an earlier call showed that there is nothing to compile in it")
-    if cache is None or not cache.entries:
-        return Continuation(code.co_name, line, _allowed("compile", store, 0))
-    failures = [_first_failure(entry, known) for entry in _entries(cache)]
-    reasons = [failure.text() for failure in failures if failure is not None]
-    if len(reasons) < len(failures):
-        return Continuation(code.co_name, line, "not known")
-    return Continuation(code.co_name, line, _allowed("recompile", store, len(failures)), reasons[0] if reasons else "")
+def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Mapping[str, Any]) -> PredictedResume:
+    decision = decide(replace(facts_of(store, code, None, cache), entries=_said(cache, known)))
+    kind = decision.kind
+    assert kind != "ask the entries"
+    assert kind != "hit"  # of no entry it is known that it fits
+    return PredictedResume(code.co_name, _line(code), kind, decision.reason)
 
 
-def _allowed(fate: Fate, store: Store, entries: int) -> Fate:
-    """What a miss comes to, where nothing new may be compiled."""
-    now = stance.current()
-    if convert.run_only.depth or config.disable or now == "eager_on_recompile":
-        return "plain Python"
-    if now == "fail_on_recompile" or (entries and config.error_on_recompile):
-        return "raises"
-    return "limit reached" if entries >= convert.entry_limit(store) else fate
+def _said(cache: CodeCache | None, known: Mapping[str, Any]) -> EntriesSaid:
+    """What the entries say for sure: that none of them fits, or that one of them may."""
+    entries = _entries(cache) if cache is not None else []
+    failures = [failure for entry in entries if (failure := _first_failure(entry, known)) is not None]
+    if len(failures) < len(entries):
+        return EntriesSaid(len(entries), fitting=None)
+    return EntriesSaid(len(entries), missed=failures[0].text() if failures else "")
 
 
 def _entries(cache: CodeCache) -> list[CompiledEntry]:

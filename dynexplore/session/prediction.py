@@ -18,9 +18,9 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.runtime.cache import CompiledEntry
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.recording.recording import GraphView, Recording
-from dynexplore.session.dry_run import Kind, Outcome, suppose
+from dynexplore.session.dry_run import Kind, Outcome, dry_run
 from dynexplore.session.first_frame import DryRunFrame
-from dynexplore.session.predicted_resumes import Continuation, Fate, continuations
+from dynexplore.session.predicted_resumes import Fate, PredictedResume, predicted_resumes
 from dynexplore.session.verdicts import EntryVerdict, GuardVerdict, judge
 from dynexplore.views import html_report
 from dynexplore.views.capture_difference import Difference, difference
@@ -53,7 +53,7 @@ class Prediction:
     capture: Recording | None
     difference: Difference | None
     breaks_at: str = ""
-    then: tuple[Continuation, ...] = ()
+    then: tuple[PredictedResume, ...] = ()
 
     @property
     def would_fail(self) -> list[GuardVerdict]:
@@ -102,13 +102,13 @@ _FATES: dict[Fate, str] = {
     "recompile": "{0.function}, which goes on at line {0.line}, is compiled again: {0.reason}",
     "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, for it has as many entries as"
     " allowed: {0.reason}",
-    "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python",
-    "raises": "{0.function}, which goes on at line {0.line}, raises RecompileError: {0.reason}",
+    "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python: {0.reason}",
+    "raises": "{0.function}, which goes on at line {0.line}, raises {0.reason}",
     "not known": "what comes of {0.function}, which goes on at line {0.line}, is not known",
 }
 
 
-def _after(then: tuple[Continuation, ...]) -> str:
+def _after(then: tuple[PredictedResume, ...]) -> str:
     """What is known of what follows the break: the first resume function that something is known of."""
     told = [one for one in then if one.fate != "not known"]
     if not told:
@@ -122,7 +122,7 @@ def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, ca
     if frame is None:
         return Prediction("plain Python", -1, "the call starts no Python frame", (), None, None)
     entries = tuple(judge(frame.cache, frame.scope, recording))
-    outcome = suppose(store, frame, capture=capture)
+    outcome = dry_run(store, frame, capture=capture)
     return Prediction(
         outcome.kind,
         outcome.entry,
@@ -136,13 +136,13 @@ def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, ca
 
 def _after_the_hit(
     store: Store, frame: DryRunFrame, outcome: Outcome, recording: Recording
-) -> tuple[str, tuple[Continuation, ...]]:
+) -> tuple[str, tuple[PredictedResume, ...]]:
     """Where the frame breaks first, and what may follow."""
     if outcome.kind != "hit":
         return _place(outcome.recording.breaks if outcome.recording is not None else ()), ()
     entry = next(one for one in frame.cache.entries if isinstance(one, CompiledEntry) and one.number == outcome.entry)
     place = _place(tuple(broke for broke in recording.breaks if broke.frame == entry.frame))
-    then = continuations(store, frame, entry)
+    then = predicted_resumes(store, frame, entry)
     return place or ("after its first graph" if then else ""), then
 
 

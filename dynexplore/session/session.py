@@ -188,13 +188,13 @@ class Session:
         >>> session.what_if(x={"shape": (3, 4), "dtype": torch.float64}, factor=2.5).outcome  # doctest: +SKIP
         'recompile'
         """
-        return self._supposed({**(changes or {}), **more}, capture=True)
+        return self._predicted({**(changes or {}), **more}, capture=True)
 
     def first_answer(self, changes: Mapping[str, Any]) -> Prediction:
         """What `what_if` can say at once: the guards, and hit or miss. Whether a miss can be captured is not tried."""
-        return self._supposed(changes, capture=False)
+        return self._predicted(changes, capture=False)
 
-    def _supposed(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
+    def _predicted(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
         args, kwargs = changed_inputs.changed_call(self.function, self.args, self.kwargs, changes)
         return prediction.predict(self._store, self._frame(args, kwargs), self.recording, capture=capture)
 

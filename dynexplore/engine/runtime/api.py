@@ -25,7 +25,7 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
 from dynexplore.engine.policy.markers import RUNS, Mark, assume_constant_result, graph_break, mark, unmark
-from dynexplore.engine.runtime import convert, optimized, reports, stores
+from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import unique_names
@@ -209,12 +209,12 @@ class _RunOnly:
     def __enter__(self) -> None:
         block = native.RegionBlock(self._region())
         self._entered.blocks.append(block)
-        convert.run_only.depth += 1
+        frame_facts.run_only.depth += 1
         block.__enter__()
 
     def __exit__(self, *exc: object) -> None:
         self._entered.blocks.pop().__exit__(*exc)
-        convert.run_only.depth -= 1
+        frame_facts.run_only.depth -= 1
 
     def _region(self) -> native.Region | None:
         outer = native.current()

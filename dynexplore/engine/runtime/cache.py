@@ -132,7 +132,7 @@ def scope_of(state: FrameState) -> Scope:
 
 
 class Slots(Protocol):
-    """What an entry looks at: of a frame that is about to run, or of one that is supposed."""
+    """What an entry looks at: of a frame that is about to run, or of one that nobody runs."""
 
     @property
     def values(self) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
 """One frame in; a cache entry out, or nothing: then it runs as plain Python.
 
-The idea: the frame hook asks here when no entry fits the frame that is about to run. The answer is found in
-this order: may it be captured at all (policy, run-only, other tracers, a filter)? Has another thread compiled
-it meanwhile? Are there too many entries already? Else it is translated, and what was made becomes an entry.
+The idea: the frame hook asks here when no entry fits the frame that is about to run. What is to be done with it is
+decided in decision.py; here that is done: left alone, refused, raised, or translated, and what was made becomes an
+entry. The decision is asked twice, without the entries and with them: another thread may have compiled the frame meanwhile.
 
 What can go wrong is kept apart (DESIGN section 7). A graph break under `nopython` is `Unsupported`, raised in
 the program; a failing backend is `BackendCompilerError`, raised as well; anything unexpected is a bug of ours:
@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -45,26 +45,18 @@ from dynexplore.engine.runtime.cache import (
     CompiledEntry,
     Miss,
     add_entry,
-    fits,
     function_of,
-    misses,
     scope_of,
     slot_values,
     state_of,
 )
+from dynexplore.engine.runtime.decision import Decision, EntriesSaid, FrameFacts, decide
+from dynexplore.engine.runtime.frame_facts import ask_entries, entry_limit, facts_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.engine.translate.translator import translate
-
-
-class _RunOnly(threading.local):
-    depth = 0
-
-
-run_only = _RunOnly()
-"""How many `run()`s this thread is in: while there is one, nothing new is compiled."""
 
 
 class EngineWarning(UserWarning):
@@ -79,10 +71,13 @@ def converter(store: Store) -> Callable[[FrameState], Entry | None]:
 def convert(store: Store, state: FrameState) -> Entry | None:
     """Answer the hook; see the head of this file."""
     __tracebackhide__ = True  # IPython and pytest leave this frame out of tracebacks
-    if run_only.depth or config.disable or _leave_alone(store, state):
+    facts = facts_of(store, state.code, function_of(state), state.cache)
+    decision = decide(facts)
+    if decision.kind != "ask the entries":
+        _leave_alone(store, state, decision)
         return None
     try:
-        return _entry_for(store, state)
+        return _entry_for(store, state, facts)
     except DynexploreError as error:
         if config.verbose:
             raise
@@ -90,36 +85,13 @@ def convert(store: Store, state: FrameState) -> Entry | None:
         raise
 
 
-def _entry_for(store: Store, state: FrameState) -> Entry | None:
-    """An entry that fits the frame: one that is there by now, or a new one."""
-    with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
-        before = state.cache.entries
-        entry = next((one for one in before if fits(one, state)), None)
-        if entry is not None:  # made by another thread while this one waited
-            return entry
-        with times.of(f"{state.code.co_qualname} ({state.code.co_filename}:{state.code.co_firstlineno})"):
-            return Conversion(store, state).run()
-
-
-# -- may it be captured? -------------------------------------------------------------------------------------
-
-
-def _leave_alone(store: Store, state: FrameState) -> bool:
-    """Whether the frame is to run as plain Python whatever its arguments are."""
-    code = state.code
-    function = function_of(state)
-    reason = skip.skip_reason(function if function.__code__ is code else code)
-    if reason is not None:
-        _never_ask_again(state, function)
-        reports.skipped_by_policy(store, state, reason)
-        return True
-    if config.debug_function and _name_of(code) != config.debug_function:
-        return True
-    tracer = other_tracers.active()
-    if tracer is not None:
-        reports.skipped(store.observers.recorder, code, tracer)
-        return True
-    return False
+def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
+    """The frame runs as plain Python, whatever its arguments are: note it where that is worth a word."""
+    if decision.rule == "policy":
+        _never_ask_again(state, function_of(state))
+        reports.skipped_by_policy(store, state, decision.reason)
+    elif decision.rule == "tracer":
+        reports.skipped(store.observers.recorder, state.code, decision.reason)
 
 
 def _never_ask_again(state: FrameState, function: FunctionType) -> None:
@@ -132,24 +104,27 @@ def _never_ask_again(state: FrameState, function: FunctionType) -> None:
         native.skip_code(state.code)
 
 
-def _name_of(code: CodeType) -> str:
-    """The name of the function that a code object belongs to; a resume function's is that of the function it
-    resumes.
-    """
-    resumed = resume_point(code)
-    parsed = resumed.parsed if resumed is not None else None
-    return (parsed.code if parsed is not None else code).co_name
+def _entry_for(store: Store, state: FrameState, facts: FrameFacts) -> Entry | None:
+    """An entry that fits the frame: one that is there by now, or a new one."""
+    with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
+        asked = ask_entries(state.cache, state, functools.partial(scope_of, state))
+        decision = decide(replace(facts, entries=asked.said))
+        if decision.kind == "hit":  # made by another thread while this one waited
+            return asked.fitting
+        with times.of(f"{state.code.co_qualname} ({state.code.co_filename}:{state.code.co_firstlineno})"):
+            return Conversion(store, state, asked.missed).act_on(decision, asked.said)
 
 
 # -- one translation -----------------------------------------------------------------------------------------
 
 
 class Conversion:
-    """One frame being translated."""
+    """One frame that no entry fits: refused, or translated."""
 
-    def __init__(self, store: Store, state: FrameState) -> None:
+    def __init__(self, store: Store, state: FrameState, missed: list[Miss]) -> None:
         self.store = store
         self.state = state
+        self.missed = missed
         self.code = state.code
         self.known: CodeState = state_of(state.cache)
         self.tools = tool_hooks.connected()
@@ -163,20 +138,24 @@ class Conversion:
         recorder = self.store.observers.recorder
         return self.tools.printing(recorder) if self.prints and self.tools is not None else recorder
 
-    def run(self) -> Entry | None:
-        """Translate, where stance and limit allow it, and report."""
-        missed = misses(self.state.cache, scope_of(self.state)) if self.state.cache.entries else []
-        if stance.refuses(self.code, str(missed[0]) if missed else "nothing is compiled for it yet"):
+    def act_on(self, decision: Decision, entries: EntriesSaid) -> Entry | None:
+        """Do what was decided: refuse, raise, or translate."""
+        if decision.rule == "stance":
+            stance.refuse(self.code, entries.why)
             return None
-        reports.missed(self.recorder, self.frame, missed)
-        if missed and config.error_on_recompile:
-            raise stance.recompile_error(self.code, str(missed[0]))
-        if len(self.state.cache.entries) >= entry_limit(self.store):
-            self._limit_reached(missed)
+        reports.missed(self.recorder, self.frame, self.missed)
+        if decision.rule == "error on recompile":
+            raise stance.recompile_error(self.code, entries.why)
+        if decision.rule == "limit":
+            self._limit_reached()
             return None
-        if missed:
+        return self.translated()
+
+    def translated(self) -> Entry | None:
+        """Translate the frame, and report; None where there is nothing to compile."""
+        if self.missed:
             counters["stats"]["recompiles"] += 1
-            reports.recompiled(self.recorder, self.frame, missed)
+            reports.recompiled(self.recorder, self.frame, self.missed)
         counters["frames"]["total"] += 1
         self.store.note_use()
         reports.entered(self.recorder, self.frame, self.store, self.state)
@@ -190,7 +169,7 @@ class Conversion:
         outcome = "failed"
         try:
             with torch_state.kept():
-                entry, outcome = self._translate(missed)
+                entry, outcome = self._translate()
         finally:
             counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
             seconds = time.perf_counter() - started
@@ -201,9 +180,9 @@ class Conversion:
                 self.store.observers.run.forget(self.frame)
         return entry
 
-    def _translate(self, missed: list[Miss]) -> tuple[Entry | None, str]:
+    def _translate(self) -> tuple[Entry | None, str]:
         try:
-            request = self._request(missed)
+            request = self._request()
             try:
                 translation = translate(request)
             except BackendCompilerError:
@@ -226,9 +205,9 @@ class Conversion:
             self._engine_failed(error)
             return None, "failed"
 
-    def _request(self, missed: list[Miss]) -> TranslationRequest:
+    def _request(self) -> TranslationRequest:
         state = self.state
-        for miss in missed:
+        for miss in self.missed:
             if miss.is_identity:  # another instance of the same block came by: one entry is to serve all of them
                 self.known.history.note_unstable(miss.source)
         return TranslationRequest(
@@ -312,10 +291,10 @@ class Conversion:
         reports.skipped(self.recorder, self.code, reason, self.frame)
         return None, "skipped"
 
-    def _limit_reached(self, missed: list[Miss]) -> None:
+    def _limit_reached(self) -> None:
         counters["stats"]["cache_limit"] += 1
         limit = entry_limit(self.store)
-        reason = str(missed[0]) if missed else "its guards fail"
+        reason = str(self.missed[0]) if self.missed else "its guards fail"
         code = self.code
         is_news, self.known.told_of_limit = not self.known.told_of_limit, True
         reports.limit_reached(self.recorder, self.frame, code, limit, reason, is_news)
@@ -357,12 +336,6 @@ class Conversion:
             path = self.tools.save_failed_frame(self.store, self.state, error, where)
             if path is not None:
                 error.add_note(f"the frame is saved: dynexplore.replay({str(path)!r})")
-
-
-def entry_limit(store: Store) -> int:
-    """How many entries a code object may have."""
-    own = store.entry_limit
-    return config.cache_size_limit if own is None else own
 
 
 def _place_of(error: BaseException) -> str:

@@ -92,15 +92,12 @@ def current() -> Name:
     return _stances.entered[-1].name if _stances.entered else "default"
 
 
-def refuses(code: CodeType, reason: str) -> bool:
-    """Whether the stance of this thread forbids compiling this frame. Raises RecompileError under "fail_on_recompile"."""
-    now = _stances.entered[-1] if _stances.entered else None
-    if now is None or now.name == "default":
-        return False
+def refuse(code: CodeType, reason: str) -> None:
+    """Note a frame that the stance forbids to compile. Raises RecompileError under "fail_on_recompile"."""
+    now = _stances.entered[-1]
     if now.name == "fail_on_recompile":
         raise recompile_error(code, reason)
     now.refused.note(code, reason)
-    return True
 
 
 def recompile_error(code: CodeType, reason: str) -> RecompileError:

@@ -2,7 +2,7 @@
 
 Idea: after a graph break the rest of the frame must run, and be captured in its turn. So it becomes a function of its
 own: a prefix that puts the stack back and jumps, then the *whole original body*. The original body, also when a resume
-function itself breaks: continuations of continuations are made from the original code, keyed on (code, instruction,
+function itself breaks: resume functions of resume functions are made from the original code, keyed on (code, instruction,
 shape of the stack), and so do not explode. Three things make this exact:
 
 - Exception regions stay valid, because the stack is restored from its bottom. A `for` loop's iterator and a `with`

@@ -82,7 +82,7 @@ def translate(request: TranslationRequest) -> Translation:
     """
     plan: Plan | None = None
     for attempt in range(1, ATTEMPTS + 1):
-        with collector_at_rest():
+        with collector_at_rest(), progress.of_an_attempt():
             translator = Translator(request, attempt, plan)
             try:
                 outcome = translator.run()
@@ -119,7 +119,6 @@ class Translator:
             self.resume = None
         self.parsed = original if original is not None else read(request.code)
         self.argument_names = argument_slots(self.parsed.code)
-        progress.step = 0
         self.root = self._root_frame(self.parsed)
         self.innermost = self.root
         self.steps_done = 0  # of the root frame

@@ -9,6 +9,9 @@ the function that answers for it. A row knows its file and line, so that the exp
     @method(str, "join")
     def _join(ctx, receiver, args, kwargs): ...
 
+    @attribute(torch.Tensor, "data")
+    def _data(ctx, receiver): ...
+
 In: a callable met while tracing. Out: its row, if there is one.
 """
 
@@ -27,6 +30,7 @@ Answer = Callable[["TraceContext", "Sequence[VariableTracker]", "Mapping[str, Va
 MethodAnswer = Callable[
     ["TraceContext", Any, "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
 ]
+AttributeAnswer = Callable[["TraceContext", Any], "VariableTracker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Rule:
 _RULES: dict[int, Rule] = {}
 _KEEP: list[object] = []  # the table goes by identity (a callable may be unhashable), so it keeps its keys alive
 METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
+ATTRIBUTES: dict[tuple[type[Any], str], AttributeAnswer] = {}
 
 
 def rule(*targets: Any) -> Callable[[Answer], Answer]:
@@ -67,6 +72,17 @@ def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], Meth
     def declare(answer: MethodAnswer) -> MethodAnswer:
         for name in names:
             METHODS[python_type, name] = answer
+        return answer
+
+    return declare
+
+
+def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeAnswer], AttributeAnswer]:
+    """Declare that the decorated function answers `value.name` for trackers whose rows are kept under `python_type`."""
+
+    def declare(answer: AttributeAnswer) -> AttributeAnswer:
+        for name in names:
+            ATTRIBUTES[python_type, name] = answer
         return answer
 
     return declare

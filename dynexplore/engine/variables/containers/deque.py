@@ -25,6 +25,7 @@ from dynexplore.engine.variables.containers.sequence import (
 )
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import unspecialized_method
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import equal, known_index
@@ -115,23 +116,7 @@ class DequeVariable(SequenceVariable):
 
     def write_back(self, build: Reconstruction) -> None:
         """`real.clear(); real.extend(items)`."""
-        build.push(TupleVariable(self.items))
-        items = build.store_temporary()
-        build.push(self)
-        target = build.store_temporary()
-
-        def replace() -> None:
-            writer = build.writer
-            for function, names in ((deque.clear, (target,)), (deque.extend, (target, items))):
-                writer.begin_call()
-                build.push_object(function)
-                writer.callable_ready()
-                for name in names:
-                    writer.load_fast(name)
-                writer.call(len(names))
-                writer.pop_top()
-
-        build.later(replace)
+        refill(build, self, TupleVariable(self.items), clear=deque.clear, fill=deque.extend)
 
 
 @builds(deque)

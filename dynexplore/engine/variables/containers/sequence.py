@@ -26,6 +26,7 @@ from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sorting import sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
 from dynexplore.engine.variables.operators import COMPARE, binary, binary_rule, compare
 from dynexplore.engine.variables.scalars.concrete_values import equal, is_settled, is_tensor, known_index, settled
@@ -186,22 +187,7 @@ class ExistingListVariable(ListVariable):
         if self._items is not None:
             super().write_back(build)
             return
-        build.push(ListVariable(self.added))
-        added = build.store_temporary()
-        build.push(self)
-        target = build.store_temporary()
-
-        def extend() -> None:
-            writer = build.writer
-            writer.begin_call()
-            build.push_object(list.extend)
-            writer.callable_ready()
-            writer.load_fast(target)
-            writer.load_fast(added)
-            writer.call(2)
-            writer.pop_top()
-
-        build.later(extend)
+        refill(build, self, ListVariable(self.added), clear=None, fill=list.extend)
 
     def text(self) -> str:
         return super().text() if self._items is not None else f"list of {len(self.real_list) + len(self.added)}"

@@ -26,6 +26,7 @@ from dynexplore.engine.variables.containers.iterator import (
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, is_plain_value
@@ -114,23 +115,7 @@ class SetVariable(BuiltinValueVariable):
 
     def write_back(self, build: Reconstruction) -> None:
         """`real.clear(); real.update(members)`."""
-        build.push(TupleVariable(self.in_order()))
-        members = build.store_temporary()
-        build.push(self)
-        target = build.store_temporary()
-
-        def replace() -> None:
-            writer = build.writer
-            for function, names in ((set.clear, (target,)), (set.update, (target, members))):
-                writer.begin_call()
-                build.push_object(function)
-                writer.callable_ready()
-                for name in names:
-                    writer.load_fast(name)
-                writer.call(len(names))
-                writer.pop_top()
-
-        build.later(replace)
+        refill(build, self, TupleVariable(self.in_order()), clear=set.clear, fill=set.update)
 
     @reprlib.recursive_repr("...")
     def text(self) -> str:

@@ -16,7 +16,8 @@ torch/_dynamo/variables/base.py does the same job.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dynexplore.engine.policy.outside import kind_of_break
@@ -35,13 +36,22 @@ class NotProxyable(Exception):
     """`as_proxy` was asked of a tracker that cannot be an argument of an FX node; names its type."""
 
 
-class Progress:
-    """Where the attempt stands: the step of the root frame before which it could stop, were it to begin again."""
+class Progress(threading.local):
+    """Where the attempt of this thread stands: the step of the root frame before which it could stop, were it to begin again."""
 
     step = 0
 
+    @contextlib.contextmanager
+    def of_an_attempt(self) -> Iterator[None]:
+        """An attempt begins; one that it stands inside (a backend may call what is compiled) goes on where it was."""
+        outer, self.step = self.step, 0
+        try:
+            yield
+        finally:
+            self.step = outer
 
-progress = Progress()  # one for the process: one frame is translated at a time
+
+progress = Progress()
 
 
 class VariableTracker:

@@ -22,6 +22,7 @@ from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_lookup import (
     Found,
     attribute_source,
@@ -216,26 +217,16 @@ class ClassVariable(VariableTracker):
         build.push_object(self.value)
 
     def write_back(self, build: Reconstruction) -> None:
-        for name, value in self.stored.items():
-            temporary = None
-            if value is not None:
-                build.push(value)
-                temporary = build.store_temporary()
-            build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
+        write_attributes(build, self, self.stored, delete=self._emit_delete)
 
-    def _write(self, build: Reconstruction, name: str, temporary: str | None) -> None:
-        if temporary is not None:
-            build.writer.load_fast(temporary)
-        build.push(self)
-        if temporary is not None:
-            build.writer.store_attr(name)
-        else:
-            if name in self._set_before_deleted:  # the real class may have none of this name
-                build.writer.copy(1)
-                build.writer.load_const(None)
-                build.writer.swap(2)
-                build.writer.store_attr(name)
-            build.writer.delete_attr(name)
+    def _emit_delete(self, build: Reconstruction, name: str) -> None:
+        writer = build.writer
+        if name in self._set_before_deleted:  # the real class may have none of this name
+            writer.copy(1)
+            writer.load_const(None)
+            writer.swap(2)
+            writer.store_attr(name)
+        writer.delete_attr(name)
 
 
 def new_instance(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_lookup import is_fixed_module
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.own_attributes import read_own
@@ -100,20 +101,7 @@ class PythonModuleVariable(VariableTracker):
         build.push_object(self.value)
 
     def write_back(self, build: Reconstruction) -> None:
-        for name, value in self.stored.items():
-            if value is not None:
-                build.push(value)
-            temporary = build.store_temporary() if value is not None else None
-            build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
-
-    def _write(self, build: Reconstruction, name: str, temporary: str | None) -> None:
-        if temporary is not None:
-            build.writer.load_fast(temporary)
-        build.push(self)
-        if temporary is not None:
-            build.writer.store_attr(name)
-        else:
-            build.writer.delete_attr(name)
+        write_attributes(build, self, self.stored)
 
     def text(self) -> str:
         return f"module {self.value.__name__}"

@@ -26,6 +26,7 @@ from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_lookup import (
     Found,
     accessor,
@@ -484,21 +485,7 @@ class UserObjectVariable(VariableTracker):
         return setattr if setter is object.__setattr__ else object.__setattr__
 
     def write_back(self, build: Reconstruction) -> None:
-        for name, value in self.stored.items():
-            temporary = None
-            if value is not None:
-                build.push(value)
-                temporary = build.store_temporary()
-            build.later(lambda name=name, temporary=temporary: self._write(build, name, temporary))  # type: ignore[misc]
-
-    def _write(self, build: Reconstruction, name: str, temporary: str | None) -> None:
-        if temporary is None:
-            build.push(self)
-            build.writer.delete_attr(name)
-            return
-        build.writer.load_fast(temporary)
-        build.push(self)
-        self.emit_store(build, name)
+        write_attributes(build, self, self.stored, store=self.emit_store)
 
 
 class _LazyAttribute(LazyVariable):

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import METHODS
 
@@ -208,9 +210,14 @@ def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Var
 
 
 def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run a C function that acts on nothing but its arguments; what it raises, the program raises."""
+    """Run a C function that acts on nothing but its arguments; what it raises, the program raises.
+
+    A function that it calls back may be one of the translator's: a graph break, and what the program raises in there, pass.
+    """
     try:
         return function(*args, **kwargs)
+    except (UserRaised, GraphBreak):
+        raise
     except Exception as error:  # any C function may raise anything; the program sees the same
         ctx.raise_exception(type(error), *error.args)
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.containers.deque import DequeVariable
@@ -30,7 +29,6 @@ from dynexplore.engine.variables.containers.sequence import SequenceVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.exception import ExceptionVariable, remade
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.rules import method, rule
@@ -168,16 +166,6 @@ _REBUILT: tuple[tuple[type[VariableTracker], Callable[[Any, Any], Any]], ...] = 
 )
 
 
-def run_on_shapes(ctx: TraceContext, function: Callable[..., Any], *args: Any, **kwargs: Any) -> VariableTracker:
-    """Run a C function that makes text; what breaks the graph or raises inside a `Shown` goes on its way."""
-    try:
-        return ctx.build(function(*args, **kwargs), None)
-    except (UserRaised, GraphBreak):
-        raise
-    except Exception as error:  # a format string that does not fit
-        ctx.raise_exception(type(error), *error.args)
-
-
 # -- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -186,22 +174,22 @@ def _str(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str
     if len(args) == 1 and isinstance(args[0], ConstantVariable) and type(args[0].value) is str and not kwargs:
         return args[0]
     shapes = [shape_of(ctx, arg) for arg in args]
-    return run_on_shapes(ctx, str, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
+    return computed(ctx, str, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
 
 
 @builtin(repr)
 def _repr(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    return run_on_shapes(ctx, repr, shape_of(ctx, value))
+    return computed(ctx, repr, shape_of(ctx, value))
 
 
 @builtin(ascii)
 def _ascii(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    return run_on_shapes(ctx, ascii, shape_of(ctx, value))
+    return computed(ctx, ascii, shape_of(ctx, value))
 
 
 @builtin(format)
 def _format(ctx: TraceContext, value: VariableTracker, spec: VariableTracker | None = None, /) -> VariableTracker:
-    return run_on_shapes(ctx, format, shape_of(ctx, value), "" if spec is None else shape_of(ctx, spec))
+    return computed(ctx, format, shape_of(ctx, value), "" if spec is None else shape_of(ctx, spec))
 
 
 @method(str, "format")
@@ -209,12 +197,12 @@ def _str_format(
     ctx: TraceContext, self: ConstantVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     shapes = [shape_of(ctx, arg) for arg in args]
-    return run_on_shapes(ctx, self.value.format, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
+    return computed(ctx, self.value.format, *shapes, **{name: shape_of(ctx, arg) for name, arg in kwargs.items()})
 
 
 @builtin_method(str, "format_map")
 def _format_map(ctx: TraceContext, self: ConstantVariable, mapping: VariableTracker, /) -> VariableTracker:
-    return run_on_shapes(ctx, self.value.format_map, shape_of(ctx, mapping))
+    return computed(ctx, self.value.format_map, shape_of(ctx, mapping))
 
 
 @builtin_method(str, "join")
@@ -236,7 +224,7 @@ def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, righ
 @binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
 def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`text % values`."""
-    return run_on_shapes(ctx, operator.mod, left.as_constant(), shape_of(ctx, right))
+    return computed(ctx, operator.mod, left.as_constant(), shape_of(ctx, right))
 
 
 # -- regular expressions ----------------------------------------------------------------------------------------------

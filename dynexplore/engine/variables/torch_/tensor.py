@@ -22,7 +22,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
-from dynexplore.engine.variables.rules import METHODS, method
+from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, attribute, method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ class TensorVariable(VariableTracker):
             return ctx.operation("call_function", getattr, [self, ConstantVariable(name)], {})
         if name == "__class__":
             return ctx.build(self.python_type(), None)
-        row = METHODS.get((torch.Tensor, f"get {name}"))
+        row = ATTRIBUTES.get((torch.Tensor, name))
         if row is not None:
-            return row(ctx, self, (), {})
+            return row(ctx, self)
         return self._other_attribute(ctx, name)
 
     def _other_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -122,10 +122,7 @@ class TensorVariable(VariableTracker):
         ctx.break_graph("DX411", attribute=name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        row = METHODS.get((torch.Tensor, f"set {name}"))
-        if row is None:
-            ctx.break_graph("DX408" if name == "data" else "DX407" if name == "requires_grad" else "DX411", attribute=name)
-        row(ctx, self, (value,), {})
+        ctx.break_graph("DX408" if name == "data" else "DX407" if name == "requires_grad" else "DX411", attribute=name)
 
     # -- items
 
@@ -281,15 +278,13 @@ def _dim(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTrack
     return ConstantVariable(tensor.fake.dim())
 
 
-@method(torch.Tensor, "get data")
-def _get_data(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
-              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+@attribute(torch.Tensor, "data")
+def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     return ctx.operation("call_method", "detach", [tensor], {})
 
 
-@method(torch.Tensor, "get grad")
-def _get_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
-              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+@attribute(torch.Tensor, "grad")
+def _get_grad(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     if tensor.real is None or tensor.source is None:
         if not tensor.fake.requires_grad:
             return ConstantVariable(None)
@@ -297,9 +292,8 @@ def _get_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Variable
     return ctx.build(tensor.real.grad, tensor.source.attribute("grad", "getattr"))
 
 
-@method(torch.Tensor, "get grad_fn")
-def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
-                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+@attribute(torch.Tensor, "grad_fn")
+def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     if tensor.fake.requires_grad and not tensor.fake.is_leaf:
         ctx.break_graph("DX411", attribute="grad_fn")
     return ConstantVariable(None)

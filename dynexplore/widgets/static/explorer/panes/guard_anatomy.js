@@ -33,7 +33,7 @@ export const guardAnatomyPane = {
     select.setAttribute("aria-label", "what the guards say to");
     body.append(make("p", "", "What they say to ", select), shown);
     /** @type {import("./what_if.js").EntryVerdict[]} */
-    let supposed = [];
+    let predicted = [];
     const { entries, calls } = explorer.data.anatomy;
     const fill = () => {
       rows.clear();
@@ -41,7 +41,7 @@ export const guardAnatomyPane = {
       const own = entries.filter((/** @type {Entry} */ e) => explorer.data.frames.find((f) => f.id === e.frame)?.name === frame.name);
       const tables = own.map((/** @type {Entry} */ entry) => {
         const guards = explorer.data.frames.find((f) => f.id === entry.frame)?.guards ?? [];
-        const said = saidTo(select.value, entry, guards.map((guard) => guard.cells[2]), calls, supposed);
+        const said = saidTo(select.value, entry, guards.map((guard) => guard.cells[2]), calls, predicted);
         return entryTable(explorer, rows, entry, guards, said);
       });
       shown.replaceChildren(...(tables.length ? tables : [note("this function has no cache entry")]));
@@ -49,14 +49,14 @@ export const guardAnatomyPane = {
     const offer = () => {
       const before = select.value;
       const own = calls.filter((/** @type {TriedCall} */ call) => call.label.includes(` ${explorer.frame.name} (`));
-      const options = [NOBODY, ...(supposed.length ? [WHAT_IF] : []), ...own.map((/** @type {TriedCall} */ call) => call.label)];
+      const options = [NOBODY, ...(predicted.length ? [WHAT_IF] : []), ...own.map((/** @type {TriedCall} */ call) => call.label)];
       select.replaceChildren(...options.map((option) => new Option(option, option, false, option === before)));
     };
     select.addEventListener("change", fill);
     explorer.root.addEventListener(VERDICTS, (event) => {
-      supposed = /** @type {CustomEvent} */ (event).detail;
+      predicted = /** @type {CustomEvent} */ (event).detail;
       offer();
-      select.value = supposed.length ? WHAT_IF : NOBODY;
+      select.value = predicted.length ? WHAT_IF : NOBODY;
       fill();
     });
     return {
@@ -71,12 +71,12 @@ export const guardAnatomyPane = {
 
 /**
  * What each guard of an entry says, by its index.
- * @param {string} whom @param {Entry} entry @param {string[]} kinds of its guards @param {TriedCall[]} calls @param {import("./what_if.js").EntryVerdict[]} supposed
+ * @param {string} whom @param {Entry} entry @param {string[]} kinds of its guards @param {TriedCall[]} calls @param {import("./what_if.js").EntryVerdict[]} predicted
  * @returns {Map<number, Said> | null}
  */
-function saidTo(whom, entry, kinds, calls, supposed) {
+function saidTo(whom, entry, kinds, calls, predicted) {
   if (whom === WHAT_IF) {
-    const found = supposed.find((each) => each.entry === entry.entry);
+    const found = predicted.find((each) => each.entry === entry.entry);
     if (!found) return null;
     return new Map(found.guards.map((g) => [g.index, [g.verdict, g.alone === "fail" ? g.actual : ""]]));
   }

@@ -1,0 +1,156 @@
+"""One decision: may this frame be compiled, and how?
+
+Which idea lives here: whatever decides about a frame is written down first, as one frozen record of plain facts. The answer is
+a pure function of that record. It stands here and nowhere else: a real call, a call that nobody makes (session/dry_run.py) and
+the forecast for a resume function (session/predicted_resumes.py) all ask `decide`. Who asks acts on the answer: counts, warns,
+raises, reports. So what-if and the real call cannot drift apart.
+
+The order of the rules is that of a real call. The first four are the frame hook's own (native/frame_hook.c): it never calls
+Python for code that is marked, for generators, for code with nothing to compile, and for a frame that an entry fits. The other
+rules are asked in convert.py. Looking into entries takes time and a lock, so a real call asks twice: first without them, and
+where nothing else stands in the way (`ask the entries`) once more with what they say.
+
+In: `FrameFacts`, gathered by frame_facts.py. Out: a `Decision`: its kind, the rule that decided, and the reason in words.
+
+torch/_dynamo/convert_frame.py does the same job, spread over CatchErrorsWrapper, ConvertFrameAssert and _compile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dynexplore.engine.runtime.stance import Name as Stance
+
+Kind = Literal["hit", "not known", "ask the entries", "compile", "recompile", "limit reached", "plain Python", "raises"]
+
+Rule = Literal[
+    "mark", "generator", "nothing to compile", "entry", "run only", "disabled", "policy", "filter", "tracer",
+    "not asked", "stance", "error on recompile", "limit", "miss",
+]  # fmt: skip
+
+NO_ENTRY_YET = "nothing is compiled for it yet"
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesSaid:
+    """What the cache entries of the code object say to a frame.
+
+    count: how many there are. fitting: the position of the first whose guards hold, -1 for none, None where
+    that depends on values that are not there yet (of a resume function).
+    missed: the guard that failed, of the entry tried first, in words; "" where no guard was asked.
+    """
+
+    count: int = 0
+    fitting: int | None = -1
+    missed: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why no entry fits, in words."""
+        return self.missed or NO_ENTRY_YET
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFacts:
+    """All that decides about a frame; the values are those of a frame that nothing stands in the way of.
+
+    name: the function's, or that of the function which a resume function resumes. marked: the frame hook was told to leave the
+    code alone. generator: the code is that of a generator or coroutine. nothing_to_compile: an earlier call showed it.
+    entries: None while nobody has asked them. run_only: inside `run()`. disabled: `config.disable`. policy: why its file or a
+    mark leaves it alone. only_function: `config.debug_function`. tracer: another tracer or mode that is active. stance, and
+    error_on_recompile (`config`). limit: how many entries the code may have.
+    """
+
+    name: str = ""
+    marked: bool = False
+    generator: bool = False
+    nothing_to_compile: bool = False
+    entries: EntriesSaid | None = None
+    run_only: bool = False
+    disabled: bool = False
+    policy: str | None = None
+    only_function: str = ""
+    tracer: str | None = None
+    stance: Stance = "default"
+    error_on_recompile: bool = False
+    limit: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done with a frame, the rule that says so, and why in words.
+
+    "ask the entries": nothing stands in the way; what follows depends on the entries, which nobody has asked. "not known": they
+    were asked, and one of them may fit.
+    """
+
+    kind: Kind
+    rule: Rule
+    reason: str = ""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a translation is to be tried."""
+        return self.kind in ("compile", "recompile")
+
+
+_ASK = Decision("ask the entries", "not asked")
+_RUN_ONLY = Decision("plain Python", "run only", "nothing new is compiled here")
+_DISABLED = Decision("plain Python", "disabled", "nothing new is compiled here")
+
+
+def decide(facts: FrameFacts) -> Decision:
+    """What is to be done with a frame; see the head of this file.
+
+    >>> decide(FrameFacts())
+    Decision(kind='ask the entries', rule='not asked', reason='')
+    >>> decide(FrameFacts(entries=EntriesSaid(), tracer="torch.fx is tracing"))
+    Decision(kind='plain Python', rule='tracer', reason='torch.fx is tracing')
+    """
+    return _by_the_hook(facts) or _left_alone(facts) or _missed(facts)
+
+
+def _by_the_hook(facts: FrameFacts) -> Decision | None:
+    """What the frame hook decides by itself."""
+    if facts.marked:
+        return Decision("plain Python", "mark", facts.policy or "it is marked to be skipped")
+    if facts.generator:
+        words = "generators and coroutines are captured only where a captured function runs them"
+        return Decision("plain Python", "generator", words)
+    if facts.nothing_to_compile:
+        return Decision("plain Python", "nothing to compile", "an earlier call showed that there is nothing to compile in it")
+    if facts.entries is None or facts.entries.fitting == -1:
+        return None
+    return Decision("hit" if facts.entries.fitting is not None else "not known", "entry")
+
+
+def _left_alone(facts: FrameFacts) -> Decision | None:
+    """What leaves a frame alone, whatever its arguments are."""
+    why = facts.entries.why if facts.entries is not None else ""
+    if facts.run_only or facts.disabled:
+        nothing_new = _RUN_ONLY if facts.run_only else _DISABLED
+        return replace(nothing_new, reason=f"{nothing_new.reason}: {why}") if why else nothing_new
+    if facts.policy is not None:
+        return Decision("plain Python", "policy", facts.policy)
+    if facts.only_function and facts.only_function != facts.name:
+        return Decision("plain Python", "filter", f"config.debug_function is {facts.only_function!r}")
+    if facts.tracer is not None:
+        return Decision("plain Python", "tracer", facts.tracer)
+    return None
+
+
+def _missed(facts: FrameFacts) -> Decision:
+    """Nothing that is there fits: may something new be compiled?"""
+    if facts.entries is None:
+        return _ASK
+    entries = facts.entries
+    if facts.stance == "fail_on_recompile":
+        return Decision("raises", "stance", f"RecompileError: {entries.why}")
+    if facts.stance == "eager_on_recompile":
+        return Decision("plain Python", "stance", f"the stance is {facts.stance!r}: {entries.why}")
+    if entries.missed and facts.error_on_recompile:
+        return Decision("raises", "error on recompile", f"RecompileError: {entries.why}")
+    if entries.count >= facts.limit:
+        return Decision("limit reached", "limit", entries.why)
+    return Decision("recompile" if entries.count else "compile", "miss", entries.missed)

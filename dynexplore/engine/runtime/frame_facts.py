@@ -1,0 +1,103 @@
+"""The facts that decide about a frame, gathered: from the code, the configuration and the state of this thread.
+
+Which idea lives here: decision.py is pure, so somebody has to look at the world for it. That is done here, once, for a frame
+that is about to run, for one that nobody runs, and for a resume function of which only the code is known. Nothing is changed.
+
+In: a store, a code object, its function where there is one; a `CodeCache` and a frame. Out: `FrameFacts`, and what the entries
+say (`ask_entries`).
+
+torch/_dynamo/convert_frame.py does the same job.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+
+from dynexplore.engine import native
+from dynexplore.engine.config import config
+from dynexplore.engine.fast_frozen import quick
+from dynexplore.engine.native import CodeCache, Entry
+from dynexplore.engine.policy import skip
+from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.runtime import other_tracers, stance
+from dynexplore.engine.runtime.cache import Miss, Slots, fits, misses
+from dynexplore.engine.runtime.decision import EntriesSaid, FrameFacts
+from dynexplore.engine.runtime.stores import Store
+from dynexplore.engine.translate.resume import resume_point
+
+_WAITS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class _RunOnly(threading.local):
+    depth = 0
+
+
+run_only = _RunOnly()
+"""How many `run()`s this thread is in: while there is one, nothing new is compiled."""
+
+
+_record = quick(FrameFacts)
+
+
+def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache: CodeCache | None) -> FrameFacts:
+    """What decides about a frame of this code in this thread now; its entries are not asked yet.
+
+    Where nothing new is compiled anyway, the rest is not looked at: `config.disable` is to cost next to nothing.
+    """
+    marked, generator, empty = native.is_skipped(code), bool(code.co_flags & _WAITS), cache is not None and cache.skip
+    if run_only.depth or config.disable:
+        return _record(
+            marked=marked,
+            generator=generator,
+            nothing_to_compile=empty,
+            run_only=run_only.depth > 0,
+            disabled=config.disable,
+        )
+    return _record(
+        name=_name_of(code),
+        marked=marked,
+        generator=generator,
+        nothing_to_compile=empty,
+        policy=skip.skip_reason(function if function is not None and function.__code__ is code else code),
+        only_function=config.debug_function,
+        tracer=other_tracers.active(),
+        stance=stance.current(),
+        error_on_recompile=config.error_on_recompile,
+        limit=entry_limit(store),
+    )
+
+
+def entry_limit(store: Store) -> int:
+    """How many entries a code object may have."""
+    own = store.entry_limit
+    return config.cache_size_limit if own is None else own
+
+
+def _name_of(code: CodeType) -> str:
+    """The name of the function that a code object belongs to; a resume function's is that of the function it resumes."""
+    resumed = resume_point(code)
+    parsed = resumed.parsed if resumed is not None else None
+    return (parsed.code if parsed is not None else code).co_name
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesAsked:
+    """The entries of a code object, asked: the facts, the entry that fits, and why each of the others does not."""
+
+    said: EntriesSaid
+    fitting: Entry | None
+    missed: list[Miss]
+
+
+def ask_entries(cache: CodeCache, slots: Slots, scope: Callable[[], Scope]) -> EntriesAsked:
+    """Try the entries in order, as the frame hook does. `scope` is asked for only where none fits."""
+    entries = cache.entries
+    for position, entry in enumerate(entries):
+        if fits(entry, slots):
+            return EntriesAsked(EntriesSaid(len(entries), position), entry, [])
+    missed = misses(cache, scope()) if entries else []
+    return EntriesAsked(EntriesSaid(len(entries), missed=str(missed[0]) if missed else ""), None, missed)

@@ -1,0 +1,89 @@
+"""Write back: the two shapes in which a real object is made what its tracker became.
+
+The idea: most trackers that the journal notes write back in one of two ways. A container is emptied and filled again
+(`refill`); what has attributes gets each that was stored, and loses each that was deleted (`write_attributes`). All new values
+are built first, into temporaries, while the real objects still are what they were; only then is anything changed
+(`Reconstruction.later`).
+
+In: the tracker, and what its real object is to hold. Out: bytecode, by way of `Reconstruction`.
+
+torch/_dynamo/side_effects.py (codegen_update_mutated) does the same job, with a branch for each kind of tracker.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+Emit = Callable[["Reconstruction", str], None]
+
+
+def refill(
+    build: Reconstruction, tracker: VariableTracker, content: VariableTracker, *, clear: Callable[..., Any] | None, fill: Any
+) -> None:
+    """`clear(real); fill(real, content)`; `clear` None: what is in it stays."""
+    build.push(content)
+    items = build.store_temporary()
+    build.push(tracker)
+    target = build.store_temporary()
+
+    def replace() -> None:
+        if clear is not None:
+            _call(build, clear, target)
+        _call(build, fill, target, items)
+
+    build.later(replace)
+
+
+def _call(build: Reconstruction, function: Callable[..., Any], *names: str) -> None:
+    """Call a function with local variables, for its effect."""
+    writer = build.writer
+    writer.begin_call()
+    build.push_object(function)
+    writer.callable_ready()
+    for name in names:
+        writer.load_fast(name)
+    writer.call(len(names))
+    writer.pop_top()
+
+
+def _store(build: Reconstruction, name: str) -> None:
+    build.writer.store_attr(name)
+
+
+def _delete(build: Reconstruction, name: str) -> None:
+    build.writer.delete_attr(name)
+
+
+def write_attributes(
+    build: Reconstruction,
+    tracker: VariableTracker,
+    stored: Mapping[str, VariableTracker | None],
+    *,
+    store: Emit = _store,
+    delete: Emit = _delete,
+) -> None:
+    """Set each attribute of `stored` on the real object, in order; None: delete it.
+
+    `store` finds value and object on the stack, `delete` the object; each takes them off.
+    """
+    for name, value in stored.items():
+        temporary = None
+        if value is not None:
+            build.push(value)
+            temporary = build.store_temporary()
+        build.later(functools.partial(_write, build, tracker, name, temporary, store, delete))
+
+
+def _write(
+    build: Reconstruction, tracker: VariableTracker, name: str, temporary: str | None, store: Emit, delete: Emit
+) -> None:
+    if temporary is not None:
+        build.writer.load_fast(temporary)
+    build.push(tracker)
+    (store if temporary is not None else delete)(build, name)

@@ -1,0 +1,52 @@
+"""variables/scalars/constant.py: what is computed at once, and what passes through while it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from engine.variables.fake_context import FakeContext
+
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.scalars.constant import computed, run_now
+from engine_checks import assert_same_as_eager
+
+
+@pytest.mark.parametrize("run", [run_now, computed])
+def test_a_break_in_what_a_c_function_calls_back_is_a_break(run: Any) -> None:
+    """`sorted` calls a key that the engine does not trace: the graph breaks there, and the program raises nothing."""
+    ctx: Any = FakeContext()
+    with pytest.raises(GraphBreak, match="callee"):
+        run(ctx, sorted, [2, 1], key=lambda _: ctx.break_graph("DX212", callee="callee"))
+
+
+@pytest.mark.parametrize("run", [run_now, computed])
+def test_what_the_program_raises_in_there_is_raised_once(run: Any) -> None:
+    """The exception that unwinds is the one that was raised, not one made of it anew."""
+    ctx: Any = FakeContext()
+    raised: list[UserRaised] = []
+
+    def key(_: int) -> Any:
+        try:
+            ctx.raise_exception(ValueError, "no key")
+        except UserRaised as error:
+            raised.append(error)
+            raise
+
+    with pytest.raises(UserRaised) as caught:
+        run(ctx, sorted, [2, 1], key=key)
+    assert raised == [caught.value]
+
+
+def test_what_a_c_function_raises_the_program_raises() -> None:
+    """Type and arguments are those of Python."""
+
+    def fn(x: Any) -> Any:
+        try:
+            "one".index("two")
+        except ValueError as error:
+            return x + 1, str(error)
+
+    assert_same_as_eager(fn, torch.ones(2), graphs=1, breaks=0)
