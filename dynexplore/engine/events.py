@@ -33,12 +33,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+
+from dynexplore.engine.records import record
 
 # -- pieces: records that stand inside events ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ValueView:
     """How one value is shown: who it is, what kind of tracker holds it, its text, where it came from.
 
@@ -58,7 +59,7 @@ class ValueView:
     node: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class StepView:
     """One canonical instruction that an original one was lowered to: index in the code, name, operand."""
 
@@ -67,7 +68,7 @@ class StepView:
     arg: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ListingRow:
     """One row of a bytecode listing, of original, modified or resume code.
 
@@ -91,7 +92,7 @@ class ListingRow:
     origin: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class CodeView:
     """A code object to look at: name, place, source lines and listing.
 
@@ -110,7 +111,7 @@ class CodeView:
     resumes: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class UserFrame:
     """One level of the user's stack: file, line, function, the source line, and its columns (-1: unknown).
 
@@ -130,7 +131,7 @@ class UserFrame:
         return f"{self.file}:{self.line} in {self.function}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class NodeRow:
     """One row of a graph table: opcode, name, target, args and kwargs as text."""
 
@@ -141,7 +142,7 @@ class NodeRow:
     kwargs: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GraphPiece:
     """A part of a graph that was compiled by itself: one stretch of nodes, counted from 1 in the order of forward.
 
@@ -159,7 +160,7 @@ class GraphPiece:
 # -- the base ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Event:
     """What all events share: the frame (0: none) and the attempt (0: not while translating)."""
 
@@ -167,7 +168,7 @@ class Event:
     attempt: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PlacedEvent(Event):
     """An event that an original instruction caused: its offset (-1: none), in the frame or in a callee."""
 
@@ -178,7 +179,7 @@ class PlacedEvent(Event):
 # -- frames and attempts -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FrameEntered(Event):
     """The hook intercepted a frame for which no cache entry hit, and translation begins.
 
@@ -190,7 +191,7 @@ class FrameEntered(Event):
     arguments: tuple[tuple[str, ValueView], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FrameSkipped(Event):
     """A frame runs as plain Python, and why."""
 
@@ -200,7 +201,7 @@ class FrameSkipped(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FrameFinished(Event):
     """Translation of the frame is over. `outcome` is "compiled", "skipped" or "failed"."""
 
@@ -208,14 +209,14 @@ class FrameFinished(Event):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AttemptStarted(Event):
     """The translator begins at the top of the frame. `stop_at` is the offset to break before, -1 for none."""
 
     stop_at: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class AttemptRestarted(PlacedEvent):
     """The attempt is given up, because of what happened at `offset`, and another one will follow."""
 
@@ -225,7 +226,7 @@ class AttemptRestarted(PlacedEvent):
 # -- instructions ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InstructionStepped(PlacedEvent):
     """One canonical instruction was interpreted; `stack` is the whole stack after it, bottom first.
 
@@ -243,7 +244,7 @@ class InstructionStepped(PlacedEvent):
     rule: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InlineEntered(PlacedEvent):
     """The call at `offset` is traced through: callee number `callee` of this attempt begins."""
 
@@ -253,7 +254,7 @@ class InlineEntered(PlacedEvent):
     depth: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class InlineLeft(PlacedEvent):
     """Callee number `callee` is over: it returned `result`, or raised or broke (None).
 
@@ -268,7 +269,7 @@ class InlineLeft(PlacedEvent):
 # -- what the translator finds out -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class NodeAdded(PlacedEvent):
     """An FX node was put into the graph of this attempt.
 
@@ -292,7 +293,7 @@ class NodeAdded(PlacedEvent):
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GuardInstalled(PlacedEvent):
     """A guard was installed: an assumption about `source` that the instruction at `offset` relied on.
 
@@ -310,7 +311,7 @@ class GuardInstalled(PlacedEvent):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class MutationNoted(PlacedEvent):
     """A side effect went into the journal: `what` ("list.append") on `target`, to be replayed in `order`."""
 
@@ -320,7 +321,7 @@ class MutationNoted(PlacedEvent):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GraphBroke(PlacedEvent):
     """The graph ends before the instruction at `offset`.
 
@@ -360,7 +361,7 @@ class GraphBroke(PlacedEvent):
 # -- what is made ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class SubgraphCompiled(Event):
     """The backend turned the graph of this attempt into a callable.
 
@@ -390,7 +391,7 @@ module; times: seconds of each phase.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ArtifactMade(Event):
     """A form that a compiler brought a graph into: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward",
     "backward"), as text in a `language` ("python", "cpp", "dot", "text").
@@ -403,7 +404,7 @@ class ArtifactMade(Event):
     language: str = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ResumeFunctionMade(PlacedEvent):
     """A function was made that continues at `offset` with the stack and locals it gets as `parameters`."""
 
@@ -412,7 +413,7 @@ class ResumeFunctionMade(PlacedEvent):
     code: CodeView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CodeEmitted(Event):
     """The modified code of the frame is ready; each row says its role and where it comes from."""
 
@@ -424,7 +425,7 @@ class CodeEmitted(Event):
 # -- calls ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CallBegan(Event):
     """The explained function is called, for the `call`-th time; `arguments` are named by place or keyword."""
 
@@ -432,7 +433,7 @@ class CallBegan(Event):
     arguments: tuple[tuple[str, ValueView], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CallEnded(Event):
     """Call number `call` is over; `error` names the exception that came out of it ("" for none)."""
 
@@ -443,7 +444,7 @@ class CallEnded(Event):
 # -- cache -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CacheEntryAdded(Event):
     """A cache entry was added for the frame's code: its number, and its place in the order of checks."""
 
@@ -454,7 +455,7 @@ class CacheEntryAdded(Event):
     check: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CacheHit(Event):
     """A call found its cache entry. It has a frame number of its own; `compiled_by` is the entry's frame."""
 
@@ -464,7 +465,7 @@ class CacheHit(Event):
     compiled_by: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GuardFailed(Event):
     """A guard of an existing cache entry said no to this call: what it expected, what it found."""
 
@@ -477,7 +478,7 @@ class GuardFailed(Event):
     actual: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Recompiled(Event):
     """The frame is translated although its code has entries already; `reason` names the guard that failed."""
 
@@ -485,7 +486,7 @@ class Recompiled(Event):
     entries: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CacheLimitReached(Event):
     """The code has as many entries as allowed: this call and later misses run as plain Python."""
 
@@ -494,7 +495,7 @@ class CacheLimitReached(Event):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PhaseTimed(Event):
     """How long a phase of the work took ("translate", "backend", "guards", ...), in seconds."""
 
@@ -505,7 +506,7 @@ class PhaseTimed(Event):
 # -- real execution ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class GraphRan(Event):
     """A compiled graph ran in the real call, the `run`-th time; `error` says what it raised, if it did."""
 
@@ -517,7 +518,7 @@ class GraphRan(Event):
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ValueObserved(PlacedEvent):
     """A value as it truly was in a real run.
 
@@ -548,7 +549,7 @@ class ValueObserved(PlacedEvent):
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class ContentsSeen(PlacedEvent):
     """What a container, or an object made in the frame, holds from step number `step` of the attempt on.
 
@@ -565,7 +566,7 @@ class ContentsSeen(PlacedEvent):
     items: tuple[tuple[str, ValueView], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DivergenceFound(PlacedEvent):
     """What was seen in a real run is not what the symbolic run foretold, or not what the instruction means.
 
@@ -590,7 +591,7 @@ class DivergenceFound(PlacedEvent):
         return f"{self.name}: {self.aspect} expected {self.expected}, found {self.actual}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunCompared(Event):
     """A run of a graph was replayed and compared: how many steps, nodes and outputs, and how long that took."""
 
@@ -604,7 +605,7 @@ class RunCompared(Event):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class RunLeftOut(Event):
     """A run of a graph was not replayed, and why: the values inside the graph are not known for it and later ones."""
 
@@ -616,7 +617,7 @@ class RunLeftOut(Event):
 # -- comparison ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class CapturedOtherwise(Event):
     """What another way of capturing (`method`, "torch.fx.symbolic_trace") made of the frame, or why it failed."""
 
@@ -628,7 +629,7 @@ class CapturedOtherwise(Event):
 # -- failures ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class BackendFailed(Event):
     """The backend raised while it compiled the graph."""
 
@@ -637,7 +638,7 @@ class BackendFailed(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class EngineFailed(PlacedEvent):
     """A bug of the engine: the frame runs as plain Python. `where` is the engine's file, line, function."""
 

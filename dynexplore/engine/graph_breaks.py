@@ -18,13 +18,13 @@ PyTorch's counterpart: torch/_dynamo/exc.py (unimplemented) and torch/_dynamo/gr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from dynexplore.engine.events import GraphBroke, UserFrame, clip
+from dynexplore.engine.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Kind:
     """One cause of graph breaks. `title` holds no run-time text; `why` and `fix` are plain sentences.
 

@@ -18,8 +18,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
+
+from dynexplore.engine.records import record
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +29,7 @@ KEPT = 100_000
 """How many records are kept: the latest."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class PhaseRecord:
     """One piece of work: for which function, which phase, when it began (perf_counter), how long it took (all in
     seconds), and how long without the phases inside it.

@@ -16,7 +16,7 @@ LAYERS = {
         (
             "dynexplore.engine",
             "dynexplore.engine.events",
-            "dynexplore.engine.fast_frozen",
+            "dynexplore.engine.records",
             "dynexplore.engine.recorder",
             "dynexplore.engine.graph_breaks",
             "dynexplore.engine.errors",

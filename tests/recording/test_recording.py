@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
-from dynexplore.engine.fast_frozen import quick
 from dynexplore.engine.recorder import Recorder, taker_of_notes
+from dynexplore.engine.records import quick
 from dynexplore.recording.recording import LONGEST_TEXT, SCHEMA, Recording, load, resumed_at, save
 from sample_recordings import SAMPLES, toy
 

@@ -17,11 +17,12 @@ right) and pushes `result`; `items[n]` stands for as many values as the row's `c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from dynexplore.engine.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record()
 class Opcode:
     """One canonical opcode. `count` gives the n of `items[n]`, `count_after` the m of `items[m]`."""
 

@@ -25,7 +25,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -38,9 +38,10 @@ from dynexplore.engine.events import GraphPiece
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.records import record
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class GraphInput:
     """A placeholder and where its value comes from at run time."""
 
@@ -49,7 +50,7 @@ class GraphInput:
     example: Any
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class FinishedGraph:
     """A graph ready for a backend: the module, the inputs in order, the outputs in order."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,9 +21,10 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 
 from dynexplore.engine.config import config
 from dynexplore.engine.graph import operator_memo
+from dynexplore.engine.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class OperatorFacts:
     """What the schema of an operator tells; `written` are the arguments it writes to, by position and name."""
 

@@ -10,9 +10,9 @@ torch/amp/autocast_mode.py says what entering and leaving does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
+
+from dynexplore.engine.records import record
 
 _CASTING_DEVICES = ("cpu", "cuda")
 
@@ -23,7 +23,7 @@ def _autocast_depth() -> int:
     return torch.autocast_decrement_nesting()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Modes:
     """Grad mode, and autocast's settings, cache and depth.
 

@@ -21,12 +21,14 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
 import torch.fx
 from torch.fx.node import Node
+
+from dynexplore.engine.records import record
 
 _SET_GRAD: Any = torch._C._set_grad_enabled
 _LEFT_BY: dict[Any, Any] = {
@@ -45,7 +47,7 @@ def can_be_cut(graph: torch.fx.GraphModule) -> bool:
     )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Piece:
     """A stretch of a graph. `inputs` and `outputs` are nodes of the whole graph, in the order in which `module` takes and
     returns their values (outputs always as a tuple).

@@ -21,16 +21,17 @@ import functools
 import os
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
+
+from dynexplore.engine.records import record
 
 FrameAnswer = Literal["translate", "plain", "alone"]
 CallAnswer = Literal["inline", "graph", "skip"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rule:
     """What happens to code of a place, and why; `library` says whose it is ("" for user code)."""
 

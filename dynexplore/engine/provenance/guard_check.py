@@ -17,7 +17,7 @@ import math
 import re
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
 from dynexplore.engine.provenance.sources import GlobalsSource, Namer, PinnedSource, Scope, Source
+from dynexplore.engine.records import record
 
 _function_modes = torch._C._len_torch_function_stack
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
@@ -119,7 +120,7 @@ class ShapeRelation:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Failure:
     """The guard that does not hold, and what was found instead."""
 
@@ -150,7 +151,7 @@ class _GuardNamer(Namer):
         return found
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class GuardCheck:
     """The compiled form of a guard set; see the head of this file."""
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dynexplore.engine.provenance.sources import Namer, Source
+from dynexplore.engine.records import record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Guard:
     """One fact: `kind` holds between the value at `source` and `expected`, asked for by the instruction `because`."""
 
@@ -34,7 +35,7 @@ class Guard:
         return f"{self.source.text()} {self.kind} {GUARD_KINDS[self.kind].describe(self.expected)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GuardKind:
     """A row of the table: what is checked, in words, in the generated code and by hand."""
 
@@ -257,7 +258,7 @@ _kind(
 )
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class GuardSet:
     """The guards of one attempt, each fact once, in the order in which they were first needed."""
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source, instance_dict
+from dynexplore.engine.records import record
 
 Check = tuple[Any, str, Any]
 Spec = tuple[Any, type[Any], tuple[Check, ...]]
@@ -33,7 +34,7 @@ IMPLIED_BY_IDENTITY = frozenset({"TYPE_MATCH", "ID_MATCH", "FUNCTION_MATCH", "NN
 _EVERY = object()  # every item of a dictionary was relied on
 
 
-@dataclass(slots=True, eq=False)
+@record(frozen=False, eq=False)
 class ObjectFacts:
     """What is relied on about one held object; `label` is the path that people read."""
 
@@ -203,7 +204,7 @@ class ModuleGuards:
         return StateWalk(make(specs), tuple(entry.label for entry in facts), tuple(map(str, facts)))
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class StateWalk:
     """A `GuardWalk` and, for each of its objects, the path and the facts in words. Keeps none of the objects alive."""
 
@@ -221,7 +222,7 @@ class StateWalk:
         return StateFailure(index, path, key, _EXPECTED[kind], "gone" if kind == "alive" else _actual(kind, actual))
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class StateFailure:
     """The fact that does not hold any more: which object's, path of what changed, key in its owner's dictionary, expected
     and found.

@@ -23,16 +23,17 @@ import builtins
 import sys
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch._guards
+
+from dynexplore.engine.records import record
 
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Writer
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Scope:
     """What a guard is checked against: the argument slots, the closure and the globals of one call."""
 

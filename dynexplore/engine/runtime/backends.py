@@ -21,7 +21,7 @@ import importlib
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import torch
@@ -37,6 +37,7 @@ from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.records import record
 from dynexplore.engine.runtime import distributed, float_inputs
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
@@ -52,7 +53,7 @@ def eager(graph: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Ca
     return forward
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Backend:
     """A backend that was looked up: its name for people, the function, and what it is called with besides the
     graph.

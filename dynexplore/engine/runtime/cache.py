@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Protocol, cast
 
@@ -24,6 +23,7 @@ from dynexplore.engine.numbering import Numbering
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.module_guards import StateFailure, StateWalk
 from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.records import record
 from dynexplore.engine.runtime.profiler_ranges import GUARDS, ranged
 from dynexplore.engine.translate.contract.request import Translation
 from dynexplore.engine.translate.history import FrameHistory
@@ -48,7 +48,7 @@ class CompiledEntry(Entry):
     """Weak references to the objects without which it can never hit again."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class CodeState:
     """What is remembered about a code object beside its entries: `CodeCache.payload`."""
 
@@ -159,7 +159,7 @@ def fits(entry: Entry, state: Slots) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Miss:
     """The guard of an entry that said no to a call: the first of its guards that fails, in words."""
 

@@ -29,7 +29,6 @@ torch/_dynamo/backends/distributed.py (DDPOptimizer) does the same job.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -43,6 +42,7 @@ from dynexplore.engine.events import GraphPiece
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph.pieces import Piece, calls, can_be_cut, cut, joined
 from dynexplore.engine.provenance.data_parallel import active_ddp
+from dynexplore.engine.records import record
 
 _torch_distributed: Any = torch.distributed
 CompilePiece = Callable[[torch.fx.GraphModule, list[Any], str], Callable[..., Any]]
@@ -81,7 +81,7 @@ def compiled_in_pieces(graph: FinishedGraph, pieces: Sequence[Piece], name: str,
 # -- which parameters, and where they are used first ---------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@record()
 class _Use:
     """A parameter that DDP reduces, the how manieth it has registered, and the first node that uses it: with the backward of
     that node its gradient is complete.

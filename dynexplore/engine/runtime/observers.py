@@ -12,12 +12,13 @@ PyTorch's counterpart: the `Hooks` of torch/_dynamo/types.py, and torch/_logging
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.records import record
 from dynexplore.engine.translate.contract.request import StepObserver
 
 
@@ -54,7 +55,7 @@ class CallObserver(Protocol):
         """`values` are in the argument slots of a frame that is about to be translated."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Observers:
     """Who looks at one store.
 

@@ -16,18 +16,18 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from types import CodeType, MethodType
 from typing import Any
 
 from dynexplore.engine.native import CacheStore, Region
+from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
 from dynexplore.engine.runtime.observers import Observers
 
 _births = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Options:
     """What besides the backend decides what is compiled."""
 

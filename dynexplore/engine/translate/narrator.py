@@ -17,7 +17,6 @@ import torch.fx
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode import Instruction, Step
-from dynexplore.engine.fast_frozen import quick
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
@@ -31,6 +30,7 @@ from dynexplore.engine.provenance.sources import (
     Source,
 )
 from dynexplore.engine.recorder import Recorder, taker_of_notes
+from dynexplore.engine.records import quick
 from dynexplore.engine.translate.code_views import code_view, step_text
 from dynexplore.engine.translate.contract.request import StepObserver
 from dynexplore.engine.translate.dispatch import Handler, rule_text

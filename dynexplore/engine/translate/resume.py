@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 
 from dynexplore.engine.bytecode import Instruction, Label, ParsedCode, Writer, assemble, read
+from dynexplore.engine.records import record
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class ResumeCode:
     """The code of a resume function and how to call it.
 

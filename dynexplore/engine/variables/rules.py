@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.records import record
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.base import VariableTracker
@@ -33,13 +34,21 @@ MethodAnswer = Callable[
 AttributeAnswer = Callable[["TraceContext", Any], "VariableTracker"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rule:
     """One row: the function that answers, and where it stands."""
 
     answer: Answer
-    file: str
-    line: int
+
+    @property
+    def file(self) -> str:
+        """The file that declares it."""
+        return inspect.unwrap(self.answer).__code__.co_filename
+
+    @property
+    def line(self) -> int:
+        """The line in that file."""
+        return inspect.unwrap(self.answer).__code__.co_firstlineno
 
 
 _RULES: dict[int, Rule] = {}
@@ -52,9 +61,9 @@ def rule(*targets: Any) -> Callable[[Answer], Answer]:
     """Declare that the decorated function answers calls of these live callables."""
 
     def declare(answer: Answer) -> Answer:
-        code = inspect.unwrap(answer).__code__
+        row = Rule(answer)
         for target in targets:
-            _RULES[id(target)] = Rule(answer, code.co_filename, code.co_firstlineno)
+            _RULES[id(target)] = row
             _KEEP.append(target)
         return answer
 

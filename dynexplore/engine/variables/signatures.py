@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,20 +70,24 @@ def builtin_method(python_type: type[Any], *names: str) -> Callable[[Row], Row]:
 
 
 def _fits(row: Callable[..., Any], skip: int) -> Callable[[Sequence[Any], Mapping[str, Any]], bool]:
-    """Whether arguments fit a row's own signature, its first parameters (ctx, self) left out."""
-    parameters = list(inspect.signature(row).parameters.values())[skip:]
-    signature = inspect.Signature(parameters)
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    most = float("inf") if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
-    least = sum(p.default is p.empty for p in positional)
+    """Whether arguments fit a row's own signature, its first parameters (ctx, self) left out.
+
+    How many positional ones fit is in the row's code; its signature is only worked out when arguments are named.
+    """
+    code = row.__code__
+    most = math.inf if code.co_flags & inspect.CO_VARARGS else code.co_argcount - skip
+    least = code.co_argcount - skip - len(row.__defaults__ or ())
 
     def fits(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         if not kwargs:
             return least <= len(args) <= most
         try:
-            signature.bind(*args, **kwargs)
+            _signature(row).bind(*[None] * skip, *args, **kwargs)
         except TypeError:
             return False
         return True
 
     return fits
+
+
+_signature = functools.cache(inspect.signature)

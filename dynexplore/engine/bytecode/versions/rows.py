@@ -11,8 +11,9 @@ PyTorch asks `sys.version_info` at each such place (206 times in torch/_dynamo).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from dynexplore.engine.records import record
 
 #: (canonical opcode, operand) ... for (arg, argval) of a raw instruction
 LowerRow = Callable[[int, Any], tuple[tuple[str, Any], ...]]
@@ -20,7 +21,7 @@ LowerRow = Callable[[int, Any], tuple[tuple[str, Any], ...]]
 Emitted = tuple[tuple[str, int | None, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Facts:
     """How one Python lays out the stack and its jumps; handlers ask these instead of the version."""
 

@@ -7,7 +7,7 @@ becomes a cache entry; or SkipFrame.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.records import record
 from dynexplore.engine.translate.history import FrameHistory
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class StepObserver(Protocol):
         """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class TranslationRequest:
     """What the runtime knows of the call that is about to run."""
 
@@ -70,7 +71,7 @@ class TranslationRequest:
     symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class CompiledGraph:
     """A graph that was handed to the backend, and what came back."""
 
@@ -79,7 +80,7 @@ class CompiledGraph:
     function: Callable[..., Any]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Translation:
     """The outcome: modified code, what its extra locals hold, the guards, and what it is made of."""
 
@@ -95,7 +96,7 @@ class Translation:
     resume_codes: list[CodeType] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Plan:
     """Where the next attempt must stop, and why: just before the root frame's step number `stop_at`."""
 

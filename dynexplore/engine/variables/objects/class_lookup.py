@@ -19,10 +19,10 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.records import record
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 
@@ -33,7 +33,7 @@ _class_dict = type.__dict__["__dict__"].__get__  # not `cls.__dict__`: a metacla
 FIXED_PACKAGES = frozenset(sys.stdlib_module_names | {"builtins", "torch", "numpy"}) - {"__main__"}
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Found:
     """What a name means in a class: the class of the MRO that has it, and what stands in its `__dict__`.
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.fast_frozen import quick
+from dynexplore.engine.records import quick
 
 VIEW = ev.ValueView(1, "TensorVariable", "float32[2] cpu", "x", "x")
 STEP = {"frame": 1, "attempt": 2, "offset": 4, "inline": 0, "step": 3, "op": "LOAD_FAST", "arg": "x", "stack": (VIEW,)}
