@@ -87,7 +87,7 @@ STATEMENTS = st.one_of(
 @st.composite
 def programs(draw: st.DrawFn) -> str:
     """The text of a function `program(x, a, d, s)`."""
-    lines = ["def program(x, a, d, s):", "    b, t, n, nonlocal_list, it, f = [a, 1], (1, x), 0, [], iter(a), len"]
+    lines = ["def program(x, a, d, s):", "    x = x + 1", "    b, t, n, nonlocal_list, it, f = [a, 1], (1, x), 0, [], iter(a), len"]
     for statement in draw(st.lists(STATEMENTS, min_size=2, max_size=12)):
         guarded = draw(st.integers(0, 3)) > 0
         if guarded:
