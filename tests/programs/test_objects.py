@@ -1100,7 +1100,7 @@ def class_attribute_deleted_after_a_break(x: Any, thing: Growing) -> Any:
     Growing.added = 4  # type: ignore[attr-defined]
     print("set")
     del Growing.added  # type: ignore[attr-defined]
-    return x, hasattr(thing, "added")
+    return x * 2, hasattr(thing, "added")
 
 
 def class_attribute_that_is_not_there(x: Any, thing: Growing) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from properties.random_programs import ANY
 
 from engine_checks import assert_same_as_eager
 
@@ -113,4 +114,4 @@ def function_of(text: str) -> Any:
 def test_a_random_program_does_the_same(text: str) -> None:
     """A random program on containers equals eager in values, identities, mutations, exceptions and output."""
     arguments = (torch.arange(3.0), [1, "two", [3]], {"k": 1, "m": [2], 1: None}, {1, "k"})
-    assert_same_as_eager(function_of(text), *arguments, calls=2)
+    assert_same_as_eager(function_of(text), *arguments, calls=2, graphs=ANY)
