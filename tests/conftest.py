@@ -15,15 +15,33 @@ from collections.abc import Iterator
 import pytest
 
 import dynamo_ban
+import engine_off
+import golden_files
 from dynexplore.engine.config import config
-from golden_files import golden, pytest_addoption
+from golden_files import golden
 
-__all__ = ["golden", "pytest_addoption"]  # a fixture and a hook: pytest finds them here
+__all__ = ["golden"]  # a fixture: pytest finds it here
 
 # A suite that was started in the background ignores Ctrl-C; the tests about it need Python's own handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 dynamo_ban.install()
 pytest.register_assert_rewrite("engine_checks")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--update-golden` and `--engine-off` to pytest."""
+    golden_files.add_option(parser)
+    engine_off.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Switch the engine off where that is asked for."""
+    engine_off.switch_off(config)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Look at the reasons of the marker `plain`."""
+    engine_off.check_reasons(items)
 
 
 @pytest.fixture(autouse=True)

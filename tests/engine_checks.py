@@ -127,7 +127,7 @@ class Call:
 def assert_same_as_eager(
     fn: Callable[..., Any],
     *args: Any,
-    graphs: int | None = None,
+    graphs: int | range | None = None,
     breaks: int | Sequence[str] | None = None,
     ops: int | Sequence[int] | None = None,
     recompiles: int | None = None,
@@ -143,7 +143,8 @@ def assert_same_as_eager(
 
     Args:
         fn: a function, bound method, nn.Module or any callable. Modules and bound objects are copied, once per side.
-        graphs: how many graphs were compiled, over all calls.
+        graphs: how many graphs were compiled, over all calls; None: at least one; 0: the engine looked at it, and there was none. A
+            range only where the programs are drawn.
         breaks: how many graph breaks there were, or their ids (`["DX104", "DX104"]`), in any order.
         ops: how many call_function nodes all graphs hold together, or one number per graph, in order of compilation.
         recompiles: how many translations happened because a guard failed.
@@ -374,12 +375,16 @@ def _ids_of_breaks() -> Iterator[str]:
 
 def _count_differences(
     report: Report,
-    graphs: int | None,
+    graphs: int | range | None,
     breaks: int | Sequence[str] | None,
     ops: int | Sequence[int] | None,
     recompiles: int | None,
 ) -> Iterator[str]:
-    if graphs is not None and len(report.graphs) != graphs:
+    if graphs is None and not report.graphs:
+        yield "a graph was expected, none was compiled (`graphs=0` where there is to be none)"
+    elif graphs is not None and not report.graphs and not dynexplore.counters["frames"]["total"]:
+        yield f"{graphs} graphs were expected, 0 were compiled: not one frame was translated"
+    elif graphs is not None and len(report.graphs) not in (graphs if isinstance(graphs, range) else (graphs,)):
         yield f"{graphs} graphs were expected, {len(report.graphs)} were compiled"
     if isinstance(breaks, int) and len(report.breaks) != breaks:
         yield f"{breaks} graph breaks were expected, {len(report.breaks)} happened: {report.breaks}"

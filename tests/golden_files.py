@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "golden"
 Golden = Callable[[str, str], None]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def add_option(parser: pytest.Parser) -> None:
     """Add `--update-golden` to pytest."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the files of tests/golden/")
 

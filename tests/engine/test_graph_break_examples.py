@@ -23,6 +23,9 @@ ENGINE = Path(dynexplore.__file__).parent / "engine"
 # The engine can meet these, but no short program is known that makes it.
 WITHOUT_EXAMPLE = {"DX110", "DX210", "DX504"}
 
+# Nothing is left in these examples that a graph could hold.
+WITHOUT_GRAPH = {"DX211", "DX409"}
+
 
 @pytest.fixture
 def program(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
@@ -62,11 +65,12 @@ def test_the_example_breaks_as_its_kind_says(program: dict[str, Any], request: p
 
 
 @pytest.mark.parametrize("program", with_example(), indirect=True, ids=lambda kind: kind.id)
-def test_the_example_does_what_eager_does(program: dict[str, Any]) -> None:
+def test_the_example_does_what_eager_does(program: dict[str, Any], request: pytest.FixtureRequest) -> None:
     """Value, exception, prints and mutations of the example are the same with and without the engine."""
     function, arguments = calls_of(program)
     with dynexplore.config.patch(program.get("options", {})):
-        assert_same_as_eager(function, *arguments)
+        graphs = 0 if request.node.callspec.params["program"].id in WITHOUT_GRAPH else None
+        assert_same_as_eager(function, *arguments, graphs=graphs)
 
 
 def test_every_kind_has_an_example() -> None:

@@ -22,9 +22,11 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Wrap], None]]:
 
     def pretend(wrap: Wrap) -> None:
         # into the module's dict: asking for the attribute would bring in the real engine
+        dynexplore.graph_breaks()  # the first name that is asked for brings its neighbours, over what is put there
         door = vars(dynexplore)
         monkeypatch.setitem(door, "optimize", lambda backend: wrap)
         monkeypatch.setitem(door, "reset", lambda: None)
+        monkeypatch.setitem(door, "counters", {"frames": {"total": 1}, "stats": {"recompiles": 0}})
         monkeypatch.setitem(door, "explain", lambda *args, **kwargs: "the break report")
 
     yield pretend
@@ -86,7 +88,7 @@ def test_a_dishonest_engine_is_caught(engine: Callable[[Wrap], None], wrap: Wrap
     """Each way of doing something else is named in the failure, with the break report below it."""
     engine(wrap)
     with pytest.raises(AssertionError, match=f"(?s){message}.*the break report"):
-        assert_same_as_eager(lambda x: [x, x], torch.ones(2))
+        assert_same_as_eager(lambda x: [x, x], torch.ones(2), graphs=0)
 
 
 def test_both_sides_start_from_the_same_modes(engine: Callable[[Wrap], None]) -> None:
@@ -98,7 +100,7 @@ def test_both_sides_start_from_the_same_modes(engine: Callable[[Wrap], None]) ->
         return x
 
     engine(lambda fn: fn)
-    assert_same_as_eager(sometimes, torch.ones(2), True, then=[(torch.ones(2), False)])
+    assert_same_as_eager(sometimes, torch.ones(2), True, then=[(torch.ones(2), False)], graphs=0)
     assert torch.is_grad_enabled()
 
 
@@ -109,21 +111,21 @@ def test_exceptions_are_compared(engine: Callable[[Wrap], None]) -> None:
         raise ValueError("no")
 
     engine(lambda fn: fn)
-    assert_same_as_eager(fails, torch.ones(1))
+    assert_same_as_eager(fails, torch.ones(1), graphs=0)
 
     def other_line(x: torch.Tensor) -> None:
         raise ValueError("no")
 
     engine(lambda fn: other_line)
     with pytest.raises(AssertionError, match="raised at"):
-        assert_same_as_eager(fails, torch.ones(1))
+        assert_same_as_eager(fails, torch.ones(1), graphs=0)
 
     def with_cause(x: torch.Tensor) -> None:
         raise ValueError("no") from KeyError(1)
 
     engine(lambda fn: with_cause)
     with pytest.raises(AssertionError, match="KeyError"):
-        assert_same_as_eager(fails, torch.ones(1))
+        assert_same_as_eager(fails, torch.ones(1), graphs=0)
 
 
 def test_gradients_are_compared(engine: Callable[[Wrap], None]) -> None:
@@ -140,19 +142,19 @@ def test_gradients_are_compared(engine: Callable[[Wrap], None]) -> None:
 
     engine(changed(Doubled.apply))
     with pytest.raises(AssertionError, match="gradients"):
-        assert_same_as_eager(lambda x: x * 3, torch.ones(2, requires_grad=True))
-    assert_same_as_eager(lambda x: x * 3, torch.ones(2, requires_grad=True), gradients=False)
+        assert_same_as_eager(lambda x: x * 3, torch.ones(2, requires_grad=True), graphs=0)
+    assert_same_as_eager(lambda x: x * 3, torch.ones(2, requires_grad=True), gradients=False, graphs=0)
 
 
 def test_a_module_is_copied_once_per_side(engine: Callable[[Wrap], None]) -> None:
     """Buffers that a module changes go on from call to call on each side, and the original keeps its own."""
     model = torch.nn.BatchNorm1d(2)
     engine(lambda fn: fn)
-    assert_same_as_eager(model, torch.randn(4, 2), calls=2)
+    assert_same_as_eager(model, torch.randn(4, 2), calls=2, graphs=0)
     assert model.num_batches_tracked == 0
     engine(lambda fn: lambda x: fn.eval()(x))
     with pytest.raises(AssertionError, match="running_mean"):
-        assert_same_as_eager(model, torch.randn(4, 2), calls=2)
+        assert_same_as_eager(model, torch.randn(4, 2), calls=2, graphs=0)
 
 
 def test_state_outside_is_observed(engine: Callable[[Wrap], None]) -> None:
@@ -160,9 +162,9 @@ def test_state_outside_is_observed(engine: Callable[[Wrap], None]) -> None:
     log: list[int] = []
     engine(before(lambda x: log.append(7)))
     with pytest.raises(AssertionError, match="observed"):
-        assert_same_as_eager(lambda x: x, torch.ones(1), setup=log.clear, observe=lambda: log)
+        assert_same_as_eager(lambda x: x, torch.ones(1), setup=log.clear, observe=lambda: log, graphs=0)
     engine(lambda fn: fn)
-    assert_same_as_eager(lambda x: x, torch.ones(1), setup=log.clear, observe=lambda: log)
+    assert_same_as_eager(lambda x: x, torch.ones(1), setup=log.clear, observe=lambda: log, graphs=0)
 
 
 def test_warnings_of_the_program_are_compared(engine: Callable[[Wrap], None]) -> None:
@@ -174,14 +176,15 @@ def test_warnings_of_the_program_are_compared(engine: Callable[[Wrap], None]) ->
         return x
 
     with pytest.raises(AssertionError, match="careful"):
-        assert_same_as_eager(warns, torch.ones(1))
+        assert_same_as_eager(warns, torch.ones(1), graphs=0)
 
 
 @pytest.mark.parametrize(
     ("expected", "message"),
     [
+        ({}, "a graph was expected, none was compiled"),
         ({"graphs": 1}, "1 graphs were expected, 0 were compiled"),
-        ({"ops": 2}, "2 operators were expected, 0 were captured"),
+        ({"graphs": 0, "ops": 2}, "2 operators were expected, 0 were captured"),
         ({"ops": [2]}, r"\[2\] operators per graph were expected, \[\] were captured"),
         ({"breaks": 1}, "1 graph breaks were expected, 0 happened"),
         ({"breaks": ["DX104"]}, r"the graph breaks \['DX104'\] were expected, \[\] happened"),
@@ -189,10 +192,18 @@ def test_warnings_of_the_program_are_compared(engine: Callable[[Wrap], None]) ->
     ],
 )
 def test_counts_are_compared(engine: Callable[[Wrap], None], expected: dict[str, Any], message: str) -> None:
-    """A number of graphs, operators, breaks or recompiles other than expected fails."""
+    """A number of graphs, operators, breaks or recompiles other than expected fails, and so does no graph where none is named."""
     engine(lambda fn: fn)
     with pytest.raises(AssertionError, match=message):
         assert_same_as_eager(lambda x: x + 1, torch.ones(1), **expected)
+
+
+def test_no_graph_is_not_no_engine(engine: Callable[[Wrap], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no graph is expected, the engine has to have looked at the function at least."""
+    engine(lambda fn: fn)
+    monkeypatch.setitem(vars(dynexplore), "counters", {"frames": {"total": 0}, "stats": {"recompiles": 0}})
+    with pytest.raises(AssertionError, match="not one frame was translated"):
+        assert_same_as_eager(lambda x: x, torch.ones(1), graphs=0)
 
 
 def test_the_counting_backend_counts() -> None:

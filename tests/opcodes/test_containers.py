@@ -8,73 +8,73 @@ TABLE = OpcodeTable()
 shows = TABLE.shows
 
 
-@shows("BUILD_TUPLE")
+@shows("BUILD_TUPLE", graphs=1, ops=1)
 def builds_a_tuple(x):
     return x + 1, x, ()
 
 
-@shows("BUILD_LIST")
+@shows("BUILD_LIST", graphs=1, ops=1)
 def builds_a_list(x):
     return [x + 1, x, []]
 
 
-@shows("BUILD_SET")
+@shows("BUILD_SET", graphs=1, ops=1)
 def builds_a_set(x):
-    return {x.shape[0], x.shape[1], 2}
+    return {x.shape[0], x.shape[1], 2}, x + 1
 
 
-@shows("BUILD_MAP")
+@shows("BUILD_MAP", graphs=1, ops=1)
 def builds_a_map(x):
     return {x.shape[0]: x + 1, x.dtype: x}
 
 
-@shows("BUILD_CONST_KEY_MAP")
+@shows("BUILD_CONST_KEY_MAP", graphs=1, ops=1)
 def builds_a_map_of_constant_keys(x):
     return {"a": x + 1, "b": x}
 
 
-@shows("BUILD_STRING")
+@shows("BUILD_STRING", graphs=1, ops=1)
 def builds_a_string(x):
     return f"a{x.shape[0]}b{x.dim()!r}", x + 1
 
 
-@shows("BUILD_SLICE")
+@shows("BUILD_SLICE", graphs=1, ops=2)
 def builds_a_slice(x):
     n = 1
     return x[:, n::2], x[0:n:n]
 
 
-@shows("LIST_APPEND")
+@shows("LIST_APPEND", graphs=1, ops=4)
 def appends(x):
     return [row * 2 for row in x]
 
 
-@shows("SET_ADD")
+@shows("SET_ADD", graphs=1, ops=1)
 def adds(x):
     return {n % 2 for n in x.shape}, x + 1
 
 
-@shows("MAP_ADD")
+@shows("MAP_ADD", graphs=1, ops=2)
 def adds_to_a_map(x):
     return {n: x * n for n in range(2)}
 
 
-@shows("LIST_EXTEND")
+@shows("LIST_EXTEND", graphs=1, ops=2)
 def extends(x):
     return [*x, *(1, 2), *"ab"]
 
 
-@shows("SET_UPDATE")
+@shows("SET_UPDATE", graphs=1, ops=1)
 def updates_a_set(x):
     return {*x.shape, *"ab"}, x + 1
 
 
-@shows("DICT_UPDATE")
+@shows("DICT_UPDATE", graphs=1, ops=1)
 def updates_a_dict(x):
     return {"a": x, **{"b": x + 1}, "c": 3}
 
 
-@shows("DICT_MERGE")
+@shows("DICT_MERGE", graphs=1, ops=1)
 def merges(x):
     def callee(**kwargs):
         return kwargs
@@ -82,31 +82,31 @@ def merges(x):
     return callee(**{"a": x + 1}, **{"b": 2})
 
 
-@shows("LIST_TO_TUPLE")
+@shows("LIST_TO_TUPLE", graphs=1, ops=2)
 def makes_a_tuple_of_a_list(x):
     return (*x, 1)
 
 
-@shows("UNPACK_SEQUENCE")
+@shows("UNPACK_SEQUENCE", graphs=1, ops=3)
 def unpacks(x):
     a, b = x
     (c, d), e = (1, 2), "e"
     return a + b, c, d, e
 
 
-@shows("UNPACK_EX")
+@shows("UNPACK_EX", graphs=1, ops=2)
 def unpacks_the_rest(x):
     a, *b, c = 1, *x, 3
     *d, e = "abc"
     return a, b, c, d, e
 
 
-@shows("BINARY_SUBSCR", X, [[1], {"k": 2}])
+@shows("BINARY_SUBSCR", X, [[1], {"k": 2}], graphs=1, ops=1)
 def reads_an_item(x, nest):
     return x[0], nest[0][0], nest[1]["k"], (1, 2)[-1], "abc"[1]
 
 
-@shows("STORE_SUBSCR", X, [[1], {"k": 2}])
+@shows("STORE_SUBSCR", X, [[1], {"k": 2}], graphs=1, ops=1)
 def stores_an_item(x, nest):
     y = x.clone()
     y[0] = 7
@@ -114,19 +114,19 @@ def stores_an_item(x, nest):
     return y
 
 
-@shows("DELETE_SUBSCR", X, [1, 2, {"k": 2}])
+@shows("DELETE_SUBSCR", X, [1, 2, {"k": 2}], graphs=1, ops=1)
 def deletes_an_item(x, items):
     del items[0], items[-1]["k"]
     return x + 1
 
 
-@shows("BINARY_SLICE", X, [1, 2, 3])
+@shows("BINARY_SLICE", X, [1, 2, 3], graphs=1, ops=1)
 def reads_a_slice(x, items):
     n = 1
     return x[n:], items[:n], items[n:2], "abc"[n:]
 
 
-@shows("STORE_SLICE", X, [1, 2, 3])
+@shows("STORE_SLICE", X, [1, 2, 3], graphs=1, ops=1)
 def stores_a_slice(x, items):
     n = 1
     y = x.clone()
@@ -135,12 +135,12 @@ def stores_a_slice(x, items):
     return y
 
 
-@shows("CONTAINS_OP", X, [1, None])
+@shows("CONTAINS_OP", X, [1, None], graphs=1, ops=1)
 def asks_for_membership(x, items):
     return 1 in items, None not in items, "a" in {"a": x}, 2 in x.shape, x + 1
 
 
-@shows("GET_LEN")
+@shows("GET_LEN", graphs=1, ops=1)
 def matches_a_sequence(x):
     match (x, 1):
         case [first, 1]:
@@ -148,7 +148,7 @@ def matches_a_sequence(x):
     return None
 
 
-@shows("MATCH_MAPPING")
+@shows("MATCH_MAPPING", graphs=1, ops=1)
 def matches_a_mapping(x):
     match {"op": "add", "by": 2}:
         case {"op": "mul"}:
@@ -158,7 +158,7 @@ def matches_a_mapping(x):
     return None
 
 
-@shows("MATCH_KEYS")
+@shows("MATCH_KEYS", graphs=1, ops=1)
 def matches_keys(x):
     match {"a": x, "b": 1}:
         case {"a": value, "c": other}:
@@ -168,7 +168,7 @@ def matches_keys(x):
     return None
 
 
-@shows("COPY", X, [1, 2])
+@shows("COPY", X, [1, 2], graphs=1, ops=1)
 def copies_and_swaps(x, items):
     items[0] += 5
     a = b = x + items[0]

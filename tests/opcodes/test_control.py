@@ -24,7 +24,7 @@ class Point:
     y: int = 0
 
 
-@shows("POP_JUMP_IF_FALSE", X, 3)
+@shows("POP_JUMP_IF_FALSE", X, 3, graphs=1, ops=1)
 def branches(x, n):
     if n > 2:
         x = x + 1
@@ -35,7 +35,7 @@ def branches(x, n):
     return x if n else -x
 
 
-@shows("POP_JUMP_IF_TRUE", X, [])
+@shows("POP_JUMP_IF_TRUE", X, [], graphs=1, ops=1)
 def branches_on_emptiness(x, items):
     if not items:
         x = x + 1
@@ -44,37 +44,37 @@ def branches_on_emptiness(x, items):
     return x
 
 
-@shows("POP_JUMP_IF_NONE", X, None)
+@shows("POP_JUMP_IF_NONE", X, None, graphs=1, ops=1)
 def branches_on_none(x, n):
     if n is not None:
         return x * n
     return x + 1
 
 
-@shows("POP_JUMP_IF_NOT_NONE", X, 2)
+@shows("POP_JUMP_IF_NOT_NONE", X, 2, graphs=1, ops=1)
 def branches_on_something(x, n):
     if n is None:
         return x
     return x * n
 
 
-@shows("JUMP_IF_FALSE_OR_POP", X, 0)
+@shows("JUMP_IF_FALSE_OR_POP", X, 0, graphs=1, ops=1)
 def both(x, n):
     return (n and x, 5 and x + 1)
 
 
-@shows("JUMP_IF_TRUE_OR_POP", X, 0)
+@shows("JUMP_IF_TRUE_OR_POP", X, 0, graphs=1, ops=1)
 def either(x, n):
     return (n or x + 1, "text" or x)
 
 
-@shows("TO_BOOL", X, [0])
+@shows("TO_BOOL", X, [0], graphs=1, ops=1)
 def asks_for_the_truth(x, items):
     flag = not items
     return x + flag, bool(items), bool("")
 
 
-@shows("JUMP", X)
+@shows("JUMP", X, graphs=1, ops=2)
 def loops(x):
     n = 0
     while True:
@@ -87,7 +87,7 @@ def loops(x):
     return x
 
 
-@shows("FOR_ITER")
+@shows("FOR_ITER", graphs=1, ops=11)
 def loops_over_things(x):
     for n in range(3):
         if n == 1:
@@ -100,12 +100,12 @@ def loops_over_things(x):
     return x
 
 
-@shows("GET_ITER", X, {"a": 1})
+@shows("GET_ITER", X, {"a": 1}, graphs=1, ops=1)
 def iterates(x, table):
     return [x * n for n in table.values()], [*table], sum(n for n in (1, 2))
 
 
-@shows("MATCH_SEQUENCE")
+@shows("MATCH_SEQUENCE", graphs=1, ops=1)
 def matches_sequences(x):
     match [1, x, 3]:
         case [2, *_]:
@@ -114,7 +114,7 @@ def matches_sequences(x):
             return value + 1, rest
 
 
-@shows("MATCH_CLASS")
+@shows("MATCH_CLASS", graphs=1, ops=1)
 def matches_classes(x):
     match Point(x, 2):
         case Point(x=value, y=1):
@@ -124,7 +124,7 @@ def matches_classes(x):
     return None
 
 
-@shows("RAISE_VARARGS")
+@shows("RAISE_VARARGS", graphs=1, ops=1)
 def raises_and_catches(x):
     try:
         raise ValueError("v")
@@ -132,7 +132,7 @@ def raises_and_catches(x):
         return x + 1, str(error)
 
 
-@shows("RERAISE", X, breaks=None)
+@shows("RERAISE", X, graphs=1, ops=1, breaks=None)
 def raises_again(x):
     try:
         try:
@@ -143,7 +143,7 @@ def raises_again(x):
         return x, error.args
 
 
-@shows("CHECK_EXC_MATCH", X, {})
+@shows("CHECK_EXC_MATCH", X, {}, graphs=1, ops=1)
 def catches_what_a_lookup_raises(x, table):
     try:
         table["missing"]
@@ -153,7 +153,7 @@ def catches_what_a_lookup_raises(x, table):
         return x + 1, type(error).__name__
 
 
-@shows("PUSH_EXC_INFO")
+@shows("PUSH_EXC_INFO", graphs=1, ops=1)
 def handles_in_a_handler(x):
     try:
         raise ValueError(1)
@@ -164,7 +164,7 @@ def handles_in_a_handler(x):
             return x + error.args[0]
 
 
-@shows("POP_EXCEPT")
+@shows("POP_EXCEPT", graphs=1, ops=3)
 def goes_on_after_a_handler(x):
     for n in range(3):
         try:
@@ -177,7 +177,7 @@ def goes_on_after_a_handler(x):
     return x
 
 
-@shows("LOAD_ASSERTION_ERROR")
+@shows("LOAD_ASSERTION_ERROR", graphs=1, ops=1)
 def asserts(x):
     assert x.dim() == 2, "a matrix"
     try:
@@ -186,14 +186,14 @@ def asserts(x):
         return x + 1, str(error)
 
 
-@shows("BEFORE_WITH")
+@shows("BEFORE_WITH", graphs=1, ops=3)
 def enters_a_block(x):
     with torch.no_grad() as nothing:
         y = x + 1
     return y, nothing
 
 
-@shows("WITH_EXCEPT_START")
+@shows("WITH_EXCEPT_START", graphs=1, ops=2)
 def leaves_a_block_by_an_exception(x):
     with contextlib.suppress(ValueError), torch.enable_grad():
         x = x + 1
@@ -201,7 +201,7 @@ def leaves_a_block_by_an_exception(x):
     return x * 2
 
 
-@shows("CHECK_EG_MATCH", breaks=None)
+@shows("CHECK_EG_MATCH", graphs=2, ops=[1, 1], breaks=None)
 def catches_a_group(x):
     try:
         raise ExceptionGroup("both", [ValueError(1), KeyError(2)])

@@ -34,26 +34,26 @@ class Child(Holder):
         return super().times(x) + super(Child, self).times(x)
 
 
-@shows("LOAD_FAST")
+@shows("LOAD_FAST", graphs=1, ops=1)
 def loads_and_stores_locals(x):
     y = x + 1
     z = y
     return z, y
 
 
-@shows("LOAD_CONST")
+@shows("LOAD_CONST", graphs=1, ops=1)
 def loads_constants(x):
     return x + 1, None, "text", (1, 2.5), 3j, b"bytes", ...
 
 
-@shows("POP_TOP")
+@shows("POP_TOP", graphs=1, ops=1)
 def throws_values_away(x):
     x + 1
     "no docstring"
     return x
 
 
-@shows("DELETE_FAST")
+@shows("DELETE_FAST", graphs=1, ops=2)
 def deletes_a_local(x):
     y = x + 1
     del y
@@ -63,14 +63,14 @@ def deletes_a_local(x):
         return str(error), x * 2
 
 
-@shows("LOAD_FAST_AND_CLEAR")
+@shows("LOAD_FAST_AND_CLEAR", graphs=1, ops=2)
 def comprehends_over_a_name_in_use(x):
     n = 7
     rows = [n * x for n in range(2)]
     return rows, n
 
 
-@shows("STORE_GLOBAL", setup=lambda: globals().__setitem__("COUNT", 1), observe=lambda: COUNT)
+@shows("STORE_GLOBAL", graphs=1, ops=1, setup=lambda: globals().__setitem__("COUNT", 1), observe=lambda: COUNT)
 def stores_a_global(x):
     global COUNT
     COUNT = COUNT + 1
@@ -81,7 +81,7 @@ def _missing() -> bool:
     return "GOES" not in globals()
 
 
-@shows("DELETE_GLOBAL", setup=lambda: globals().__setitem__("GOES", 2), observe=_missing)
+@shows("DELETE_GLOBAL", graphs=1, ops=1, setup=lambda: globals().__setitem__("GOES", 2), observe=_missing)
 def deletes_a_global(x):
     global GOES
     y = x * GOES
@@ -89,12 +89,12 @@ def deletes_a_global(x):
     return y
 
 
-@shows("LOAD_GLOBAL")
+@shows("LOAD_GLOBAL", graphs=1, ops=3)
 def loads_globals_and_builtins(x):
     return torch.abs(x) + len(x), torch.nn.functional.relu(x), COUNT
 
 
-@shows("STORE_DEREF")
+@shows("STORE_DEREF", graphs=1, ops=2)
 def stores_into_a_cell(x):
     total = x
 
@@ -106,7 +106,7 @@ def stores_into_a_cell(x):
     return add(1), add(2), total
 
 
-@shows("DELETE_DEREF", breaks=None)
+@shows("DELETE_DEREF", graphs=1, ops=1, breaks=None)
 def deletes_a_cell(x):
     value = x + 1
 
@@ -121,7 +121,7 @@ def deletes_a_cell(x):
         return first, str(error)
 
 
-@shows("LOAD_CLOSURE")
+@shows("LOAD_CLOSURE", graphs=1, ops=2)
 def makes_a_closure(x):
     scale = 3
 
@@ -131,20 +131,20 @@ def makes_a_closure(x):
     return inner(x)
 
 
-@shows("UNARY_OP")
+@shows("UNARY_OP", graphs=1, ops=4)
 def computes_with_one(x):
     n = x.shape[0]
     return -x, +x, ~(x > 1), not n, -n, ~n, +n
 
 
-@shows("BINARY_OP")
+@shows("BINARY_OP", graphs=1, ops=18)
 def computes_with_two(x):
     n = x.shape[1]
     results = [x + n, x - n, x * n, x / n, x // n, x % n, x**n, x @ x.T, (x > 1) & (x < 4), (x > 1) | (x < 0), (x > 1) ^ (x > 2)]
     return results, (n << 2, n >> 1, n & 1, n | 4, n ^ 2, n**2, n // 2, n % 2, n / 2, "a" + "b", "ab" * n)
 
 
-@shows("BINARY_OP")
+@shows("BINARY_OP", graphs=1, ops=7)
 def computes_in_place(x):
     y = x.clone()
     z = y
@@ -167,36 +167,36 @@ def computes_in_place(x):
     return y is z, y, n, alias
 
 
-@shows("COMPARE_OP", X, 2)
+@shows("COMPARE_OP", X, 2, graphs=1, ops=6)
 def compares(x, n):
     return x < n, x <= n, x == n, x != n, x >= n, x > n, n < 3, "a" < "b", (1, 2) == (1, 2), [1] != [1], 1 < n < 3
 
 
-@shows("IS_OP", X, None)
+@shows("IS_OP", X, None, graphs=1, ops=1)
 def asks_for_identity(x, other):
     y = x
     return y is x, other is None, other is not None, x is not None, x + 1
 
 
-@shows("LOAD_ATTR", X, Holder())
+@shows("LOAD_ATTR", X, Holder(), graphs=1, ops=2)
 def loads_attributes(x, holder):
     return x.T, x.shape, holder.scale, x.sum(), holder.times(x), holder.extra, x.dtype.is_floating_point
 
 
-@shows("STORE_ATTR", X, Holder())
+@shows("STORE_ATTR", X, Holder(), graphs=1, ops=2)
 def stores_an_attribute(x, holder):
     holder.extra = x + 1
     holder.scale += 1
     return holder.extra * holder.scale
 
 
-@shows("DELETE_ATTR", X, types.SimpleNamespace(a=1))
+@shows("DELETE_ATTR", X, types.SimpleNamespace(a=1), graphs=1, ops=1)
 def deletes_an_attribute(x, holder):
     del holder.a
     return x + 1, hasattr(holder, "a")
 
 
-@shows("LOAD_GLOBAL", X, Child())
+@shows("LOAD_GLOBAL", X, Child(), graphs=1, ops=4)
 def calls_a_method_that_calls_up(x, child):
     return torch.abs(child.times(x))
 
@@ -204,13 +204,13 @@ def calls_a_method_that_calls_up(x, child):
 TABLE.shows("LOAD_SUPER_ATTR", Child(), X)(Child.times)
 
 
-@shows("FORMAT_VALUE")
+@shows("FORMAT_VALUE", graphs=1, ops=1)
 def formats(x):
     n, pi = x.shape[1], 3.14159
     return f"{n} {pi:.2f} {n!r:>4} {'a'!s}", f"{pi:{n + 3}.{n}}", x + 1
 
 
-@shows("CONVERT_VALUE")
+@shows("CONVERT_VALUE", graphs=1, ops=1)
 def converts(x):
     word = "é"
     return f"{word!a} {word!r} {word!s}", x + 1

@@ -133,7 +133,7 @@ def test_a_closure_and_its_list() -> None:
         note(x)
         print("break")
         note(2)
-        return seen, note(3)
+        return seen, note(3), x * 2
 
     assert_same_as_eager(program, X)
 
@@ -148,6 +148,6 @@ def test_a_method_of_a_list_as_a_value() -> None:
         print("break")
         put(1)
         both[1](2)
-        return items, both[0] is both[1]
+        return items, both[0] is both[1], x * 2
 
     assert_same_as_eager(program, X)

@@ -17,34 +17,34 @@ A = np.arange(6.0, dtype=np.float32).reshape(2, 3) - 2
 WHOLE = np.arange(-3, 3, dtype=np.int32)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def through_numpy_and_back(x):
     return torch.from_numpy(np.sin(x.numpy()) + 1) * 2
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=9)
 def an_array_in_and_an_array_out(a):
     return np.cos(a) * 2, a[1:] - a[:1], -a, abs(a), a @ a.T
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=7)
 def scalars_are_no_arrays(a):
     total, first, most = a.sum(), a[0, 0], np.argmax(a)
     kinds = [type(total) is np.float32, isinstance(first, np.ndarray), isinstance(most, np.int64), type(a) is np.ndarray]
     return total, first, most, a.mean(axis=0), (a > 1).all(), a.sum(keepdims=True), kinds
 
 
-@program(WHOLE, graphs=1)
+@program(WHOLE, graphs=1, ops=13)
 def dtypes_of_whole_numbers(a):
     return a / 2, a * 1.5, a + np.int8(1), np.sqrt(abs(a)), a.mean(), a.sum(), a > 0, a**2, a // 2, a % 3, a.astype(np.int8) + 1
 
 
-@program(np.arange(4, dtype=np.int8), graphs=1)
+@program(np.arange(4, dtype=np.int8), graphs=1, ops=9)
 def dtypes_of_bytes(a):
     return np.sqrt(a), a + 1, a * np.float32(2), a * np.float64(2), a.std(), a.astype(float), a / a.astype("int16").max()
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=8)
 def writing_to_an_argument(a):
     a[0] = 5
     a += 1
@@ -53,7 +53,7 @@ def writing_to_an_argument(a):
     return a, a.T
 
 
-@program(X, A, graphs=1)
+@program(X, A, graphs=1, ops=4)
 def shared_memory(x, a):
     seen = x.numpy()
     seen[0] = 7
@@ -62,26 +62,26 @@ def shared_memory(x, a):
     return x + 1, seen, a, other, torch.as_tensor(a), torch.tensor(a)
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=3)
 def a_scalar_is_a_copy(a):
     first = a[0, 0]
     a[0, 0] = 9
     return first, a[0, 0]
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=5)
 def what_an_array_is(a):
     about = a.shape, a.ndim, a.size, a.dtype, a.itemsize, a.strides, len(a), a.dtype == np.float32, a.dtype == "int64"
     return a * 2, about, np.shape(a), [row.sum() for row in a]
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=8)
 def arrays_in_lists(a):
     b = a * 2
     return np.stack([a, b]), np.concatenate((a, b), axis=1), np.where(a > 0, a, b), np.maximum(a, 0), np.vstack([a, b[:1]])
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=11)
 def arrays_that_are_filled(a):
     out, ones = np.zeros(3), np.ones(2, dtype=np.float32)
     for place in range(2):
@@ -93,7 +93,7 @@ def arrays_that_are_filled(a):
     return out, ones, full
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def a_new_array_and_a_tensor_on_it(x):
     made = np.ones((2, 3), dtype=np.float32)
     tensor = torch.from_numpy(made)
@@ -101,7 +101,7 @@ def a_new_array_and_a_tensor_on_it(x):
     return made, tensor
 
 
-@program(A, breaks=None)
+@program(A, graphs=1, ops=2, breaks=None)
 def a_view_of_a_new_array_is_written(a):
     made = np.zeros(4)
     view = made[1:]
@@ -109,25 +109,25 @@ def a_view_of_a_new_array_is_written(a):
     return made, view
 
 
-@program(A, np.array([1, 0]), np.int64(1), graphs=1)
+@program(A, np.array([1, 0]), np.int64(1), graphs=1, ops=7)
 def subscripts(a, places, place):
     return a[places], a[place], a[None, ..., 0], a[:, ::2], a[-1, 1:], a[places[0:1], 1]
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=12)
 def layouts(a):
     turned = a.T
     views = turned.reshape(3, 2), a.reshape(-1), a.ravel(), a.swapaxes(0, 1), np.expand_dims(a, 0), a.squeeze()
     return turned.ravel(), turned.copy(), np.copy(turned), turned * 2, a.flatten(), turned.flatten(), views
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=17)
 def methods(a):
     about = a.max(), a.min(axis=0), a.prod(), a.std(ddof=1), a.cumsum(), a.clip(1, 3), a.round(1), a.all(), a.any(axis=1)
     return about, a.argmax(axis=1), a.dot(a.T), a.trace(), a.take([0, 1]), a.repeat(2), np.linalg.norm(a), np.sort(a, axis=1)
 
 
-@program(A, graphs=1)
+@program(A, graphs=1, ops=13)
 def arithmetic_of_scalars(a):
     total = a.sum()
     both = np.array([total, a.mean(), 2.0])
@@ -135,7 +135,7 @@ def arithmetic_of_scalars(a):
     return made, np.float64(total), both
 
 
-@program(A, X, graphs=1)
+@program(A, X, graphs=1, ops=4)
 def tensors_of_arrays(a, x):
     y = np.asarray(x) + 1, torch.tensor(a.sum()), torch.as_tensor(a, dtype=torch.float64)
     return y, torch.tensor(a.T), torch.tensor(a, dtype=torch.int64), torch.asarray(a)
@@ -156,53 +156,53 @@ class Statistics(torch.nn.Module):
         return y * torch.from_numpy(np.tanh(seen) * self.scale), seen.mean()
 
 
-@program(A, A, graphs=1)
+@program(A, A, graphs=1, ops=2)
 def one_array_twice(a, b):
     b += 1
     return a is b, a * b
 
 
-@program(torch.ones(2, requires_grad=True), breaks=["DX417"])
+@program(torch.ones(2, requires_grad=True), graphs=1, ops=1, breaks=["DX417"])
 def a_tensor_that_needs_a_gradient(x):
     y = x * 2
     return y.detach().numpy(), y.numpy()
 
 
-@program(A, breaks=None)
+@program(A, graphs=4, ops=[1, 1, 1, 1], breaks=None)
 def what_is_left_to_python(a):
     b = a * 2
     c = b + np.random.rand() * 0
     return c[::-1], c[a > 0], float(c.sum()), c.tolist(), np.broadcast_to(c, (2, 2, 3))
 
 
-@program(WHOLE, breaks=None)
+@program(WHOLE, graphs=1, ops=1, breaks=None)
 def whole_numbers_divided_by_zero(a):
     with np.errstate(all="ignore"):
         return a // (a * 0), 1 // a
 
 
-@program(WHOLE, breaks=None)
+@program(WHOLE, graphs=1, ops=1, breaks=None)
 def an_integer_to_a_negative_power(a):
     b = a + 1
     return b**-1
 
 
-@program(np.arange(3.0)[::-1], breaks=None)
+@program(np.arange(3.0)[::-1], graphs=1, ops=1, breaks=None)
 def an_array_walked_backwards(a):
     return a * 2
 
 
-@program(np.array(["a", 1], dtype=object), breaks=None)
+@program(np.array(["a", 1], dtype=object), graphs=0, breaks=None)
 def an_array_of_objects(a):
     return a + a
 
 
-@program(np.broadcast_to(np.arange(3.0), (2, 3)), breaks=None)
+@program(np.broadcast_to(np.arange(3.0), (2, 3)), graphs=1, ops=1, breaks=None)
 def an_array_that_cannot_be_written(a):
     return a * 2
 
 
-@program(np.arange(3, dtype=np.uint16), breaks=None)
+@program(np.arange(3, dtype=np.uint16), graphs=0, breaks=None)
 def a_dtype_that_torch_barely_has(a):
     return a + 1
 
@@ -263,7 +263,7 @@ def test_errors_that_numpy_raises() -> None:
         return a / (a - a)
 
     with np.errstate(all="raise"):
-        assert_same_as_eager(divide, A, breaks=None)
+        assert_same_as_eager(divide, A, graphs=0, breaks=["DX207"])
     with np.errstate(all="ignore"):
         assert_same_as_eager(divide, A, graphs=1)
 

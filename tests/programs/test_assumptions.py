@@ -28,22 +28,22 @@ def bounded(x):
     return x.relu()
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=7)
 def an_assertion_that_holds(x):
     return positive(x), bounded(x)
 
 
-@program(-X)
+@program(-X, graphs=1, ops=4)
 def an_assertion_that_fails(x):
     return positive(x)
 
 
-@program(X * 100)
+@program(X * 100, graphs=1, ops=3)
 def a_raise_that_is_reached(x):
     return bounded(x)
 
 
-@program(X * 100)
+@program(X * 100, graphs=1, ops=3)
 def a_raise_that_the_caller_catches(x):
     try:
         return bounded(x)
@@ -51,13 +51,13 @@ def a_raise_that_the_caller_catches(x):
         return str(error), x + 1
 
 
-@program(X)
+@program(X, graphs=1, ops=2)
 def an_assertion_on_several_values(x):
     assert x, "of more than one value"
     return x + 1
 
 
-@program(X * 100, [])
+@program(X * 100, [], graphs=1, ops=3)
 def changes_before_the_raise_are_seen(x, seen):
     seen.append(1)
     bounded(x)
@@ -65,7 +65,7 @@ def changes_before_the_raise_are_seen(x, seen):
     return x
 
 
-@program(X * 100)
+@program(X * 100, graphs=1, ops=5)
 def random_numbers_drawn_before_the_raise(x):
     noise = torch.rand(2)
     try:
@@ -75,35 +75,35 @@ def random_numbers_drawn_before_the_raise(x):
     return noise, torch.rand(2)
 
 
-@program(X.clone(), graphs=1)
+@program(X.clone(), graphs=1, ops=3)
 def an_input_changes_after_the_assertion(x):
     assert x.sum() > 0
     x.add_(1)
     return x * 2
 
 
-@program(-X)
+@program(-X, graphs=1, ops=3)
 def an_input_would_change_after_a_failing_assertion(x):
     assert x.sum() > 0
     x.add_(1)
     return x * 2
 
 
-@program(X.clone(), graphs=1)
+@program(X.clone(), graphs=1, ops=3)
 def an_input_changes_before_the_assertion(x):
     x.add_(1)
     assert x.sum() > 0
     return x * 2
 
 
-@program(-X)
+@program(-X, graphs=1, ops=3)
 def an_input_has_changed_before_a_failing_assertion(x):
     x.add_(-1)
     assert x.sum() > 0
     return x * 2
 
 
-@program(X, breaks=["DX104"])
+@program(X, graphs=2, ops=[1, 1], breaks=["DX104"])
 def a_raise_behind_another_branch(x):
     if x.sum() > 100:
         if x.shape[0] > 1:
@@ -111,13 +111,13 @@ def a_raise_behind_another_branch(x):
     return x * 2
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=21)
 def a_distribution_checks_its_arguments(x):
     made = torch.distributions.Normal(x, x + 1)
     return made.log_prob(x), made.mean
 
 
-@program(-X)
+@program(-X, graphs=1, ops=10)
 def a_distribution_refuses_its_arguments(x):
     return torch.distributions.Normal(x, x * 2).mean
 

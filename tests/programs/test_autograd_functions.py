@@ -133,38 +133,38 @@ def one_node_where_gradients_flow(x):
     return Scaled.apply(x) * 2
 
 
-@program(WANTS, graphs=1)
+@program(WANTS, graphs=1, ops=5)
 def inlined_without_gradient_mode(x):
     with torch.no_grad():
         return Scaled.apply(x) * 2
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def an_input_comes_back_as_another_tensor(x):
     y = Same.apply(x)
     return y is x, y + 1
 
 
-@program(X, X + 1, graphs=1)
+@program(X, X + 1, graphs=1, ops=2)
 def changed_in_place(x, y):
     x = x.clone()
     a, b, needed = AddsInPlace.apply(x, y)
     return a is x, a + b, needed
 
 
-@program(X, X + 1, graphs=1)
+@program(X, X + 1, graphs=1, ops=2)
 def with_setup_context(x, weight):
     product, three = WithSetup.apply(x, weight)
     return product + three
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def a_parameter_that_is_no_argument(x):
     inner, returned = ThroughGlobal.apply(x), ThroughGlobal.apply(x, True)
     return inner.requires_grad, returned.requires_grad, inner * 2, returned * 2
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def modules_and_lists(x):
     layers = [torch.relu, torch.sin]
     seen = []

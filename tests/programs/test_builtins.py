@@ -66,7 +66,7 @@ def caught(call: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def numbers(x):
     return (
         x * abs(-2),
@@ -106,8 +106,9 @@ def numbers(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def number_errors(x):
+    x = x + 1
     return (
         x,
         caught(lambda: int("a")),
@@ -133,7 +134,7 @@ def number_errors(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def mathematics(x):
     return (
         x * math.pi,
@@ -158,8 +159,9 @@ def mathematics(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def smallest_and_largest(x):
+    x = x + 1
     return (
         x,
         max(1, 5, 3),
@@ -184,8 +186,9 @@ def smallest_and_largest(x):
     )
 
 
-@program(X, Plain(2))
+@program(X, Plain(2), graphs=1, ops=1)
 def asks_about_types(x, obj):
+    x = x + 1
     return (
         isinstance(x, torch.Tensor),
         isinstance(x, (int, float)),
@@ -228,7 +231,7 @@ def asks_about_types(x, obj):
     )
 
 
-@program(X, Plain(2))
+@program(X, Plain(2), graphs=1, ops=3)
 def attributes_by_name(x, obj):
     setattr(obj, "new", x + 1)
     before = hasattr(obj, "gone"), hasattr(obj, "value"), hasattr(obj, "double"), hasattr(x, "sum"), hasattr(1, "real")
@@ -255,7 +258,7 @@ def attributes_by_name(x, obj):
     )
 
 
-@program(X, Plain(2))
+@program(X, Plain(2), graphs=1, ops=1)
 def special_methods(x, obj):
     return (
         x,
@@ -285,7 +288,7 @@ def special_methods(x, obj):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=6)
 def operators_as_functions(x):
     items = [1, 2]
     operator.setitem(items, 0, x)
@@ -321,7 +324,7 @@ def power(base, exponent=2, *, scale=1):
 SQUARE_TWICE = functools.partial(power, scale=2)
 
 
-@program(X, functools.partial(power, exponent=3))
+@program(X, functools.partial(power, exponent=3), graphs=1, ops=9)
 def partials(x, given):
     add = functools.partial(operator.add, x)
     nested = functools.partial(functools.partial(power, x), 3, scale=2)
@@ -340,8 +343,9 @@ def partials(x, given):
     )
 
 
-@program(X, 3, "name", None, 2.5)
+@program(X, 3, "name", None, 2.5, graphs=1, ops=1)
 def texts(x, number, name, nothing, real):
+    x = x + 1
     return (
         x,
         f"{number} {name!r} {nothing} {real:.3f} {number:>5} {name:*^9} {x.shape} {x.dtype} {number=}",
@@ -391,8 +395,9 @@ def texts(x, number, name, nothing, real):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def text_errors(x):
+    x = x + 1
     return (
         x,
         caught(lambda: "%d" % "a"),
@@ -409,7 +414,7 @@ def text_errors(x):
     )
 
 
-@program(X, torch.nn.Linear(3, 2))
+@program(X, torch.nn.Linear(3, 2), graphs=1, ops=1)
 def text_of_torch_things(x, module):
     return (
         module(x),
@@ -418,7 +423,7 @@ def text_of_torch_things(x, module):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def identity_and_equality(x):
     a, b = [1], [1]
     return (
@@ -447,8 +452,9 @@ def identity_and_equality(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def conditional_values(x):
+    x = x + 1
     a = x if x.shape[0] > 1 else None
     b = [] or "empty"
     c = 0 and 5
@@ -477,7 +483,7 @@ def plus_one(x):
     return x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=7)
 def wrapped_functions(x):
     @doubled
     def local(y):
@@ -486,7 +492,7 @@ def wrapped_functions(x):
     return plus_one(x), local(x), local.__name__, plus_one.__name__, plus_one.__wrapped__(x), local.__wrapped__(x), x * cached(3)
 
 
-@program(X, {"a": [1, {2}], "t": (1, [2])})
+@program(X, {"a": [1, {2}], "t": (1, [2])}, graphs=1, ops=1)
 def copies(x, d):
     shared = [1]
     nest = [shared, shared, (1, shared), x.shape]
@@ -503,7 +509,7 @@ def copies(x, d):
 NUMBER = re.compile(r"(\d+)")
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def regular_expressions(x):
     found = NUMBER.search("layer12.weight")
     return (
@@ -512,68 +518,68 @@ def regular_expressions(x):
     )  # fmt: skip
 
 
-@program(X, breaks=["DX206"])
+@program(X, graphs=2, ops=[1, 1], breaks=["DX206"])
 def prints(x):
     y = x + 1
     print("value", 1, [2], sep="-")
     return y * 2
 
 
-@program(X, breaks=["DX103"])
+@program(X, graphs=1, ops=1, breaks=["DX103"])
 def text_of_a_tensor(x):
     return f"{x + 1}"
 
 
-@program(X, breaks=["DX103"])
+@program(X, graphs=1, ops=1, breaks=["DX103"])
 def percent_of_a_tensor(x):
     return "%s" % (x + 1)
 
 
-@program(X, breaks=["DX111"])
+@program(X, graphs=1, ops=2, breaks=["DX111"])
 def tensor_in_list(x):
     a = x.sum()
     return (a + 1) in [a, a + 2]
 
 
-@program(X, breaks=["DX108"])
+@program(X, graphs=1, ops=1, breaks=["DX108"])
 def list_by_tensor(x):
     return ["a", "b"][(x.sum() * 0).long()]
 
 
-@program(X, breaks=["DX109"])
+@program(X, graphs=1, ops=2, breaks=["DX109"])
 def range_of_a_tensor(x):
     return list(range((x.sum() * 0 + 3).long()))
 
 
-@program(X, breaks=["DX101"])
+@program(X, graphs=1, ops=1, breaks=["DX101"])
 def number_of_a_tensor(x):
     return float(x.sum() + 1)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=8)
 def largest_tensor_in_arithmetic(x):
     a, b = x.sum(), x.mean()
     return max(a, 0) - min(max(0.5, b), 1) + x, x * max(a, b, 3)
 
 
-@program(X, breaks=["DX105"])
+@program(X, graphs=1, ops=0, breaks=["DX105"])
 def largest_of_integer_tensor(x):
     return max(x.long().sum(), 1)
 
 
-@program(X, graphs=None, breaks=None)
+@program(X, graphs=None, ops=0, breaks=None)
 def largest_tensor_leaves(x):
     a, b = x.sum(), x.mean()
     return max(a, b) is a, max(a, 100)
 
 
-@program(X, graphs=1, breaks=0)
+@program(X, graphs=1, ops=1, breaks=0)
 def asks_what_a_tensor_is(x):
     y = torch.is_complex(x), torch.is_floating_point(x), torch.is_signed(x), torch.numel(x), torch.result_type(x, 1)
     return y, torch.is_same_size(x, x), torch.get_device(x), torch.is_conj(x), x + 1
 
 
-@program(X, torch.tensor(0.5), graphs=1, breaks=0)
+@program(X, torch.tensor(0.5), graphs=1, ops=7, breaks=0)
 def factors_that_are_tensors(x, factor):
     y = x.clone().addcdiv_(x, x + 5, value=factor).addcmul(x, x, value=-factor)
     return y.add_(x, alpha=factor), y.sub(x, alpha=2), y

@@ -13,7 +13,7 @@ program = PROGRAMS.add
 X = torch.arange(6.0).reshape(2, 3)
 
 
-@program([torch.ones(2), torch.ones(2) * 2, 3])
+@program([torch.ones(2), torch.ones(2) * 2, 3], graphs=1, ops=1)
 def listargs(l):
     l[0].add_(1)
     l[2] += 1
@@ -34,7 +34,7 @@ class Holder:
 H = Holder()
 
 
-@program(X, setup=lambda: (H.items.clear(), H.d.clear()), observe=lambda: (H.items, H.d))
+@program(X, graphs=1, ops=2, setup=lambda: (H.items.clear(), H.d.clear()), observe=lambda: (H.items, H.d))
 def holder(x):
     H.put("a", x).put("b", x + 1)
     return H.items[0] * H.d["b"]
@@ -43,15 +43,16 @@ def holder(x):
 G = []
 
 
-@program(X, setup=lambda: G.clear(), observe=lambda: G)
+@program(X, graphs=1, ops=1, setup=lambda: G.clear(), observe=lambda: G)
 def globlist(x):
     G.append(x.shape[0])
     G.extend([x] * 2)
     return x + len(G)
 
 
-@program(X, {"a": {"b": [1, 2]}})
+@program(X, {"a": {"b": [1, 2]}}, graphs=1, ops=1)
 def alias(x, d):
+    x = x + 1
     inner = d["a"]
     inner["c"] = x
     l = inner["b"]
@@ -61,12 +62,12 @@ def alias(x, d):
     return d2, inner is d["a"]
 
 
-@program(X, (1, [2], {"k": (3, torch.ones(1))}))
+@program(X, (1, [2], {"k": (3, torch.ones(1))}), graphs=1, ops=4)
 def deepread(x, t):
     return x * t[0] + t[1][0] + t[2]["k"][0] + t[2]["k"][1]
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def swap(x):
     a, b = x, x + 1
     a, b = b, a
@@ -75,8 +76,9 @@ def swap(x):
     return a, b, l
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def starred(x):
+    x = x + 1
     def f(a, *b, c=1, **d):
         return a, b, c, d
 
@@ -85,7 +87,7 @@ def starred(x):
     return f(*args, **kw), f(*args, 5, z=1, **{"y": 2}), f(1)
 
 
-@program(X)
+@program(X, graphs=1, ops=6)
 def accdict(x):
     out = {}
     for i in range(3):
@@ -93,8 +95,9 @@ def accdict(x):
     return out, {k: sum(v) for k, v in out.items()}
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def deldict(x):
+    x = x + 1
     d = {"a": 1, "b": 2, "c": x}
     del d["a"]
     k = list(d)
@@ -102,13 +105,14 @@ def deldict(x):
     return k, v, d
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def listcomp_cond(x):
     return [a for a in [x, None, x + 1] if a is not None], [i if i else None for i in range(2)]
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def mulret(x):
+    x = x + 1
     def two():
         return x, [1]
 
@@ -117,15 +121,16 @@ def mulret(x):
     return a, b, c, d
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def strs(x):
+    x = x + 1
     parts = []
     for n, v in {"a": 1}.items():
         parts.append(f"{n}={v}")
     return x, ", ".join(parts), "a-b".split("-"), "%s" % ", ".join(map(str, [1]))
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def inplace(x):
     l = [x.clone()]
     l[0] += 1
@@ -135,13 +140,13 @@ def inplace(x):
     return l, d
 
 
-@program(X)
+@program(X, graphs=1, ops=11)
 def slices2(x):
     s = slice(0, 1)
     return x[s], x[:, 1:], x[..., None], x[0, ::2], x[[0, 1]], x[(0, 1)], x[torch.tensor([0])], x[-1], x[None], x[x.shape[0] - 1]
 
 
-@program(X)
+@program(X, graphs=1, ops=2)
 def setmem(x):
     seen = set()
     for i in [1, 2, 1]:
@@ -152,32 +157,34 @@ def setmem(x):
     return x, seen
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def defaultd(x):
+    x = x + 1
     d = defaultdict(lambda: defaultdict(int))
     d["a"]["b"] += 1
     return d["a"], x
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def zipdict(x):
     keys = ["a", "b"]
     return dict(zip(keys, [x, x * 2])), {**{"q": 1}, **{"q": 2}}, list(zip(*[[1, 2], [3, 4]])), tuple(zip("ab", x))
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def maxkey(x):
     ts = [x, x[:1]]
     return max(ts, key=lambda t: t.shape[0]), sorted(ts, key=lambda t: t.numel())[0], min(len(t) for t in ts)
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def tensorin(x):
+    x = x + 1
     l = [x]
     return x in l, l.index(x), [1, x].count(1) if False else 0
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def whileloop(x):
     q = deque([1, 2])
     while q:
@@ -188,15 +195,16 @@ def whileloop(x):
     return x
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def recursion(x):
+    x = x + 1
     def flat(l):
         return [y for e in l for y in (flat(e) if isinstance(e, (list, tuple)) else [e])]
 
     return flat([1, [x, (2, [3])]])
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def treemap(x):
     def m(f, o):
         if isinstance(o, dict):
@@ -208,14 +216,14 @@ def treemap(x):
     return m(lambda t: t * 2, {"a": [x, (x,)], "b": x})
 
 
-@program(X)
+@program(X, graphs=1, ops=2)
 def pytree(x):
     import torch.utils._pytree as pt
 
     return pt.tree_map(lambda t: t + 1, {"a": [x, (x,)]})
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def trydict(x):
     d = {}
     try:
@@ -233,12 +241,12 @@ def trydict(x):
     return x, r
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def listeq(x):
     return [1, 2] == [1, 2] and x + 1, (x.shape[0],) == (2,), x.shape[1:] == (3,), x.shape in [(2, 3)], {"a": 1} == {"a": 1}
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def nestedclosure(x):
     acc = []
 

@@ -44,7 +44,7 @@ def caught(call: Any) -> str:
 # -- lists ------------------------------------------------------------------------------------------------------------
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def builds_and_unpacks(x):
     items = [x, x + 1]
     items.append(x * 2)
@@ -53,7 +53,7 @@ def builds_and_unpacks(x):
     return first + a * b, rest, [*items, c], (*rest,), len(items)
 
 
-@program(X, [1, 2, 3], graphs=1)
+@program(X, [1, 2, 3], graphs=1, ops=1)
 def changes_an_argument(x, items):
     items.append(x + 1)
     items[0] = "zero"
@@ -63,7 +63,7 @@ def changes_an_argument(x, items):
     return items.pop(), items.pop(0), items
 
 
-@program(X, [3, 1, 2])
+@program(X, [3, 1, 2], graphs=1, ops=1)
 def sorts_and_reverses(x, items):
     items.sort()
     copy = items.copy()
@@ -72,8 +72,9 @@ def sorts_and_reverses(x, items):
     return x * items[0], sorted([x.shape[1], 1, 2], reverse=True), copy, items
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def slices(x):
+    x = x + 1
     items = list(range(8))
     items[2:4] = [x, x, x]
     items[::3] = ["a", "b", "c"]
@@ -81,8 +82,9 @@ def slices(x):
     return items[1:-1], items[::-1], items[5:2], items[None:None:2], (1, 2, 3)[1:], "abcdef"[::2]
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def repeats_and_concatenates(x):
+    x = x + 1
     a = [x] * 2 + [1]
     a += (2, 3)
     a *= 2
@@ -91,7 +93,7 @@ def repeats_and_concatenates(x):
     return a, t, 2 * [0], 3 * (None,)
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def finds(x):
     items = [1, 2.0, "three", None, (1, 2), 2]
     return (
@@ -108,8 +110,9 @@ def finds(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def compares(x):
+    x = x + 1
     return (
         x,
         [1, 2] == [1, 2.0],
@@ -127,7 +130,7 @@ def compares(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def list_errors(x):
     items = [1, 2]
     return (
@@ -151,8 +154,9 @@ def list_errors(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def unpacking_errors(x):
+    x = x + 1
     def two(items):
         a, b = items
         return a + b
@@ -164,7 +168,7 @@ def unpacking_errors(x):
     return x, caught(lambda: two([1])), caught(lambda: two((1, 2, 3))), caught(lambda: many([1, 2])), two(range(2))
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def grows_while_walked(x):
     items = [x]
     for item in items:
@@ -173,8 +177,9 @@ def grows_while_walked(x):
     return items
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def shrinks_while_walked(x):
+    x = x + 1
     items = [1, 2, 3, 4]
     seen = []
     for item in items:
@@ -183,8 +188,9 @@ def shrinks_while_walked(x):
     return x, seen, items
 
 
-@program(X, [[1], [2]])
+@program(X, [[1], [2]], graphs=1, ops=1)
 def keeps_identity(x, nested):
+    x = x + 1
     alias = nested[0]
     alias.append(x)
     both = [alias, alias]
@@ -192,7 +198,7 @@ def keeps_identity(x, nested):
     return nested, both, both[0] is both[1], alias is nested[0], nested.copy() is nested
 
 
-@program([[1, 2], [3]], [4])
+@program([[1, 2], [3]], [4], graphs=1, ops=2)
 def moves_items_between_lists(nested, other):
     first = nested[0]
     nested[0] = other
@@ -201,7 +207,7 @@ def moves_items_between_lists(nested, other):
     return torch.ones(2) * first[0]
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def methods_as_values(x):
     out = []
     put = out.append
@@ -212,13 +218,13 @@ def methods_as_values(x):
     return get(0), out, list.__len__(out), str.upper("a"), "".join(map(str.lower, "ABC"))
 
 
-@program(X)
+@program(X, graphs=1, ops=8)
 def comprehensions(x):
     rows = [[x[i, j] for j in range(3)] for i in range(2)]
     return rows, {i: x[i] for i in range(2)}, {i % 2 for i in range(5)}, [i for i in range(6) if i % 2 if i > 1]
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def lists_into_torch(x):
     return torch.stack([x, x + 1]), torch.cat((x, x), dim=-1), x.permute(*[1, 0]), x.reshape([3, 2]), x.sum((0, 1))
 
@@ -226,7 +232,7 @@ def lists_into_torch(x):
 # -- tuples and sizes -------------------------------------------------------------------------------------------------
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def sizes(x):
     shape = x.shape
     return (
@@ -251,13 +257,13 @@ def sizes(x):
     )
 
 
-@program(X, (1, 2))
+@program(X, (1, 2), graphs=1, ops=2)
 def tuple_argument(x, pair):
     a, b = pair
     return x * a + b, pair, pair + (3,), pair is pair, pair[::-1]
 
 
-@program(X, Point(1, 2), Pair(3))
+@program(X, Point(1, 2), Pair(3), graphs=1, ops=1)
 def named_tuples(x, point, pair):
     made = Point(x, y=2)
     return (
@@ -284,7 +290,7 @@ def named_tuples(x, point, pair):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=6)
 def torch_named_results(x):
     result = torch.max(x, 1)
     values, indices = x.sort(-1)
@@ -294,7 +300,7 @@ def torch_named_results(x):
 # -- dicts ------------------------------------------------------------------------------------------------------------
 
 
-@program(X, {"a": 1, "b": torch.ones(3)}, graphs=1)
+@program(X, {"a": 1, "b": torch.ones(3)}, graphs=1, ops=2)
 def changes_a_dict(x, d):
     d["c"] = x
     d["a"] += 1
@@ -303,8 +309,9 @@ def changes_a_dict(x, d):
     return d.pop("c") * 2, d.pop("zzz", None), d.setdefault("a", 5), d.setdefault("f", []), d.get("q"), d.get("a", 0), d
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def dict_views(x):
+    x = x + 1
     d = {"b": 2, 3: None, "a": x}
     keys, values, items = d.keys(), d.values(), d.items()
     d["late"] = 4
@@ -328,8 +335,9 @@ def dict_views(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def makes_dicts(x):
+    x = x + 1
     pairs = [("a", x), ("b", 2)]
     merged = {**dict(pairs), "c": 3} | {"a": 0}
     merged |= {"d": 4}
@@ -349,8 +357,9 @@ def makes_dicts(x):
     )
 
 
-@program(X, {"a": 1})
+@program(X, {"a": 1}, graphs=1, ops=1)
 def dict_errors(x, d):
+    x = x + 1
     return (
         x,
         caught(lambda: d["q"]),
@@ -366,8 +375,9 @@ def dict_errors(x, d):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def dict_grows_while_walked(x):
+    x = x + 1
     d = {"a": 1}
 
     def walk():
@@ -377,8 +387,9 @@ def dict_grows_while_walked(x):
     return x, caught(walk), d
 
 
-@program(X, OrderedDict(a=1, b=2, c=3))
+@program(X, OrderedDict(a=1, b=2, c=3), graphs=1, ops=1)
 def ordered_dicts(x, d):
+    x = x + 1
     d.move_to_end("a")
     d.move_to_end("c", last=False)
     made = OrderedDict([("x", x), ("y", 1)])
@@ -396,7 +407,7 @@ def ordered_dicts(x, d):
     )
 
 
-@program(X, defaultdict(list, k=[1]))
+@program(X, defaultdict(list, k=[1]), graphs=1, ops=1)
 def default_dicts(x, d):
     d["new"].append(x)
     d["k"].append(2)
@@ -416,21 +427,22 @@ def default_dicts(x, d):
     )
 
 
-@program(X, {torch.float32: 1, 5: 2, (1, "a"): 3, None: 4})
+@program(X, {torch.float32: 1, 5: 2, (1, "a"): 3, None: 4}, graphs=1, ops=1)
 def unusual_keys(x, d):
     d[x.dtype] += 1
     d[torch.device("cpu")] = 0
     return x * d[5], d[1, "a"], d[None], d
 
 
-@program(X, torch.nn.Linear(3, 3), torch.ones(2))
+@program(X, torch.nn.Linear(3, 3), torch.ones(2), graphs=1, ops=1)
 def objects_as_keys(x, module, key):
+    x = x + 1
     d = {module: 1, key: 2, torch.relu: 3, torch.nn.Linear: 4}
     d[key] = x
     return d[module], d[key], d[torch.relu], d[torch.nn.Linear], key in d, x in d, len(d)
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def mapping_proxies(x):
     inner = {"a": x}
     proxy = types.MappingProxyType(inner)
@@ -445,7 +457,7 @@ def mapping_proxies(x):
     )
 
 
-@program(X, {"deep": {"er": [torch.zeros(2), {"x": 1}]}})
+@program(X, {"deep": {"er": [torch.zeros(2), {"x": 1}]}}, graphs=1, ops=2)
 def nested_arguments(x, d):
     d["deep"]["er"][1]["x"] = x.sum(0)
     d["deep"]["er"].append(d["deep"]["er"][0] + 1)
@@ -453,7 +465,7 @@ def nested_arguments(x, d):
     return d["deep"]["er"][1]["x"] * 2
 
 
-@program({"a": torch.ones(2), "b": torch.ones(3)}, breaks=0, graphs=1)
+@program({"a": torch.ones(2), "b": torch.ones(3)}, breaks=0, graphs=1, ops=2)
 def dict_of_tensors(d):
     return {key: value * 2 for key, value in d.items()}
 
@@ -461,7 +473,7 @@ def dict_of_tensors(d):
 # -- sets -------------------------------------------------------------------------------------------------------------
 
 
-@program(X, {1, 2, 3})
+@program(X, {1, 2, 3}, graphs=1, ops=1)
 def sets(x, s):
     s.add(7)
     s.discard(1)
@@ -490,18 +502,21 @@ def sets(x, s):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def set_order_of_numbers(x):
+    x = x + 1
     return x, list({5, 1, 9, 33, 2}), [i for i in {10, 3, 7}], list(frozenset((4, 2, 8)))
 
 
-@program(X, {"b", "a"})
+@program(X, {"b", "a"}, graphs=1, ops=1)
 def walks_a_set_of_strings(x, names):
+    x = x + 1
     return x, sorted(names), {name: len(name) for name in sorted(names)}
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def set_errors(x):
+    x = x + 1
     return (
         x,
         caught(lambda: {1}.remove(2)),
@@ -513,7 +528,7 @@ def set_errors(x):
     )
 
 
-@program(X, torch.ones(2), torch.zeros(2))
+@program(X, torch.ones(2), torch.zeros(2), graphs=1, ops=1)
 def sets_of_tensors(x, a, b):
     seen = set()
     seen.add(a)
@@ -524,8 +539,9 @@ def sets_of_tensors(x, a, b):
 # -- deques, ranges, slices -------------------------------------------------------------------------------------------
 
 
-@program(X, deque([1, 2, 3], maxlen=4))
+@program(X, deque([1, 2, 3], maxlen=4), graphs=1, ops=1)
 def deques(x, d):
+    x = x + 1
     d.append(4)
     d.append(x)
     d.appendleft(0)
@@ -548,7 +564,7 @@ def deques(x, d):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def ranges(x):
     r = range(1, 10, 3)
     return (
@@ -573,7 +589,7 @@ def ranges(x):
     )
 
 
-@program(X, slice(0, 1), 1)
+@program(X, slice(0, 1), 1, graphs=1, ops=4)
 def slice_objects(x, s, stop):
     made = slice(None, stop)
     return (
@@ -589,7 +605,7 @@ def slice_objects(x, s, stop):
     )
 
 
-@program(X, range(3), graphs=1)
+@program(X, range(3), graphs=1, ops=3)
 def range_argument(x, r):
     return [x * i for i in r]
 

@@ -46,7 +46,7 @@ def raises(x: Any, kind: Any = ValueError) -> Any:
     return x
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def raised_and_caught(x):
     try:
         x = x + 1
@@ -57,7 +57,7 @@ def raised_and_caught(x):
     return x, y, str(ValueError("a")), repr(ValueError("a", 1)), str(KeyError("k")), str(Exception())
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=8)
 def caught_from_a_callee(x):
     log = []
     for kind in (ValueError, KeyError, Plain, None):
@@ -74,7 +74,7 @@ def caught_from_a_callee(x):
     return log
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def exceptions_of_the_program(x):
     try:
         raise Failed(3, x)
@@ -91,7 +91,7 @@ def exceptions_of_the_program(x):
     return caught, words, kind
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def chained(x):
     try:
         try:
@@ -111,7 +111,7 @@ def chained(x):
     return kinds, x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def raised_again(x):
     try:
         try:
@@ -123,7 +123,7 @@ def raised_again(x):
         return x, str(error)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def passed_on(x):
     error = Failed(1, x + 1)
     error.note = "kept"
@@ -131,7 +131,7 @@ def passed_on(x):
     return error, made, [Worded("w")], Failed
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def finally_runs(x):
     log = []
 
@@ -153,7 +153,7 @@ def finally_runs(x):
     return x, log
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def what_python_raises(x):
     log = []
     for attempt in (
@@ -182,7 +182,7 @@ def what_python_raises(x):
     return log, x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def stops_early(x):
     def take(items, limit):
         for index, item in enumerate(items):
@@ -196,33 +196,33 @@ def stops_early(x):
         return stop.value * 2
 
 
-@program(X, graphs=1, breaks=["DX310"])
+@program(X, graphs=1, ops=1, breaks=["DX310"])
 def leaves_the_function(x):
     y = x + 1
     raise ValueError("out", 3)
 
 
-@program(X, graphs=2, breaks=["DX310", "DX310"])
+@program(X, graphs=2, ops=[1, 1], breaks=["DX310", "DX310"])
 def leaves_a_callee(x):
     y = x + 1
     return raises(y, Failed)
 
 
-@program(X, graphs=1, breaks=["DX310"])
+@program(X, graphs=1, ops=1, breaks=["DX310"])
 def asserts(x):
     y = x + 1
     assert x.shape[0] == 3, f"expected 3, got {x.shape[0]}"
     return y
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def asserts_that_hold(x):
     assert x.shape[0] == 2, "two"
     assert isinstance(x, torch.Tensor)
     return x + 1
 
 
-@program(X, [], breaks=None)
+@program(X, [], graphs=4, ops=[1, 1, 1, 1], breaks=None)
 def a_break_in_try(x, log):
     try:
         y = x + 1
@@ -239,7 +239,7 @@ def a_break_in_try(x, log):
     return z + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def not_an_exception(x):
     try:
         raise 3
@@ -259,7 +259,7 @@ def not_an_exception(x):
     return first, second, third, x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def the_exception_being_handled(x):
     try:
         raise ValueError("v")
@@ -275,7 +275,7 @@ def asks_for_its_callers_exception(x):
     return y * 2, kept[0], sys.exception() is kept[1], kept[2] is not None
 
 
-@program(X, graphs=2, breaks=None)
+@program(X, graphs=2, ops=[1, 1], breaks=None)
 def handled_by_the_caller(x):
     try:
         raise ValueError("v")
@@ -284,7 +284,7 @@ def handled_by_the_caller(x):
         return asks_for_its_callers_exception(x)
 
 
-@program(X, breaks=None)
+@program(X, graphs=1, ops=1, breaks=None)
 def leaves_a_handler_with_its_context(x):
     y = x + 1
     try:
@@ -294,7 +294,7 @@ def leaves_a_handler_with_its_context(x):
     return y
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def the_context_of_what_is_raised_in_a_handler(x):
     try:
         raise ValueError("outer")
@@ -309,7 +309,7 @@ def the_context_of_what_is_raised_in_a_handler(x):
             return x + 1, chained, inner.__context__ is outer, inner
 
 
-@program(X, breaks=None)
+@program(X, graphs=1, ops=2, breaks=None)
 def leaves_a_handler_after_a_break_in_it(x):
     y = x + 1
     try:

@@ -29,7 +29,7 @@ def logged(x, log):
         log.append("end")
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def throws_and_goes_on(x):
     log = []
     parts = logged(x, log)
@@ -38,7 +38,7 @@ def throws_and_goes_on(x):
     return y, log, list(parts)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def closes_twice_and_before_the_start(x):
     log = []
     parts = logged(x, log)
@@ -50,7 +50,7 @@ def closes_twice_and_before_the_start(x):
     return y, log, list(parts), list(untouched)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def throws_what_nobody_catches(x):
     log = []
     parts = logged(x, log)
@@ -62,7 +62,7 @@ def throws_what_nobody_catches(x):
     return y, log, list(parts)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def sends_and_takes_what_is_returned(x):
     def sums():
         total = x
@@ -79,7 +79,7 @@ def sends_and_takes_what_is_returned(x):
     return results
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def sends_too_early(x):
     try:
         logged(x, []).send(3)
@@ -87,7 +87,7 @@ def sends_too_early(x):
         return str(error), x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def stop_iteration_inside_is_an_error(x):
     def stopping():
         yield x
@@ -99,7 +99,7 @@ def stop_iteration_inside_is_an_error(x):
         return str(error), repr(error.__cause__), x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def body_ignores_its_end(x):
     def stubborn():
         try:
@@ -115,7 +115,7 @@ def body_ignores_its_end(x):
         return str(error), y
 
 
-@program(X, breaks=["DX213", "DX307", "DX318"])
+@program(X, graphs=1, ops=1, breaks=["DX213", "DX307", "DX318"])
 def throws_into_a_delegating_one(x):
     def inner():
         try:
@@ -165,7 +165,7 @@ def passes_the_exit(seen):
         seen.append("value")
 
 
-@program(X, Letters(), [], graphs=1)
+@program(X, Letters(), [], graphs=1, ops=8)
 def generators_thrown_away_that_do_nothing(x, letters, seen):
     for factor, letter in zip([1, 2], letters):
         x = x * factor + letter

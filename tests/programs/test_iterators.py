@@ -25,7 +25,7 @@ def caught(call: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def enumerates_and_zips(x):
     out = []
     for i, (a, b) in enumerate(zip([x, x + 1, x + 2], "ab"), start=5):
@@ -33,8 +33,9 @@ def enumerates_and_zips(x):
     return out, list(enumerate("ab")), list(zip()), list(zip((1, 2), (3,))), dict(zip("ab", itertools.count()))
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def strict_zip(x):
+    x = x + 1
     return (
         x,
         caught(lambda: list(zip([1, 2], [3], strict=True))),
@@ -44,7 +45,7 @@ def strict_zip(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=9)
 def maps_and_filters(x):
     return (
         list(map(lambda a, b: a * b, [x, x], [1, 2, 3])),
@@ -58,16 +59,18 @@ def maps_and_filters(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def next_and_defaults(x):
+    x = x + 1
     it = iter([1, x])
     a = next(it)
     b = next(it)
     return a, b, next(it, "end"), caught(lambda: next(it)), caught(lambda: next([1])), caught(lambda: iter(3)), list(it)
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def shares_an_iterator(x):
+    x = x + 1
     it = iter(range(6))
     pairs = list(zip(it, it))
     again = enumerate("abc")
@@ -76,8 +79,9 @@ def shares_an_iterator(x):
     return x, pairs, first, rest, iter(it) is it
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def reverses(x):
+    x = x + 1
     return (
         list(reversed([1, x])),
         list(reversed((1, 2))),
@@ -89,8 +93,9 @@ def reverses(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def chains_and_slices(x):
+    x = x + 1
     return (
         list(itertools.chain([1], (x,), "ab")),
         list(itertools.chain.from_iterable([[1], [2, 3]])),
@@ -105,7 +110,7 @@ def chains_and_slices(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def accumulates(x):
     return (
         list(itertools.accumulate([1, 2, 3])),
@@ -121,7 +126,7 @@ def accumulates(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=8)
 def combines(x):
     return (
         list(itertools.product([1, 2], "ab")),
@@ -135,7 +140,7 @@ def combines(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def stops_early(x):
     seen = []
 
@@ -149,7 +154,7 @@ def stops_early(x):
     return x + first, seen, found, none
 
 
-@program(X)
+@program(X, graphs=1, ops=20)
 def walks_a_tensor(x):
     total = 0
     for row in x:
@@ -159,7 +164,7 @@ def walks_a_tensor(x):
     return total, a, b, [r.sum() for r in x], list(zip(x, range(2))), len(x)
 
 
-@program(X)
+@program(X, graphs=1, ops=9)
 def folds(x):
     return (
         functools.reduce(operator.add, [x, x, x]),
@@ -176,7 +181,7 @@ def folds(x):
     )
 
 
-@program(X)
+@program(X, graphs=1, ops=3)
 def for_else_and_break(x):
     out = []
     for i in range(5):
@@ -196,8 +201,9 @@ def for_else_and_break(x):
     return out
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def star_calls(x):
+    x = x + 1
     def join(*args, sep="-", **kwargs):
         return sep.join(map(str, args)), kwargs
 
@@ -341,7 +347,7 @@ def test_an_iterator_argument_moves_on() -> None:
     assert_same_as_eager(take, one, iter([one, two, 5]), zip("ab", [1, 2]), breaks=0, graphs=1)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def calls_until_a_sentinel(x):
     items = [3, 2, 1, 0, 5]
     calls = iter(items.pop, 0)
@@ -349,7 +355,7 @@ def calls_until_a_sentinel(x):
     return first, list(calls), next(calls, "over"), calls, items, [*iter(lambda: items.pop(), 2)], x + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def questions_to_ranges(x):
     return x + range(3, 9, 2).index(5), range(3).count(1), range(4).count(7), range(2).count("a")
 

@@ -242,13 +242,13 @@ def key_shadows_a_cell(x):
 
 def cell_of_its_own(x):
     made = [(print("woo"), (lambda: (i, x)))[1] for i in range(3)]
-    return [read() for read in made]
+    return [read() for read in made], x + 1
 
 
 def argument_is_shadowed(x, i=3):
     read = lambda: (x, i)
     parts = [[print("woo") or i * x for x in range(2)] for i in (1.5, 2.5)]
-    return parts, read()
+    return parts, read(), read()[0] + 1
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ LOG = logging.getLogger("dynexplore.tests.quiet")
 LOG.setLevel(logging.ERROR)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def a_copied_configuration(x):
     made = copy.copy(CONFIG)
     made.size = 7
@@ -91,7 +91,7 @@ def a_copied_configuration(x):
     return x * made.twice + CONFIG.width, made.width, made.factors is CONFIG.factors, CONFIG.factors.pop(), made.itself is CONFIG
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def a_deeply_copied_configuration(x):
     made = copy.deepcopy(CONFIG)
     made.factors.append(3)
@@ -99,14 +99,14 @@ def a_deeply_copied_configuration(x):
     return x * len(made.factors) + len(CONFIG.factors), made.nested, CONFIG.nested, made.itself is made
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def a_copied_object_that_leaves_the_frame(x):
     made = copy.copy(CONFIG)
     made.size = 1
     return x + 1, type(made) is Config, made.factors is CONFIG.factors, sorted(made.__dict__)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def a_copied_object_whose_original_changes_afterwards(x):
     made = copy.copy(CONFIG)
     CONFIG.size = 9
@@ -115,7 +115,7 @@ def a_copied_object_whose_original_changes_afterwards(x):
     return x * sizes[0], sizes
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def copied_subclasses_of_containers(x):
     items, table = copy.copy(ITEMS), copy.copy(TABLE)
     items.append(3)
@@ -123,24 +123,24 @@ def copied_subclasses_of_containers(x):
     return x + items.extra, list(items), list(ITEMS), dict(table), dict(TABLE), table.extra
 
 
-@program(X, WithState(6), graphs=1)
+@program(X, WithState(6), graphs=1, ops=1)
 def a_copied_object_with_a_state_of_its_own(x, value):
     return x * copy.copy(value).size, copy.deepcopy(value).size
 
 
-@program(X, Reduced(6), breaks=["DX205"])
+@program(X, Reduced(6), graphs=1, ops=1, breaks=["DX205"])
 def a_copied_object_that_is_reduced(x, value):
     return x * 2, copy.copy(value).size
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def a_deep_copy_of_an_object_dictionary(x):
     found = copy.deepcopy({**CONFIG.__dict__, "itself": None})
     found["factors"].append(1)
     return x + len(found["factors"]), len(CONFIG.factors), sorted(copy.deepcopy(ITEMS.__dict__))
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def logging_that_nobody_hears(x):
     LOG.debug("shape %s", x.shape)
     LOG.info("mean %s", x)
@@ -150,13 +150,13 @@ def logging_that_nobody_hears(x):
     return x * 2
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def unions_and_their_parts(x):
     wanted = int | str | None
     return x + len(wanted.__args__), isinstance(3, wanted), list[int].__args__, type(None) in wanted.__args__
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def annotations_of_the_typing_module(x):
     found = torch.jit.annotate(LIST[OPTIONAL[TUPLE[int, str]]], [])
     made = list[int]()
@@ -182,19 +182,19 @@ class Output(OrderedDict):  # type: ignore[type-arg]
         super().__setattr__(key, value)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def an_output_whose_items_are_attributes(x):
     made = Output(first=x + 1, second=x * 2)
     made.third = x
     return made, made.first, made["second"], made[0]
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def an_ordered_output_of_pairs(x):
     return Output([("a", x + 1)], b=x * 2)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def builtin_types_as_dtypes(x):
     return x.to(float), torch.zeros(2, dtype=int), torch.tensor(1, dtype=bool), x.to(complex), torch.tensor([1], dtype=int)
 
@@ -210,12 +210,12 @@ class Memo:
 MEMO = Memo()
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def a_cached_method(x):
     return MEMO.power(x, 2) + Memo.power(MEMO, x, 3)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=5)
 def a_mode_that_is_set_already(x):
     with torch.enable_grad():
         y = x * 2
@@ -225,7 +225,7 @@ def a_mode_that_is_set_already(x):
     return y, z, after, (x * 3).requires_grad
 
 
-@program(X.clone().requires_grad_(), graphs=1)
+@program(X.clone().requires_grad_(), graphs=1, ops=5)
 def a_mode_is_restored_whatever_was_set_inside(x):
     with torch.enable_grad():
         torch.set_grad_enabled(False)

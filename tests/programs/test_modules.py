@@ -314,19 +314,19 @@ def test_a_getattr_of_its_own() -> None:
 LINEAR = nn.Linear(4, 4)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def a_global_module(x):
     return LINEAR(x) + LINEAR.weight.sum() + F.linear(x, LINEAR.weight)
 
 
-@program(X, nn.Linear(4, 4), [nn.ReLU(), nn.Tanh()], {"a": nn.Sigmoid()}, graphs=1)
+@program(X, nn.Linear(4, 4), [nn.ReLU(), nn.Tanh()], {"a": nn.Sigmoid()}, graphs=1, ops=5)
 def modules_as_arguments(x, linear, activations, table):
     for activation in activations:
         x = activation(linear(x))
     return table["a"](x), linear.weight, linear.in_features
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=5)
 def functions_of_modules(x):
     def block(module, y):
         return module(y) + module.bias

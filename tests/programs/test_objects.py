@@ -87,17 +87,17 @@ class Point3(Point):
 # -- existing objects -------------------------------------------------------------------------------------------------
 
 
-@program(X, Point(X, 4), graphs=1, calls=2)
+@program(X, Point(X, 4), graphs=1, ops=6, calls=2)
 def reads_attributes(x, p):
     return x + p.x * p.y, p.kinds, p.total(2.0), p.scale(x), p.double
 
 
-@program(X, Point3(X, 4, 5), graphs=1)
+@program(X, Point3(X, 4, 5), graphs=1, ops=9)
 def inherits(x, p):
     return p.total(), p.origin(x).total(), Point.total(p), isinstance(p, Point), type(p) is Point3, type(p).__name__
 
 
-@program(X, Point(X, 4), graphs=2, calls=2)
+@program(X, Point(X, 4), graphs=2, ops=[3, 4], calls=2)
 def writes_attributes(x, p):
     p.x = p.x + x
     p.new = x * 2
@@ -108,7 +108,7 @@ def writes_attributes(x, p):
     return p.x, p.y
 
 
-@program(X, Point(X, 4), graphs=1)
+@program(X, Point(X, 4), graphs=1, ops=1)
 def deletes_attributes(x, p):
     del p.y
     before = hasattr(p, "y"), getattr(p, "y", "gone")
@@ -117,7 +117,7 @@ def deletes_attributes(x, p):
     return before, hasattr(p, "x"), sorted(p.__dict__), x + 1
 
 
-@program(X, Point(X, 4), graphs=1)
+@program(X, Point(X, 4), graphs=1, ops=1)
 def asks_for_attributes(x, p):
     return (
         hasattr(p, "x"),
@@ -135,13 +135,13 @@ def asks_for_attributes(x, p):
     )
 
 
-@program(X, Point(X, 4), Point(X, 4), graphs=1)
+@program(X, Point(X, 4), Point(X, 4), graphs=1, ops=1)
 def identity_of_objects(x, p, q):
     first = p
     return first is p, p is q, p == q, p != q, [p, q].index(q), {p: 1, q: 2}[q], p in (q, p), x + 1
 
 
-@program(X, (lambda p: (p, p))(Point(X, 4)), graphs=1)
+@program(X, (lambda p: (p, p))(Point(X, 4)), graphs=1, ops=2)
 def one_object_twice(x, pair):
     pair[0].x = x + 1
     return pair[1].x * 2, pair[0] is pair[1]
@@ -150,14 +150,14 @@ def one_object_twice(x, pair):
 # -- new objects ------------------------------------------------------------------------------------------------------
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=5)
 def makes_objects(x):
     p = Point(x, y=x + 1)
     q = Point3(1, 2, x)
     return p.total(), q.total(), p.swapped.x, Point.origin(x).y, p
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def returns_new_objects(x):
     p = Point(x)
     p.me = p
@@ -165,7 +165,7 @@ def returns_new_objects(x):
     return p, p.others, x + 1
 
 
-@program(X, [], graphs=1)
+@program(X, [], graphs=1, ops=2)
 def new_objects_escape(x, out):
     p = Point(x + 1)
     out.append(p)
@@ -197,13 +197,13 @@ class Other:
         raise AssertionError("not reached")
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def new_before_init(x):
     made = WithNew(x)
     return made.by_new, made.x, Other(x), made
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def wrong_arguments(x):
     return caught(lambda: Point()), caught(lambda: object(1)), caught(lambda: Plain(1)), caught(lambda: Point(1, z=2)), x + 1
 
@@ -299,7 +299,7 @@ class LongVector(Vector):
         return "long"
 
 
-@program(X, Vector([X, 2, 3]), graphs=1)
+@program(X, Vector([X, 2, 3]), graphs=1, ops=6)
 def containers_of_its_own(x, v):
     v[1] = x + 1
     del v[2]
@@ -307,7 +307,7 @@ def containers_of_its_own(x, v):
     return len(v), v[0], v[-1], x in v, v[0] in v, list(v), [*v, 1], first + second, v(x, by=2), bool(v), not v
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=19)
 def operators_of_its_own(x):
     v, w = Vector([x, x + 1]), Vector([1, 2])
     v2 = v
@@ -368,7 +368,7 @@ class ByIndex:
         return self.items[index]
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def iterators_of_its_own(x):
     for n in Countdown(3):
         x = x + n
@@ -428,7 +428,7 @@ class Strict:
         return super().__getattribute__(name)
 
 
-@program(X, Proxy(Point(X, 4)), graphs=1)
+@program(X, Proxy(Point(X, 4)), graphs=1, ops=5)
 def attribute_hooks(x, p):
     p.own = x + 1
     q = Proxy(Point(x, x))
@@ -454,7 +454,7 @@ class SlottedChild(Slotted):
         self.c = 3
 
 
-@program(X, Slotted(X, 2), graphs=2, calls=2)
+@program(X, Slotted(X, 2), graphs=2, ops=[1, 1], calls=2)
 def slots(x, s):
     s.b = s.a + s.b
     made, child = Slotted(x, 1), SlottedChild(x, 2)
@@ -520,7 +520,7 @@ class Described:
     doubled = functools.partialmethod(scaled, by=2)
 
 
-@program(X, Described(-3), graphs=2, calls=2)
+@program(X, Described(-3), graphs=2, ops=[3, 3], calls=2)
 def descriptors(x, d):
     d.size = -5
     return (
@@ -641,7 +641,7 @@ class Box(Generic[T]):
         return self.content
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=3)
 def classes_as_values(x):
     square = Shape.make("Square", x)
     made = WithMeta(x)
@@ -667,7 +667,7 @@ def classes_as_values(x):
     )
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=6)
 def bound_methods_as_values(x):
     p = Point(x)
     total = p.total
@@ -720,7 +720,7 @@ class Slim:
     b: Any = 1
 
 
-@program(X, Config(3), graphs=1)
+@program(X, Config(3), graphs=1, ops=2)
 def data_classes(x, config):
     made = Config(2, names=["a"])
     made.names.append("b")
@@ -777,7 +777,7 @@ class Bits(enum.Flag):
     B = enum.auto()
 
 
-@program(X, Color.RED, Mode.EVAL, graphs=1, calls=2)
+@program(X, Color.RED, Mode.EVAL, graphs=1, ops=2, calls=2)
 def enumerations(x, color, mode):
     return (
         color.paint(x),
@@ -876,7 +876,7 @@ class Celsius(float):
         return self > 20
 
 
-@program(X, Registry(a=1, b=X), AttrDict(w=X), Stack([1, X]), graphs=1)
+@program(X, Registry(a=1, b=X), AttrDict(w=X), Stack([1, X]), graphs=1, ops=4)
 def extended_containers(x, registry, attrs, stack):
     registry["c"] = x + 1
     attrs.v = x * 2
@@ -912,7 +912,7 @@ def extended_containers(x, registry, attrs, stack):
     )
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=2)
 def ordered_outputs(x):
     out = Output()
     out["logits"] = x + 1
@@ -922,7 +922,7 @@ def ordered_outputs(x):
     return out.to_tuple(), out.logits, out["loss"], list(out.keys()), out, out.hidden
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def other_objects(x):
     namespace = types.SimpleNamespace(a=x, b=2)
     namespace.c = namespace.a + 1
@@ -937,7 +937,7 @@ class Attributes(dict[str, Any]):
     __delattr__ = dict.__delitem__
 
 
-@program(X, Attributes(scale=3), graphs=1)
+@program(X, Attributes(scale=3), graphs=1, ops=2)
 def special_methods_borrowed_from_dict(x, given):
     made = Attributes(first=x)
     made.second = made.first * given.scale
@@ -953,7 +953,7 @@ class Record(TypedDict):
     value: Any
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def a_metaclass_whose_call_is_another_class(x):
     return Record(value=x + 1)
 
@@ -973,7 +973,7 @@ class AsksAround:
         return f"instead of {name}"
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def getattr_answers_when_getattribute_raises(x):
     asked = AsksAround(x)
     return asked.hidden, asked.absent, asked.value + 1
@@ -1100,7 +1100,7 @@ def class_attribute_deleted_after_a_break(x: Any, thing: Growing) -> Any:
     Growing.added = 4  # type: ignore[attr-defined]
     print("set")
     del Growing.added  # type: ignore[attr-defined]
-    return x, hasattr(thing, "added")
+    return x * 2, hasattr(thing, "added")
 
 
 def class_attribute_that_is_not_there(x: Any, thing: Growing) -> Any:

@@ -37,13 +37,13 @@ def constants_and_numbers(x, n):
     return x * scale + 0.5, scale, n > 2
 
 
-@program(X, graphs=2, recompiles=1, then=[(torch.ones(4, 3),), (torch.ones(5, 3),)])
+@program(X, graphs=2, ops=[0, 1], recompiles=1, then=[(torch.ones(4, 3),), (torch.ones(5, 3),)])
 def shapes_and_attributes(x):
     rows, columns = x.shape
     return x.reshape(columns, rows), x.dtype, x.device.type, x.numel() / rows, x.is_floating_point(), x.dim()
 
 
-@program(X, graphs=1, recompiles=0, calls=2)
+@program(X, graphs=1, ops=4, recompiles=0, calls=2)
 def tuples_lists_and_slices(x):
     parts = [x[0], x[1]]
     parts.append(parts[0] + parts[1])
@@ -51,7 +51,7 @@ def tuples_lists_and_slices(x):
     return tuple(reversed(parts)), rest[::-1], parts[-2:], x[:, 1:]
 
 
-@program(X, {"a": 1}, graphs=2, recompiles=1, then=[(X, {"a": 2})])
+@program(X, {"a": 1}, graphs=2, ops=[1, 1], recompiles=1, then=[(X, {"a": 2})])
 def dicts(x, options):
     outputs = OrderedDict(value=x * options["a"])
     outputs.setdefault("more", []).append(x)
@@ -61,20 +61,20 @@ def dicts(x, options):
     return outputs, dict(counts), {**options, "b": 2}, options.get("none")
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=6, recompiles=0)
 def sets_and_ranges(x):
     sizes = {size for size in x.shape} | {7}
     return sum(x * n for n in range(1, 6, 2)), sorted(sizes), 3 in sizes
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=1, recompiles=0)
 def strings(x):
     name = f"layer_{x.shape[0]:02d}"
     parts = name.upper().split("_")
     return x + len(name), "-".join(parts), "%s=%d" % (name, 3), name.startswith("lay")
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=3, recompiles=0)
 def records(x):
     pair = Pair(x + 1, right=x - 1)
     return pair, pair.left * pair[1], pair._replace(left=x)
@@ -88,7 +88,7 @@ class Output:
     hidden: Any = None
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=1, recompiles=0)
 def dataclasses_made_inside(x):
     output = Output(x.sum())
     output.hidden = x * output.loss
@@ -102,13 +102,13 @@ def helper(x: Any, *args: Any, scale: float = 1.0, **kwargs: Any) -> Any:
     return x * scale + sum(args) + len(kwargs)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=9, recompiles=0)
 def stars_and_defaults(x):
     args, kwargs = (1, 2), {"scale": 3.0, "more": 4}
     return helper(x), helper(x, *args), helper(x, *args, **kwargs)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=2, recompiles=0)
 def closures_and_nonlocals(x):
     total = 0
 
@@ -121,7 +121,7 @@ def closures_and_nonlocals(x):
     return x * total, (lambda y: y + total)(x)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=6, recompiles=0)
 def comprehensions_and_generators(x):
     def rows():
         yield from x
@@ -129,14 +129,14 @@ def comprehensions_and_generators(x):
     return [row * 2 for row in rows()], {n: x[n] for n in range(2)}, sum(n for n in x.shape)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=4, recompiles=0)
 def builtins_over_sequences(x):
     rows = list(map(torch.sum, x))
     pairs = list(zip(rows, enumerate("ab"), strict=True))
     return pairs, any([False, True]), all(size > 1 for size in x.shape), max(x.shape), isinstance(x, torch.Tensor)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=3, recompiles=0)
 def partial_functions(x):
     double = functools.partial(torch.mul, other=2)
     return double(x), functools.reduce(lambda a, b: a + b, [x, x, x])
@@ -179,7 +179,7 @@ class Scaler:
         return 3
 
 
-@program(X, Scaler(1.5), graphs=2, recompiles=1, then=[(X, Scaler(2.5))])
+@program(X, Scaler(1.5), graphs=2, ops=[3, 3], recompiles=1, then=[(X, Scaler(2.5))])
 def objects_of_a_class(x, scaler):
     return scaler(x) + Scaler.double()(x), len(scaler), hasattr(scaler, "none"), getattr(scaler, "scale", 0)
 
@@ -205,12 +205,12 @@ class Net(nn.Module):
 NET = Net()
 
 
-@program(X, graphs=1, recompiles=0, calls=2)
+@program(X, graphs=1, ops=7, recompiles=0, calls=2)
 def a_module_in_training(x):
     return NET(x)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=5, recompiles=0)
 def named_parameters(x):
     names = [name for name, _ in NET.named_parameters()]
     return x * sum(parameter.sum() for parameter in NET.layers.parameters()), names
@@ -224,7 +224,7 @@ HOOKED = Hooked(3, 3)
 HOOKED.register_forward_hook(lambda module, args, output: output * 2)
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=2, recompiles=0)
 def hooks(x):
     return HOOKED(x)
 
@@ -232,7 +232,7 @@ def hooks(x):
 # -- control flow ----------------------------------------------------------------------------------------------------
 
 
-@program(X, 2, graphs=2, recompiles=1, then=[(X, 5)])
+@program(X, 2, graphs=2, ops=[1, 2], recompiles=1, then=[(X, 5)])
 def branches_on_numbers(x, n):
     if n > 3:
         return x * n
@@ -241,7 +241,7 @@ def branches_on_numbers(x, n):
     return x
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=6, recompiles=0)
 def loops(x):
     n = 0
     while True:
@@ -258,7 +258,7 @@ def loops(x):
     return x
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=2, recompiles=0)
 def exceptions(x):
     try:
         {}["missing"]
@@ -271,7 +271,7 @@ def exceptions(x):
     return x
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=6, recompiles=0)
 def blocks(x):
     with torch.no_grad(), contextlib.nullcontext(3) as n:
         y = x * n
@@ -280,7 +280,7 @@ def blocks(x):
     return z, torch.is_grad_enabled()
 
 
-@program(X, graphs=1, recompiles=0)
+@program(X, graphs=1, ops=1, recompiles=0)
 def assertions_and_matches(x):
     assert x.dim() == 2, "a matrix"
     match x.shape:
@@ -292,26 +292,26 @@ def assertions_and_matches(x):
 # -- graph breaks ----------------------------------------------------------------------------------------------------
 
 
-@program(X, graphs=2, breaks=["DX206"], recompiles=0, calls=2)
+@program(X, graphs=2, ops=[1, 1], breaks=["DX206"], recompiles=0, calls=2)
 def printing(x):
     y = x + 1
     print("woo", y.shape)
     return y * 2
 
 
-@program(X, graphs=2, breaks=None, recompiles=0)
+@program(X, graphs=2, ops=[1, 1], breaks=None, recompiles=0)
 def logging_a_message(x):
     y = x + 1
     logging.getLogger("themes").warning("value %s", 3)
     return y * 2
 
 
-@program(X, graphs=2, breaks=["DX101"], recompiles=0)
+@program(X, graphs=2, ops=[0, 1], breaks=["DX101"], recompiles=0)
 def reading_a_number_out(x):
     return x * x.sum().item()
 
 
-@program(X + 1, graphs=3, breaks=None, recompiles=0, then=[(-X - 1,)])
+@program(X + 1, graphs=3, ops=[2, 1, 1], breaks=None, recompiles=0, then=[(-X - 1,)])
 def branching_on_a_tensor(x):
     y = x * 2
     if y.sum() > 0:
@@ -319,14 +319,14 @@ def branching_on_a_tensor(x):
     return y - 1
 
 
-@program(X, graphs=2, breaks=None, recompiles=0)
+@program(X, graphs=2, ops=[2, 1], breaks=None, recompiles=0)
 def a_numpy_call(x):
     y = x + 1
     n = np.sum(y.detach().numpy())
     return y * float(n)
 
 
-@program(X, graphs=2, breaks=["DX107"])
+@program(X, graphs=2, ops=[2, 1], breaks=["DX107"])
 def a_shape_that_depends_on_data(x):
     y = x * 2
     return y[y > 0].sum() + y.sum()
@@ -337,12 +337,12 @@ def left_alone(x: Any) -> Any:
     return x.sin()
 
 
-@program(X, graphs=2, breaks=["DX202"], recompiles=0)
+@program(X, graphs=2, ops=[1, 1], breaks=["DX202"], recompiles=0)
 def a_disabled_function(x):
     return left_alone(x + 1) * 2
 
 
-@program(X, graphs=3, breaks=None)
+@program(X, graphs=3, ops=[1, 2, 1], breaks=None)
 def a_break_in_a_loop(x):
     for n in range(5):
         x = x + n
@@ -351,7 +351,7 @@ def a_break_in_a_loop(x):
     return x
 
 
-@program(X, graphs=2, breaks=["DX206"], recompiles=0)
+@program(X, graphs=2, ops=[3, 1], breaks=["DX206"], recompiles=0)
 def a_break_inside_with(x):
     with torch.no_grad():
         y = x + 1
@@ -360,7 +360,7 @@ def a_break_inside_with(x):
     return z, torch.is_grad_enabled()
 
 
-@program(X, graphs=2, breaks=None, recompiles=0)
+@program(X, graphs=2, ops=[1, 1], breaks=None, recompiles=0)
 def a_break_inside_try(x):
     try:
         x = x + 1
@@ -373,7 +373,7 @@ def a_break_inside_try(x):
         print("finally")
 
 
-@program(X, graphs=2, breaks=["DX206"], recompiles=0)
+@program(X, graphs=2, ops=[1, 1], breaks=["DX206"], recompiles=0)
 def values_on_the_stack(x):
     return [x + 1, x.sum(), print("in the middle"), x * 2]
 
@@ -384,14 +384,14 @@ def callee_that_prints(x: Any) -> Any:
     return y * 2
 
 
-@program(X, graphs=4, breaks=None, recompiles=0)
+@program(X, graphs=4, ops=[1, 1, 1, 1], breaks=None, recompiles=0)
 def a_break_in_a_callee(x):
     y = x - 1
     z = callee_that_prints(y)
     return z + y
 
 
-@program(X, graphs=2, breaks=None)
+@program(X, graphs=2, ops=[1, 1], breaks=None)
 def stopping_early(x):
     best = 0.0
     for step in range(10):
@@ -405,7 +405,7 @@ def stopping_early(x):
 # -- side effects ----------------------------------------------------------------------------------------------------
 
 
-@program(X, [1], {"a": 1}, graphs=1, recompiles=0)
+@program(X, [1], {"a": 1}, graphs=1, ops=1, recompiles=0)
 def mutated_arguments(x, items, table):
     items.append(x + 1)
     items[0] = "changed"
@@ -418,7 +418,7 @@ def _count() -> Any:
     return COUNT
 
 
-@program(X, graphs=1, setup=lambda: globals().__setitem__("COUNT", 0), observe=_count)
+@program(X, graphs=1, ops=1, setup=lambda: globals().__setitem__("COUNT", 0), observe=_count)
 def globals_and_attributes(x):
     global COUNT
     COUNT += 1
@@ -428,7 +428,7 @@ def globals_and_attributes(x):
     return holder.extra * holder.scale
 
 
-@program(X.clone(), graphs=1, recompiles=0)
+@program(X.clone(), graphs=1, ops=4, recompiles=0)
 def tensors_in_place(x):
     view = x[0]
     view.add_(1)
@@ -438,14 +438,14 @@ def tensors_in_place(x):
     return view, x
 
 
-@program(X, graphs=1, breaks=None, recompiles=0)
+@program(X, graphs=1, ops=5, breaks=None, recompiles=0)
 def random_numbers(x):
     torch.manual_seed(3)
     noise = torch.rand_like(x) + torch.randn(3)
     return nn.functional.dropout(x, 0.5) + noise
 
 
-@program(X, X, graphs=2, recompiles=1, then=[(X, X.clone())])
+@program(X, X, graphs=2, ops=[1, 1], recompiles=1, then=[(X, X.clone())])
 def the_same_tensor_twice(x, y):
     return x is y, x + y
 

@@ -42,19 +42,19 @@ def tensors_of_a_range(x):
     return torch.tensor(range(3)), torch.LongTensor(range(x.shape[1])), torch.FloatTensor(range(2))
 
 
-@program(X.detach(), graphs=1)
+@program(X.detach(), graphs=1, ops=30)
 def distributions_that_validate_their_arguments(x):
     chosen = torch.distributions.Categorical(logits=x)
     coin = torch.distributions.Bernoulli(probs=x.sigmoid())
     return chosen.entropy(), coin.log_prob(torch.ones(2, 3)), chosen.probs, isinstance(type(chosen).logits, property)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def tensors_of_a_range_like_another_one(x):
     return x.new_tensor(range(x.shape[1])) * 2, torch.as_tensor(range(1, 6, 2)) + 1, torch.asarray(range(2))
 
 
-@program(X, breaks=1)
+@program(X, graphs=0, breaks=1)
 def a_range_is_no_size(x):
     return x.view(range(2, 4))
 

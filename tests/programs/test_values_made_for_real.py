@@ -29,7 +29,7 @@ class Holder:
     pass
 
 
-@program(X, breaks=["DX206", "DX307", "DX307", "DX318"], graphs=3)
+@program(X, breaks=["DX206", "DX307", "DX307", "DX318"], graphs=3, ops=[1, 1, 1])
 def break_in_a_loop_over_a_generator(x):
     total = x * 2
     for part in three(x):
@@ -39,7 +39,7 @@ def break_in_a_loop_over_a_generator(x):
     return total
 
 
-@program(X, breaks=["DX206", "DX318"], graphs=3)
+@program(X, breaks=["DX206", "DX318"], graphs=3, ops=[0, 1, 1])
 def maximum_lives_across_a_break(x):
     first, second = x.sum(), x.mean()
     larger = max(first, second)
@@ -48,12 +48,12 @@ def maximum_lives_across_a_break(x):
     return larger + y, larger is first
 
 
-@program(X, breaks=["DX318"], graphs=1)
+@program(X, breaks=["DX318"], graphs=1, ops=0)
 def maximum_is_returned(x):
     return max(x.sum(), x.mean())
 
 
-@program(X, breaks=["DX206", "DX318"], graphs=2)
+@program(X, breaks=["DX206", "DX318"], graphs=2, ops=[1, 1])
 def list_that_holds_itself(x):
     parts = [x + 1]
     parts.append(parts)
@@ -61,14 +61,14 @@ def list_that_holds_itself(x):
     return parts[0] * 2, parts[1] is parts
 
 
-@program(X, breaks=["DX206", "DX307", "DX318", "DX318"])
+@program(X, graphs=3, ops=[1, 1, 1], breaks=["DX206", "DX307", "DX318", "DX318"])
 def generator_made_in_a_callee(x):
     parts, y = generator_and_tensor(x * 2)
     print("woo")
     return sum(parts) + y
 
 
-@program(X, breaks=["DX206", *["DX307"] * 4, "DX318", "DX318"])
+@program(X, graphs=4, ops=[1, 1, 1, 1], breaks=["DX206", *["DX307"] * 4, "DX318", "DX318"])
 def two_generators(x):
     first, second = three(x), three(x * 2)
     y = next(first) + next(second)
@@ -76,7 +76,7 @@ def two_generators(x):
     return y + next(first) + next(second)
 
 
-@program(X, breaks=["DX206", "DX307", "DX307", "DX318"])
+@program(X, graphs=1, ops=1, breaks=["DX206", "DX307", "DX307", "DX318"])
 def generator_in_an_attribute(x):
     holder = Holder()
     holder.parts = three(x)
@@ -85,7 +85,7 @@ def generator_in_an_attribute(x):
     return y + next(holder.parts)
 
 
-@program(X)
+@program(X, graphs=1, ops=15)
 def generator_used_up_before_the_end(x):
     parts = three(x)
     return next(parts) + sum(parts), sum(part * 2 for part in three(x))

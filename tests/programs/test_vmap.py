@@ -18,19 +18,19 @@ X = torch.arange(6.0).reshape(2, 3).requires_grad_()
 WEIGHT = torch.arange(12.0).reshape(3, 4) / 10
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=7)
 def a_closure_over_a_global_and_a_local_tensor(x):
     shift = x.sum()
     return torch.vmap(lambda row: row @ WEIGHT + shift)(x * 2)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=8)
 def dimensions_in_and_out(x):
     first, second = torch.vmap(lambda a, b: (a * b, b.sum()), in_dims=(0, -1), out_dims=(1, 0))(x, x.t())
     return first + 1, second
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=12)
 def one_inside_the_other(x):
     def table(a, b):
         return torch.vmap(torch.vmap(lambda p, q: p * q + 2, in_dims=(None, 0)), in_dims=(0, None))(a, b)
@@ -38,7 +38,7 @@ def one_inside_the_other(x):
     return table(x[:, 0], x[:, 1])
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=6)
 def shapes_are_those_of_one_example(x):
     seen = []
 
@@ -49,19 +49,19 @@ def shapes_are_those_of_one_example(x):
     return torch.vmap(double, in_dims=(0, None))(x, {"by": 2.0}), seen
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=14)
 def in_chunks(x):
     return torch.vmap(torch.sum, chunk_size=1)(x) + 1
 
 
-@program(X.detach(), graphs=1)
+@program(X.detach(), graphs=1, ops=6)
 def written_in_place(x):
     y = torch.zeros_like(x)
     torch.vmap(lambda row, new: row.copy_(new).mul_(2))(y, x)
     return y, x
 
 
-@program(X, graphs=2, breaks=1)
+@program(X, graphs=2, ops=[1, 1], breaks=1)
 def a_break_inside(x):
     def tells(row):
         print("one example", row.shape)
@@ -70,14 +70,14 @@ def a_break_inside(x):
     return torch.vmap(tells)(x + 1) * 3
 
 
-@program(X, graphs=2, breaks=1)
+@program(X, graphs=2, ops=[5, 6], breaks=1)
 def a_break_after_a_level_was_entered_and_left(x):
     y = torch.vmap(torch.sum)(x)
     dynexplore.graph_break()
     return torch.vmap(torch.sin)(y) + 1
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def an_error_of_the_function_is_caught(x):
     def raises(row):
         raise KeyError("one example")
@@ -88,17 +88,23 @@ def an_error_of_the_function_is_caught(x):
         return x + 1, str(error)
 
 
-@program(X)
+@program(X, graphs=1, ops=1)
 def dimensions_that_do_not_fit(x):
-    return torch.vmap(torch.add, in_dims=(0, 0))(x, x.t())
+    try:
+        return torch.vmap(torch.add, in_dims=(0, 0))(x, x.t())
+    except ValueError as error:
+        return x + 1, str(error)
 
 
-@program(X)
+@program(X, graphs=1, ops=4)
 def a_result_that_is_no_tensor(x):
-    return torch.vmap(lambda row: 3)(x)
+    try:
+        return torch.vmap(lambda row: 3)(x)
+    except ValueError as error:
+        return x + 1, str(error)
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=45)
 def a_scan_by_an_associative_function(x):
     def combine(left, right):
         return left[0] * right[0], right[0] * left[1] + right[1]
@@ -106,7 +112,7 @@ def a_scan_by_an_associative_function(x):
     return associative_scan(combine, (x, x + 1), dim=1, combine_mode="generic")
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def annotations_of_callables(x):
     def scaled(value, by: Callable[[int, str], bool] | None = None, more: list[int] | None = None):
         return value * 2

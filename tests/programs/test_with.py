@@ -80,7 +80,7 @@ def decorated_by_the_program(x: Any) -> Any:
 # -- modes of torch ---------------------------------------------------------------------------------------------------
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=9)
 def gradient_modes(x):
     with torch.no_grad():
         a = x * 2
@@ -96,7 +96,7 @@ def gradient_modes(x):
     return a, b, c, d, e, inside, torch.is_grad_enabled(), a.requires_grad, b.requires_grad, nothing_given
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=9)
 def gradient_modes_as_decorators(x):
     @torch.no_grad()
     def inner(y):
@@ -105,7 +105,7 @@ def gradient_modes_as_decorators(x):
     return decorated(x), decorated_plainly(x), enabled(x), inner(x), x * 2
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def gradient_modes_as_calls(x):
     before = torch.is_grad_enabled()
     torch.set_grad_enabled(False)
@@ -134,7 +134,7 @@ def test_a_call_outlives_the_function(enabled: bool) -> None:
     assert second.requires_grad == enabled
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=4)
 def an_exception_leaves_the_block(x):
     try:
         with torch.no_grad():
@@ -145,7 +145,7 @@ def an_exception_leaves_the_block(x):
     return y, z, torch.is_grad_enabled()
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def returns_from_the_block(x):
     def inner(y):
         with torch.no_grad():
@@ -158,7 +158,7 @@ def returns_from_the_block(x):
     return inner(x), torch.is_grad_enabled()
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=10)
 def managers_as_values(x):
     manager = torch.no_grad()
     with manager:
@@ -175,7 +175,7 @@ def managers_as_values(x):
     return a, b, c, d, e
 
 
-@program(torch.randn(3, 3), graphs=1)
+@program(torch.randn(3, 3), graphs=1, ops=9)
 def inference(x):
     with torch.inference_mode():
         y = x * 2
@@ -185,7 +185,7 @@ def inference(x):
     return y.sum(), z, inside, y.is_inference(), inferred(x).is_inference()
 
 
-@program(torch.randn(3, 3), graphs=1)
+@program(torch.randn(3, 3), graphs=1, ops=9)
 def automatic_casts(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x
@@ -197,7 +197,7 @@ def automatic_casts(x):
     return y, z, w, inside, y.dtype, torch.is_autocast_enabled("cpu")
 
 
-@program(X, graphs=1)
+@program(X, graphs=1, ops=1)
 def profilers(x):
     with torch.autograd.profiler.record_function("name"), torch.profiler.record_function("other"):
         x = x * 2
@@ -213,7 +213,7 @@ def a_profiler_that_nobody_asks(x):
     return y * 3, watching is None
 
 
-@program(X, graphs=2, breaks=1)
+@program(X, graphs=2, ops=[1, 1], breaks=1)
 def a_break_below_a_profiler(x):
     with torch.profiler.profile():
         y = x * 2
@@ -222,14 +222,14 @@ def a_break_below_a_profiler(x):
     return y
 
 
-@program(X, graphs=2, breaks=4)
+@program(X, graphs=2, ops=[1, 1], breaks=4)
 def a_profiler_that_is_asked(x):
     with torch.profiler.profile() as watching:
         y = x * 2
     return y + 1, len(watching.key_averages()) > 0
 
 
-@program(X, graphs=2, breaks=3)
+@program(X, graphs=2, ops=[1, 1], breaks=3)
 def a_profiler_that_calls_back(x):
     seen = []
     with torch.profiler.profile(on_trace_ready=lambda watching: seen.append("ready")):
@@ -237,7 +237,7 @@ def a_profiler_that_calls_back(x):
     return y + 1, seen
 
 
-@program(torch.randn(3), graphs=1)
+@program(torch.randn(3), graphs=1, ops=4)
 def a_device_as_a_manager(x):
     with torch.device("cpu"):
         y = torch.ones(3)
@@ -247,7 +247,7 @@ def a_device_as_a_manager(x):
 # -- managers of the program ------------------------------------------------------------------------------------------
 
 
-@program(X, [], graphs=1)
+@program(X, [], graphs=1, ops=2)
 def own_managers(x, log):
     with Logged(log) as entered, Logged(log):
         x = x * 2
@@ -263,7 +263,7 @@ def own_managers(x, log):
     return x
 
 
-@program(X, [], graphs=1)
+@program(X, [], graphs=1, ops=5)
 def managers_made_of_generators(x, log):
     with noted(log, "a") as a, noted(log, "b"):
         x = x * 2
@@ -278,7 +278,7 @@ def managers_made_of_generators(x, log):
     return x, y, decorated_by_the_program(x), torch.is_grad_enabled()
 
 
-@program(X, [], graphs=1)
+@program(X, [], graphs=1, ops=3)
 def stacks_and_suppressions(x, log):
     with contextlib.suppress(KeyError, ValueError):
         x = x + 1
@@ -307,7 +307,7 @@ class Closing:
 # -- breaks inside ----------------------------------------------------------------------------------------------------
 
 
-@program(X, graphs=2, breaks=["DX206"])
+@program(X, graphs=2, ops=[3, 5], breaks=["DX206"])
 def a_break_inside_no_grad(x):
     with torch.no_grad():
         y = x * 2
@@ -316,7 +316,7 @@ def a_break_inside_no_grad(x):
     return y, z, x * 4, torch.is_grad_enabled()
 
 
-@program(X, graphs=3, breaks=["DX206", "DX206"])
+@program(X, graphs=3, ops=[4, 1, 4], breaks=["DX206", "DX206"])
 def breaks_inside_two_blocks(x):
     with torch.no_grad():
         a = x * 2
@@ -329,7 +329,7 @@ def breaks_inside_two_blocks(x):
     return a, b, c, d, x * 6
 
 
-@program(X, graphs=2, breaks=["DX206"])
+@program(X, graphs=2, ops=[3, 4], breaks=["DX206"])
 def a_break_inside_a_set_mode(x):
     with torch.set_grad_enabled(False):
         y = x * 2
@@ -338,7 +338,7 @@ def a_break_inside_a_set_mode(x):
     return y, z, x * 4
 
 
-@program(torch.randn(3, 3), graphs=2, breaks=["DX206"])
+@program(torch.randn(3, 3), graphs=2, ops=[3, 4], breaks=["DX206"])
 def a_break_inside_autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = x @ x
@@ -347,7 +347,7 @@ def a_break_inside_autocast(x):
     return y, z, x @ x
 
 
-@program(torch.randn(3, 3), graphs=3, breaks=["DX206", "DX303"])
+@program(torch.randn(3, 3), graphs=3, ops=[3, 1, 1], breaks=["DX206", "DX303"])
 def a_break_inside_inference_mode(x):
     with torch.inference_mode():
         y = x * 2
@@ -356,7 +356,7 @@ def a_break_inside_inference_mode(x):
     return y.sum(), z, x * 4
 
 
-@program(X, [], graphs=2, breaks=["DX206"])
+@program(X, [], graphs=2, ops=[1, 1], breaks=["DX206"])
 def a_break_inside_an_own_manager(x, log):
     with Logged(log):
         y = x * 2
@@ -365,7 +365,7 @@ def a_break_inside_an_own_manager(x, log):
     return y, z, log
 
 
-@program(X, [], graphs=None, breaks=None)
+@program(X, [], graphs=None, ops=[1, 1], breaks=None)
 def a_break_inside_a_generator_manager(x, log):
     with noted(log, "a"):
         y = x * 2
@@ -374,7 +374,7 @@ def a_break_inside_a_generator_manager(x, log):
     return y, z, log
 
 
-@program(X, graphs=None, breaks=None)
+@program(X, graphs=None, ops=[3, 2, 1], breaks=None)
 def a_loop_with_breaks_inside(x):
     for n in range(4):
         with torch.no_grad():
@@ -384,7 +384,7 @@ def a_loop_with_breaks_inside(x):
     return x, torch.is_grad_enabled()
 
 
-@program(X, graphs=None, breaks=None)
+@program(X, graphs=None, ops=[3, 2, 1], breaks=None)
 def two_blocks_with_a_break_in_each(x):
     with torch.no_grad():
         x = x + 1
@@ -397,7 +397,7 @@ def two_blocks_with_a_break_in_each(x):
     return x, torch.is_grad_enabled()
 
 
-@program(X, graphs=None, breaks=None)
+@program(X, graphs=None, ops=[3, 1], breaks=None)
 def a_break_and_an_exception_inside(x):
     try:
         with torch.no_grad():
@@ -410,7 +410,7 @@ def a_break_and_an_exception_inside(x):
     return y, z
 
 
-@program(X, graphs=None, breaks=None)
+@program(X, graphs=None, ops=[1, 1, 1], breaks=None)
 def a_break_in_a_decorated_callee(x):
     @torch.no_grad()
     def callee(y):
@@ -421,7 +421,7 @@ def a_break_in_a_decorated_callee(x):
     return callee(x), x * 2
 
 
-@program(X, graphs=2, breaks=["DX206"])
+@program(X, graphs=2, ops=[3, 4], breaks=["DX206"])
 def a_break_after_a_set_mode(x):
     torch.set_grad_enabled(False)
     y = x * 2
@@ -431,7 +431,7 @@ def a_break_after_a_set_mode(x):
     return y, z, x * 4
 
 
-@program(torch.tensor(1.0), graphs=None, breaks=None)
+@program(torch.tensor(1.0), graphs=None, ops=[4, 4], breaks=None)
 def a_branch_on_data_inside(x):
     with torch.no_grad():
         y = x * 2
@@ -442,7 +442,7 @@ def a_branch_on_data_inside(x):
     return y, x * 2
 
 
-@program(X, graphs=2, breaks=1, calls=3, recompiles=0)
+@program(X, graphs=2, ops=[4, 4], breaks=1, calls=3, recompiles=0)
 def a_break_inside_a_mode_is_no_reason_to_recompile(x):
     """The guard on modes is of the begin of the frame, not of where its graph ended."""
     x = x + 1

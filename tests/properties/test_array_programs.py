@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from properties.random_programs import ANY
 
 from engine_checks import assert_same_as_eager
 
@@ -111,4 +112,4 @@ def test_a_random_program_does_the_same(text: str, first: str, second: str, shap
     """A random program on arrays equals eager in values, types, dtypes, layouts, mutations, exceptions and output."""
     a, b = (np.arange(np.prod(sizes)).reshape(sizes).astype(dtype) for sizes, dtype in ((shape, first), (other, second)))
     with np.errstate(all="ignore"):
-        assert_same_as_eager(function_of(text), torch.arange(3.0), a, b)
+        assert_same_as_eager(function_of(text), torch.arange(3.0), a, b, graphs=ANY)

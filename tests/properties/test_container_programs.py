@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from properties.random_programs import ANY
 
 from engine_checks import assert_same_as_eager
 
@@ -87,7 +88,7 @@ STATEMENTS = st.one_of(
 @st.composite
 def programs(draw: st.DrawFn) -> str:
     """The text of a function `program(x, a, d, s)`."""
-    lines = ["def program(x, a, d, s):", "    b, t, n, nonlocal_list, it, f = [a, 1], (1, x), 0, [], iter(a), len"]
+    lines = ["def program(x, a, d, s):", "    x = x + 1", "    b, t, n, nonlocal_list, it, f = [a, 1], (1, x), 0, [], iter(a), len"]
     for statement in draw(st.lists(STATEMENTS, min_size=2, max_size=12)):
         guarded = draw(st.integers(0, 3)) > 0
         if guarded:
@@ -113,4 +114,4 @@ def function_of(text: str) -> Any:
 def test_a_random_program_does_the_same(text: str) -> None:
     """A random program on containers equals eager in values, identities, mutations, exceptions and output."""
     arguments = (torch.arange(3.0), [1, "two", [3]], {"k": 1, "m": [2], 1: None}, {1, "k"})
-    assert_same_as_eager(function_of(text), *arguments, calls=2)
+    assert_same_as_eager(function_of(text), *arguments, calls=2, graphs=ANY)

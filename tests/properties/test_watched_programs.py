@@ -1,7 +1,7 @@
 """A program does the same with its real run recorded as without the engine, and nothing is flagged in it.
 
 Each of these programs goes through all of `assert_same_as_eager` (values, exceptions, prints, identity, mutation, gradients)
-while a witness looks at every step and replays every graph.
+while a step checker looks at every step and replays every graph.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ DRAWN = programs_of((Path(__file__).parent / "programs_drawn_once.txt").read_tex
 
 @pytest.fixture
 def recordings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Recording]]:
-    """Every store that is made has a recorder and a witness; their recordings."""
+    """Every store that is made has a recorder and a step checker; their recordings."""
     found: list[Recording] = []
     plain = Store.__init__
 
     def watched(self: Store, backend: Backend, options: Options) -> None:
         plain(self, backend, options)
         found.append(Recording())
-        self.recorder = found[-1]
-        self.witness = StepChecker(found[-1], self.modified_codes)
+        self.observers.recorder = found[-1]
+        self.observers.run = StepChecker(found[-1], self.observers.modified_codes)
 
     monkeypatch.setattr(Store, "__init__", watched)
     yield found
