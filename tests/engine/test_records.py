@@ -1,4 +1,4 @@
-"""engine/fast_frozen.py: the same records, made quickly."""
+"""engine/records.py: the same records, made quickly."""
 
 from __future__ import annotations
 

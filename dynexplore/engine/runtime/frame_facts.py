@@ -19,10 +19,10 @@ from types import CodeType, FunctionType
 
 from dynexplore.engine import native
 from dynexplore.engine.config import config
-from dynexplore.engine.fast_frozen import quick
 from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.policy import skip
 from dynexplore.engine.provenance.sources import Scope
+from dynexplore.engine.records import quick
 from dynexplore.engine.runtime import other_tracers, stance
 from dynexplore.engine.runtime.cache import Miss, Slots, fits, misses
 from dynexplore.engine.runtime.decision import EntriesSaid, FrameFacts

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.records import record
@@ -43,12 +44,17 @@ class Rule:
     @property
     def file(self) -> str:
         """The file that declares it."""
-        return inspect.unwrap(self.answer).__code__.co_filename
+        return self._code.co_filename
 
     @property
     def line(self) -> int:
         """The line in that file."""
-        return inspect.unwrap(self.answer).__code__.co_firstlineno
+        return self._code.co_firstlineno
+
+    @property
+    def _code(self) -> CodeType:
+        code: CodeType = inspect.unwrap(self.answer).__code__
+        return code
 
 
 _RULES: dict[int, Rule] = {}
