@@ -30,7 +30,7 @@ _Field = dataclasses.Field[Any]
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def record(
-    *, frozen: bool = True, kw_only: bool = False, eq: bool = True
+    *, frozen: bool = True, kw_only: bool = False, eq: bool = True, weakref_slot: bool = False
 ) -> Callable[[type[T]], type[T]]:
     """Make a class a dataclass with slots, frozen unless told otherwise, without compiling anything yet.
 
@@ -46,7 +46,11 @@ def record(
         made: list[type[Any]] = []
         for name, method in _first_methods(cls, made, frozen, eq).items():
             setattr(cls, name, method)
-        made.append(dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls))
+        # without methods nothing is compiled
+        shape = dataclasses.dataclass(
+            init=False, repr=False, eq=False, slots=True, kw_only=kw_only, weakref_slot=weakref_slot
+        )
+        made.append(shape(cls))
         return made[0]
 
     return declare

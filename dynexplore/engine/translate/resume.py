@@ -29,7 +29,7 @@ _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
-@record(eq=False)
+@record(eq=False, weakref_slot=True)
 class ResumeCode:
     """The code of a resume function and how to call it.
 
