@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynexplore.views import dot
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
@@ -78,20 +80,19 @@ def _with_name(name: str, text: str) -> str:
 
 def fused_dot(nodes: Sequence[Any]) -> str:
     """The scheduler's nodes as DOT: a box for each kernel with the operators that it computes, an edge for each buffer."""
-    lines = ["digraph kernels {", '  graph [rankdir="TB", bgcolor="transparent", fontname="Courier"];']
-    lines.append('  node [shape="box", style="rounded,filled", fontname="Courier", fontsize=10, fillcolor="#dcfce7"];')
-    lines.append('  edge [fontname="Courier", fontsize=9];')
+    graph = dot.digraph("kernels", rankdir="TB", node_colour=dot.COLOURS["call_function"])
     writer = {name: node.get_name() for node in nodes for name in _names(node.read_writes.writes)}
     outside = dict.fromkeys(name for node in nodes for name in _names(node.read_writes.reads) if name not in writer)
-    lines += [f'  {_quoted(name)} [label={_quoted(name)}, fillcolor="#dbeafe"];' for name in outside]
+    for name in outside:
+        graph.node(dot.identifier(name), label=dot.literal(name), fillcolor=dot.COLOURS["placeholder"])
     for node in nodes:
-        label = _label(node)
-        lines.append(f"  {_quoted(node.get_name())} [label={_quoted(label)}, tooltip={_quoted(label)}];")
+        label = dot.literal(_label(node))
+        graph.node(dot.identifier(node.get_name()), label=label, tooltip=label)
         for name in dict.fromkeys(_names(node.read_writes.reads)):
             source = writer.get(name, name)
             if source != node.get_name():
-                lines.append(f"  {_quoted(source)} -> {_quoted(node.get_name())} [label={_quoted(name)}];")
-    return "\n".join([*lines, "}"])
+                graph.edge(dot.identifier(source), dot.identifier(node.get_name()), label=dot.literal(name))
+    return dot.text_of(graph)
 
 
 def _names(dependencies: Iterable[Any]) -> list[str]:
@@ -108,8 +109,3 @@ def _label(node: Any) -> str:
 def _origins(part: Any) -> list[str]:
     made = getattr(part.node, "origins", ())
     return sorted(str(origin.name) for origin in made if origin.op != "placeholder")
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

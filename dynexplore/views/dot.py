@@ -1,19 +1,21 @@
 """A captured graph as DOT text, for graphviz: nodes with ids, grouped by the nn.Module they stand in.
 
-Which idea lives here: a graph is drawn by others (the `dot` program, WebAssembly in the browser, layered.py); this file
-only writes the text. Every node has an `id` and a `class`, which graphviz keeps in its SVG, so that a click finds the
-node. Nodes of one module path stand in one cluster, clusters nest as the modules do (groups.py).
+Which idea lives here: a graph is drawn by others (the `dot` program, WebAssembly in the browser, svg.py); this file only
+makes the text, and the package `graphviz` writes it. Every node has an `id` and a `class`, which graphviz keeps in its SVG, so
+that a click finds the node. Nodes of one module path stand in one cluster, clusters nest as the modules do (groups.py).
 
 In:  the nodes of a graph (events `NodeAdded`), and which groups are closed.
-Out: DOT text. It is never executed, every label is escaped, and no font but Courier is asked for (`monospace` gets
-     boxes too narrow). static/explorer/dot.js writes the same text in the browser.
+Out: DOT text. It is never executed, no text of a program is taken for markup, and no font but Courier is asked for
+     (`monospace` gets boxes too narrow). static/explorer/dot.js writes the same text in the browser.
 
 PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import graphviz
 
 from dynexplore.engine.events import NodeAdded
 from dynexplore.views.groups import Box, Group, closed_box, drawn, grouped
@@ -48,64 +50,67 @@ def dot(
     `closed` are one box each; `piece_of` says in which piece of a split graph a node stands (`GraphView.piece_of`): it has
     that piece's border and class.
 
-    >>> print(dot([NodeAdded(frame=1, graph="g", name="x", op="placeholder", target="x")], name="g"))
-    digraph "g" {
-      graph [rankdir="TB", bgcolor="transparent", fontname="Courier", compound=true];
-      node [shape="box", style="rounded,filled", fontname="Courier", fontsize=10];
-      edge [fontname="Courier", fontsize=9];
-      "x" [id="node-x", class="placeholder", label="x\\nplaceholder x", tooltip="x", fillcolor="#dbeafe"];
-    }
+    >>> print(dot([NodeAdded(frame=1, graph="g", name="x", op="placeholder", target="x")], name="g").splitlines()[-2].strip())
+    x [class=placeholder fillcolor="#dbeafe" id="node-x" label="x\\nplaceholder x" tooltip=x]
     """
-    lines = [f"digraph {_quoted(name)} {{"]
-    rank = "LR" if horizontal else "TB"
-    lines.append(f'  graph [rankdir="{rank}", bgcolor="transparent", fontname="Courier", compound=true];')
-    lines.append('  node [shape="box", style="rounded,filled", fontname="Courier", fontsize=10];')
-    lines.append('  edge [fontname="Courier", fontsize=9];')
+    graph = digraph(name, rankdir="LR" if horizontal else "TB", compound="true")
     root = grouped(nodes)
     boxes, edges = drawn(root, closed, piece_of or {})
-    lines += _cluster_lines(root, boxes, closed, "  ")
+    _fill(graph, root, boxes, closed)
     for source, target in edges:
-        lines.append(f"  {_quoted(source)} -> {_quoted(target)} [id={_quoted(f'edge-{source}-{target}')}];")
-    return "\n".join([*lines, "}"])
+        graph.edge(identifier(source), identifier(target), _attributes={"id": literal(f"edge-{source}-{target}")})
+    return text_of(graph)
 
 
-def _cluster_lines(group: Group, boxes: dict[str, Box], closed: Collection[str], indent: str) -> list[str]:
-    lines = [f"{indent}{_box(boxes[node.name])}" for node in group.nodes]
+def digraph(name: str, *, node_colour: str = "", **graph_attributes: str) -> graphviz.Digraph:
+    """An empty graph in the style of all our drawings."""
+    filled = {"fillcolor": node_colour} if node_colour else {}
+    return graphviz.Digraph(
+        literal(name),
+        graph_attr={"bgcolor": "transparent", "fontname": "Courier", **graph_attributes},
+        node_attr={"shape": "box", "style": "rounded,filled", "fontname": "Courier", "fontsize": "10", **filled},
+        edge_attr={"fontname": "Courier", "fontsize": "9"},
+    )
+
+
+def text_of(graph: graphviz.Digraph) -> str:
+    """The DOT text of a graph, without a line end."""
+    return str(graph.source).rstrip("\n")
+
+
+def _fill(graph: graphviz.Digraph, group: Group, boxes: dict[str, Box], closed: Collection[str]) -> None:
+    for node in group.nodes:
+        _add(graph, boxes[node.name])
     for inner in group.inner:
         if inner.path in closed:
-            lines.append(f"{indent}{_box(closed_box(inner))}")
+            _add(graph, closed_box(inner))
             continue
-        lines.append(f"{indent}subgraph {_quoted('cluster_' + inner.path)} {{")
-        ident = _quoted("module-" + inner.path)
-        style = 'style="rounded,dashed", color="#94a3b8", fontsize=10'
-        lines.append(f"{indent}  graph [id={ident}, label={_quoted(inner.title)}, {style}];")
-        lines += _cluster_lines(inner, boxes, closed, indent + "  ")
-        lines.append(indent + "}")
-    return lines
+        facts = {"id": literal("module-" + inner.path), "label": literal(inner.title)}
+        style = {"style": "rounded,dashed", "color": "#94a3b8", "fontsize": "10"}
+        cluster = graphviz.Digraph(literal("cluster_" + inner.path), graph_attr={**facts, **style})
+        _fill(cluster, inner, boxes, closed)
+        graph.subgraph(cluster)
 
 
-def _box(box: Box) -> str:
+def _add(graph: graphviz.Digraph, box: Box) -> None:
     attributes = {
-        "id": _quoted(box.ident),
-        "class": _quoted(f"{box.kind} piece-{box.piece}" if box.piece else box.kind),
-        "label": _label(box.lines),
-        "tooltip": _quoted(box.tooltip),
-        "fillcolor": _quoted(COLOURS.get(box.kind, OTHER)),
+        "id": literal(box.ident),
+        "class": literal(f"{box.kind} piece-{box.piece}" if box.piece else box.kind),
+        "label": graphviz.nohtml("\\n".join(map(literal, box.lines))),
+        "tooltip": literal(box.tooltip),
+        "fillcolor": COLOURS.get(box.kind, OTHER),
     }
     if box.piece:
-        attributes |= {"color": _quoted(PIECE_COLOURS[(box.piece - 1) % len(PIECE_COLOURS)]), "penwidth": "2"}
-    return f"{_quoted(box.name)} [{', '.join(f'{key}={value}' for key, value in attributes.items())}];"
+        attributes |= {"color": PIECE_COLOURS[(box.piece - 1) % len(PIECE_COLOURS)], "penwidth": "2"}
+    graph.node(identifier(box.name), _attributes=attributes)
 
 
-def _label(lines: Iterable[str]) -> str:
-    return '"' + "\\n".join(_escaped(line) for line in lines) + '"'
+def literal(text: str) -> str:
+    """Text that graphviz shows as it is: no escapes, no HTML; line ends and control characters are spaces."""
+    escaped: str = graphviz.escape("".join(letter if letter.isprintable() else " " for letter in text))
+    return escaped
 
 
-def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
-
-
-def _escaped(text: str) -> str:
-    """Text inside a DOT string: quotes and backslashes escaped, line ends and control characters as spaces."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return plain.replace("\\", "\\\\").replace('"', '\\"')
+def identifier(name: str) -> str:
+    """The name of a node. The package takes a colon in an edge for a port, and `<...>` for HTML: both are spelled out."""
+    return literal(name.replace(":", "%3A").replace("<", "%3C"))

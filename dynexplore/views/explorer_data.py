@@ -16,13 +16,13 @@ PyTorch's counterpart: none; tlparse writes one text file per artifact.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
-from dynexplore.views import anatomy, break_inspection, cache_timeline, links, real_run, text
+from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, real_run, text
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
 Plain = dict[str, Any]
@@ -30,7 +30,7 @@ Plain = dict[str, Any]
 Hand = tuple[int, tuple[int, ...]]
 """Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of this shape; main.js there refuses another one in a sentence."""
 
 
@@ -174,8 +174,10 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
 def _graph(graph: GraphView, recording: Recording) -> Plain:
     """A compiled graph: the rows of its table, keyed as links.py keys nodes; `inputs` are numbers of rows.
 
-    Where DistributedDataParallel's buckets split it, `pieces` says so in words, one line each, and `piece` of a node is the
-    number of its line, counted from 1. Where `config.artifacts` asked for what the compiler makes, `artifacts` has each text.
+    `group` is the tree of groups that the diagram draws; `startClosed` the paths of those that are closed at first,
+    `stayClosed` of those that are closed when all are opened that fit. Where DistributedDataParallel's buckets split it,
+    `pieces` says so in words, one line each, and `piece` of a node is the number of its line, counted from 1. Where
+    `config.artifacts` asked for what the compiler makes, `artifacts` has each text.
     """
     piece_of = graph.piece_of
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
@@ -196,7 +198,19 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
     made = [_artifact(one) for one in recording.of_frame(graph.frame, ev.ArtifactMade) if _is_of(one, graph)]
     if made:
         more["artifacts"] = made
+    root = groups.grouped(graph.nodes)
+    more |= {
+        "group": _group(root, numbers),
+        "startClosed": sorted(groups.start_closed(root)),
+        "stayClosed": sorted(groups.start_closed(root, groups.MOST)),
+    }
     return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows, **more}
+
+
+def _group(group: groups.Group, numbers: Mapping[str, int]) -> Plain:
+    """A group of nodes, which are numbers of rows, and the groups inside it."""
+    inner = [_group(one, numbers) for one in group.inner]
+    return {"path": group.path, "title": group.title, "nodes": [numbers[node.name] for node in group.nodes], "inner": inner}
 
 
 def _is_of(artifact: ev.ArtifactMade, graph: GraphView) -> bool:

@@ -6,7 +6,8 @@ and edges lead to the box. A large graph starts closed, as far as it must be to 
 
 In:  the nodes of a graph (events `NodeAdded`).
 Out: `grouped` -> the tree of groups; `start_closed` -> which of them are closed at first; `drawn` -> boxes and edges,
-     for dot.py and svg.py. static/explorer/groups.js does the same in the browser; a test keeps them equal.
+     for dot.py and svg.py. The browser gets the tree with the page's data; what is drawn of it, while groups open and close,
+     static/explorer/groups.js says there (a test keeps the drawings equal).
 
 PyTorch's counterpart: none; torch/fx/passes/graph_drawer.py draws all nodes flat.
 """
@@ -17,12 +18,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynexplore.engine.events import NodeAdded, clip
+from dynexplore.views.counts import plural
 
 BLOCK = 40
 """A group with half as many more nodes of its own is cut into blocks of so many."""
 
 PAGE = 80
 """So many boxes are drawn at most before somebody opens a group."""
+
+MOST = 400
+"""So many are drawn at most when all groups are opened: with more, drawing takes many seconds."""
 
 
 @dataclass(slots=True)
@@ -92,15 +97,15 @@ def _cut(group: Group, numbers: Mapping[str, int]) -> None:
     group.nodes = []
 
 
-def start_closed(root: Group) -> set[str]:
-    """The paths of the groups that are closed at first: opened from the outside in, while all boxes fit on a page."""
+def start_closed(root: Group, most: int = PAGE) -> set[str]:
+    """The paths of the groups that are closed at first: opened from the outside in, while there are at most so many boxes."""
     closed: set[str] = set()
     count = len(root.nodes) + len(root.inner)
     waiting = list(root.inner)
     while waiting:
         group = waiting.pop(0)
         more = len(group.nodes) + len(group.inner) - 1
-        if count + more > PAGE:
+        if count + more > most:
             closed.add(group.path)
         else:
             count += more
@@ -153,6 +158,6 @@ def _node_box(node: NodeAdded, piece: int) -> Box:
 
 def closed_box(group: Group) -> Box:
     """A group drawn as one box."""
-    lines = group.title, f"{sum(1 for _ in group.within())} nodes"
+    lines = group.title, plural(sum(1 for _ in group.within()), "node")
     tooltip = group.title if "#" in group.path else group.path
     return Box(f"module:{group.path}", f"module-{group.path}", "closed", lines, tooltip, first=group.first)

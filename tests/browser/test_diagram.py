@@ -40,9 +40,9 @@ def test_the_browser_writes_the_same_dot(browser: Browser, name: str) -> None:
     """For every graph, with all groups open, as they are at first, and all closed: the text is that of views/dot.py."""
     recording = RECORDINGS[name]()
     entry = (
-        'import { dotOf } from "./dot.js";\nimport { grouped, startClosed, pathsIn } from "./groups.js";\n'
-        "globalThis.all = ({ name, nodes }) => { const root = grouped(nodes);\n"
-        "return [new Set(), startClosed(root), new Set(pathsIn(root))].map(closed => dotOf(name, root, nodes, closed)); };\n"
+        'import { dotOf } from "./dot.js";\nimport { pathsIn } from "./groups.js";\n'
+        "globalThis.all = ({ name, nodes, group, startClosed }) => [[], startClosed, pathsIn(group)].map(\n"
+        "  closed => dotOf(name, group, nodes, new Set(closed)));\n"
     )
     page = browser.new_page()
     page.add_script_tag(

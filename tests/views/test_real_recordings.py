@@ -188,7 +188,7 @@ def test_every_view_can_be_made(example: dict[str, Any], name: str) -> None:
         for failed in recording.of(ev.GuardFailed):
             assert "asked by" in text.recompile_report(recording, failed)
         for graph in recording.graphs:
-            assert dot(graph.nodes).count('[id="node-') == len(graph.nodes)
+            assert dot(graph.nodes).count(' id="node-') == len(graph.nodes)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -41,23 +41,24 @@ export function dotOf(name, root, nodes, closed) {
         lines.push(indent + boxLine(boxes.get(`module:${inner.path}`)));
         continue;
       }
-      const style = 'style="rounded,dashed", color="#94a3b8", fontsize=10';
+      const facts = { id: literal(`module-${inner.path}`), label: literal(inner.title) };
       lines.push(
-        `${indent}subgraph ${quoted(`cluster_${inner.path}`)} {`,
-        `${indent}  graph [id=${quoted(`module-${inner.path}`)}, label=${quoted(inner.title)}, ${style}];`,
-        ...clusterLines(inner, `${indent}  `),
+        `${indent}subgraph ${quoted(literal(`cluster_${inner.path}`))} {`,
+        `${indent}\tgraph${attributes({ ...facts, style: "rounded,dashed", color: "#94a3b8", fontsize: "10" })}`,
+        ...clusterLines(inner, `${indent}\t`),
         `${indent}}`,
       );
     }
     return lines;
   };
+  const font = { fontname: "Courier" };
   return [
-    `digraph ${quoted(name)} {`,
-    '  graph [rankdir="TB", bgcolor="transparent", fontname="Courier", compound=true];',
-    '  node [shape="box", style="rounded,filled", fontname="Courier", fontsize=10];',
-    '  edge [fontname="Courier", fontsize=9];',
-    ...clusterLines(root, "  "),
-    ...edges.map(([from, to]) => `  ${quoted(from)} -> ${quoted(to)} [id=${quoted(`edge-${from}-${to}`)}];`),
+    `digraph ${quoted(literal(name))} {`,
+    `\tgraph${attributes({ ...font, bgcolor: "transparent", compound: "true", rankdir: "TB" })}`,
+    `\tnode${attributes({ ...font, shape: "box", style: "rounded,filled", fontsize: "10" })}`,
+    `\tedge${attributes({ ...font, fontsize: "9" })}`,
+    ...clusterLines(root, "\t"),
+    ...edges.map(([from, to]) => `\t${identifier(from)} -> ${identifier(to)}${attributes({ id: literal(`edge-${from}-${to}`) })}`),
     "}",
   ].join("\n");
 }
@@ -65,21 +66,37 @@ export function dotOf(name, root, nodes, closed) {
 /** @param {Box | undefined} box @returns {string} */
 function boxLine(box) {
   if (!box) return "";
-  const label = `"${box.lines.map(escaped).join("\\n")}"`;
-  const colour = COLOURS[box.kind] ?? "#f1f5f9";
-  const kind = box.piece ? `${box.kind} piece-${box.piece}` : box.kind;
-  const facts = `id=${quoted(box.ident)}, class=${quoted(kind)}, label=${label}, tooltip=${quoted(box.tooltip)}`;
+  const facts = {
+    id: literal(box.ident),
+    class: literal(box.piece ? `${box.kind} piece-${box.piece}` : box.kind),
+    label: box.lines.map(literal).join("\\n"),
+    tooltip: literal(box.tooltip),
+    fillcolor: COLOURS[box.kind] ?? "#f1f5f9",
+  };
   const border = PIECE_COLOURS[(box.piece - 1) % PIECE_COLOURS.length];
-  const more = box.piece ? `, color=${quoted(border)}, penwidth="2"` : "";
-  return `${quoted(box.name)} [${facts}, fillcolor=${quoted(colour)}${more}];`;
+  return identifier(box.name) + attributes(box.piece ? { ...facts, color: border, penwidth: "2" } : facts);
 }
 
-/** @param {string} text @returns {string} */
+/** In the order of their names, as Python's package writes them. @param {Record<string, string>} facts @returns {string} */
+function attributes(facts) {
+  const names = Object.keys(facts).sort();
+  return ` [${names.map((name) => `${name}=${quoted(facts[name])}`).join(" ")}]`;
+}
+
+const PLAIN = /^([a-zA-Z_][a-zA-Z0-9_]*|-?(\.[0-9]+|[0-9]+(\.[0-9]*)?))$/;
+const KEYWORDS = new Set(["node", "edge", "graph", "digraph", "subgraph", "strict"]);
+
+/** In quotes where it needs them; backslashes are escaped already. @param {string} text @returns {string} */
 function quoted(text) {
-  return `"${escaped(text)}"`;
+  return PLAIN.test(text) && !KEYWORDS.has(text.toLowerCase()) ? text : `"${text.replaceAll('"', '\\"')}"`;
 }
 
-/** Quotes and backslashes escaped, line ends and control characters as spaces. @param {string} text @returns {string} */
-function escaped(text) {
-  return text.replace(/[\p{C}\p{Z}]/gu, " ").replaceAll("\\", "\\\\").replaceAll('"', '\\"');
+/** Backslashes escaped, line ends and control characters as spaces. @param {string} text @returns {string} */
+function literal(text) {
+  return text.replace(/[\p{C}\p{Z}]/gu, " ").replaceAll("\\", "\\\\");
+}
+
+/** The name of a node: a colon would be taken for a port. @param {string} name @returns {string} */
+function identifier(name) {
+  return quoted(literal(name.replaceAll(":", "%3A").replaceAll("<", "%3C")));
 }

@@ -10,8 +10,9 @@
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
  *   guards?: string[], item?: string, rule?: string}} State  one moment of a frame, as its difference to the moment before
  * @typedef {{key: string, cells: string[], line: number, inputs?: number[], piece?: number}} GraphNode
- * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[],
- *   pieces?: string[], artifacts?: Artefact[]}} Graph
+ * @typedef {{path: string, title: string, nodes: number[], inner: Group[]}} Group  `nodes` by their number in the graph
+ * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[], group: Group, startClosed: string[],
+ *   stayClosed: string[], pieces?: string[], artifacts?: Artefact[]}} Graph
  * @typedef {{part: string, title: string, language: string, text: string}} Artefact  a text that a compiler made
  * @typedef {{key: string, cells: string[]}} Guard
  * @typedef {{key: string, title: string, report: string, stack: number[], locals: [string, number][]}} Break

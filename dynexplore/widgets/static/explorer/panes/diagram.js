@@ -9,12 +9,9 @@
 import { make, makeButton, note } from "../dom.js";
 import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
-import { drawn, grouped, pathsIn, startClosed } from "../groups.js";
+import { drawn, pathsIn } from "../groups.js";
 import { Rows, bestOf } from "../rows.js";
 import { adopted } from "../svg.js";
-
-/** The most boxes that `Open all` shows: with more, drawing takes many seconds. */
-const MOST = 400;
 
 /** How much a button changes the size. */
 const ZOOM = 1.25;
@@ -133,8 +130,8 @@ class Diagram {
     );
     if (!this.isStatic) {
       bar.append(
-        makeButton("Open all", () => this.regroup((root) => startClosed(root, MOST)), { label: "Open all groups" }),
-        makeButton("Close all", () => this.regroup((root) => new Set(pathsIn(root))), { label: "Close all groups" }),
+        makeButton("Open all", () => this.regroup((graph) => graph.stayClosed), { label: "Open all groups" }),
+        makeButton("Close all", () => this.regroup((graph) => pathsIn(graph.group)), { label: "Close all groups" }),
       );
     }
     bar.append(this.status);
@@ -152,9 +149,8 @@ class Diagram {
   showFrame(frame) {
     this.rows.clear();
     this.figures = frame.graphs.map((graph, at) => {
-      const root = grouped(graph.nodes);
       const holder = make("div", "dynx-figure", "", note("drawing ..."));
-      return { graph, at, root, closed: startClosed(root), holder, width: 0, height: 0 };
+      return { graph, at, root: graph.group, closed: new Set(graph.startClosed), holder, width: 0, height: 0 };
     });
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     if (!this.figures.length) this.body.append(note("no graph"));
@@ -263,9 +259,9 @@ class Diagram {
     });
   }
 
-  /** @param {(root: Group) => Set<string>} closedOf */
+  /** @param {(graph: import("../types.js").Graph) => string[]} closedOf */
   regroup(closedOf) {
-    for (const figure of this.figures) figure.closed = closedOf(figure.root);
+    for (const figure of this.figures) figure.closed = new Set(closedOf(figure.graph));
     this.draw();
   }
 
