@@ -20,8 +20,8 @@ def compiled(graph: str, count: int) -> ev.SubgraphCompiled:
     return ev.SubgraphCompiled(frame=1, attempt=1, graph=graph, backend="eager", node_count=count, op_count=count)
 
 
-def large(nodes: int = 0, modules: int = 0) -> Recording:
-    """A recording of a chain: `nodes` outside of modules, and layers of three nodes each."""
+def large(nodes: int = 0, modules: int = 0, named: tuple[tuple[str, str], ...] = ()) -> Recording:
+    """A recording of a chain: `nodes` outside of modules, layers of three nodes each, and `named` pairs of module and name."""
     lines = "\n".join(["def f(x):", "    return x"])
     code = ev.CodeView(1, "f", "f.py", 1, lines, (ev.ListingRow(0, "RESUME", "0", 1, 1, 0, 4),))
     recording = Recording(title="large")
@@ -30,6 +30,7 @@ def large(nodes: int = 0, modules: int = 0) -> Recording:
     recording.record(ev.InstructionStepped(frame=1, attempt=1, offset=0, step=0, op="RESUME"))
     names = [("", f"n{at}") for at in range(nodes)]
     names += [(f"net.layers.{at // 3}.{'attention' if at % 3 else 'norm'}", f"m{at}") for at in range(3 * modules)]
+    names += named
     for at, (module, name) in enumerate(names):
         inputs = tuple(other for _, other in names[max(0, at - 2) : at])
         recording.record(node(name, 'operator."add"', inputs=inputs, module=module))

@@ -32,7 +32,17 @@ def box(page: Page, name: str) -> Any:
     return page.locator(f'.dynx-figure .node[data-id="node-{name}"]')
 
 
-RECORDINGS = {**SAMPLES, "flat": lambda: large(nodes=130), "modules": lambda: large(nodes=3, modules=40)}
+HOSTILE = (
+    ("node", "graph"), ("node", "a:b"), ("<b>", "<a> -> b <c>"), ("1.5", "-1.5"), ("a\"b", 'end\\'), ("a:n", "x\ny"), ("", "1a"),
+)  # fmt: skip
+"""Modules and names that mean something in DOT."""
+
+RECORDINGS = {
+    **SAMPLES,
+    "hostile": lambda: large(named=HOSTILE),
+    "flat": lambda: large(nodes=130),
+    "modules": lambda: large(nodes=3, modules=40),
+}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

@@ -70,13 +70,15 @@ def test_a_node_that_is_not_shown_has_no_edge() -> None:
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="the dot program is optional")
-@pytest.mark.parametrize("name", ["plain", NASTY])
+@pytest.mark.parametrize("name", ["plain", NASTY, "<a> -> b <c>", "a:b", "node", "end\\"])
 def test_graphviz_reads_it(name: str) -> None:
     """The `dot` program draws it, and ids and classes survive into the SVG."""
-    text = dot([*toy().graphs[0].nodes, node(name, "a", module=f"layers.{name}")], name=name)
+    nodes = [*toy().graphs[0].nodes, node(name, "a", module=f"layers.{name}"), node("last", name)]
+    text = dot(nodes, name=name)
     done = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True, check=True)
     svg = html.unescape(done.stdout)  # graphviz writes a hyphen as &#45;
     assert 'id="node-abs_1"' in svg and 'class="node call_function"' in svg
+    assert svg.count(' class="node ') == len(nodes), "an edge makes no node of its own"
 
 
 def test_the_pieces_of_a_split_graph_have_borders_of_their_own() -> None:

@@ -70,6 +70,7 @@ def expected(rules: list[str], facts: FrameFacts) -> tuple[str, str]:
     return ("recompile", "miss") if entries.count else ("compile", "miss")
 
 
+@pytest.mark.plain("a pure function of a record: no program runs")
 def test_every_combination_of_facts_has_its_decision() -> None:
     """Of all that stands in the way, the first in the order of a real call decides."""
     seen = set()
@@ -81,6 +82,7 @@ def test_every_combination_of_facts_has_its_decision() -> None:
     assert seen == {*IN_THE_WAY, "not asked", "entry", "stance", "error on recompile", "limit", "miss"}
 
 
+@pytest.mark.plain("a pure function of a record: no program runs")
 def test_asking_twice_is_asking_once() -> None:
     """Where the first question, without the entries, is answered, the entries change it only by fitting."""
     for _, facts in every_combination():
@@ -91,6 +93,7 @@ def test_asking_twice_is_asking_once() -> None:
             assert decide(facts).rule == first.rule
 
 
+@pytest.mark.plain("a pure function of a record: no program runs")
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
@@ -112,6 +115,7 @@ def test_the_reason_is_a_sentence_for_people(facts: FrameFacts, reason: str) -> 
     assert decide(facts).reason == reason
 
 
+@pytest.mark.plain("a pure function of a record: no program runs")
 def test_only_a_miss_is_translated() -> None:
     """`is_compiled` is what a caller asks before it tries."""
     assert decide(FrameFacts(entries=EntriesSaid())).is_compiled

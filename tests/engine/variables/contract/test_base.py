@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from dynexplore.engine.variables.contract.base import progress
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 
+@pytest.mark.plain("asks the record of places itself, without a translation")
 def test_the_place_of_an_attempt_is_its_threads_own() -> None:
     """A thread whose attempt is parked finds its place again, whatever other threads translate meanwhile."""
     steps = []
@@ -25,6 +28,7 @@ def test_the_place_of_an_attempt_is_its_threads_own() -> None:
     assert steps == [0]
 
 
+@pytest.mark.plain("asks the record of places itself, without a translation")
 def test_an_attempt_inside_another_begins_at_zero() -> None:
     """A backend may call what is compiled while it compiles: the outer attempt goes on where it was."""
     with progress.of_an_attempt():

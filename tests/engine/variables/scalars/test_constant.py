@@ -14,6 +14,7 @@ from dynexplore.engine.variables.scalars.constant import computed, run_now
 from engine_checks import assert_same_as_eager
 
 
+@pytest.mark.plain("asks the function itself: what no program here can reach today")
 @pytest.mark.parametrize("run", [run_now, computed])
 def test_a_break_in_what_a_c_function_calls_back_is_a_break(run: Any) -> None:
     """`sorted` calls a key that the engine does not trace: the graph breaks there, and the program raises nothing."""
@@ -22,6 +23,7 @@ def test_a_break_in_what_a_c_function_calls_back_is_a_break(run: Any) -> None:
         run(ctx, sorted, [2, 1], key=lambda _: ctx.break_graph("DX212", callee="callee"))
 
 
+@pytest.mark.plain("asks the function itself: what no program here can reach today")
 @pytest.mark.parametrize("run", [run_now, computed])
 def test_what_the_program_raises_in_there_is_raised_once(run: Any) -> None:
     """The exception that unwinds is the one that was raised, not one made of it anew."""
