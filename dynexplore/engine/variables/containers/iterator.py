@@ -8,7 +8,7 @@ An iterator made in this frame can be made again at any place (`reconstruct`): t
 is. One that existed before the frame stands in existing_iterator.py.
 
 In: a tracker to walk. Out: one item at a time. torch/_dynamo/variables/iter.py does the same job; adapters.py and
-itertools_rules.py hold the iterators that are made of others.
+itertools_iterators.py hold the iterators that are made of others.
 """
 
 from __future__ import annotations

@@ -1,0 +1,397 @@
+"""The iterators of `itertools`, as trackers: one class for each.
+
+The idea: as in adapters.py, each is lazy and made of inner iterators. Those that must read their input first
+(product, permutations, combinations) hand trackers to the real function and walk what it gives. Each knows how the real one
+is made again where it stands by then.
+
+In: inner iterators, functions, numbers. Out: iterator trackers. itertools_rules.py says which call makes which.
+torch/_dynamo/polyfills/itertools.py does the same job.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.containers.adapters import holds
+from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable, IteratorVariable, iterator_at
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.builtin_value import NONE
+from dynexplore.engine.variables.operators import binary
+from dynexplore.engine.variables.scalars.concrete_values import known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+    from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+
+class ChainVariable(IteratorVariable):
+    """`chain(*iterables)`: `outer` gives the iterables, `active` is the one that is walked now."""
+
+    value_type = itertools.chain
+
+    def __init__(self, outer: VariableTracker, active: VariableTracker | None = None) -> None:
+        self.outer, self.active = outer, active
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        while True:
+            if self.active is None:
+                iterable = self.outer.next_item(ctx)
+                if iterable is None:
+                    return None
+                self.active = iterable.iterate(ctx)
+            item = self.active.next_item(ctx)
+            if item is not None:
+                return item
+            self.active = None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        outer = self.outer
+        if self.active is not None:
+            outer = ChainVariable(ItemsIteratorVariable([TupleVariable([self.active]), outer]))
+        build.call_object(itertools.chain.from_iterable, outer)
+
+
+class IsliceVariable(IteratorVariable):
+    """`islice(iterable, start, stop, step)`: `skip` items first, then every `step`-th while `left` are left."""
+
+    value_type = itertools.islice
+
+    def __init__(self, inner: VariableTracker, skip: int, left: int | None, step: int) -> None:
+        self.inner, self.skip, self.left, self.step = inner, skip, left, step
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        for _ in range(self.skip):
+            if self.inner.next_item(ctx) is None:
+                self._end()
+                return None
+        if self.left is not None and self.left <= self.skip:
+            self._end()
+            return None
+        if self.left is not None:
+            self.left -= self.skip + 1
+        self.skip = self.step - 1 if self.left is None else min(self.step - 1, self.left)
+        return self.inner.next_item(ctx)
+
+    def _end(self) -> None:
+        self.inner, self.skip, self.left = ItemsIteratorVariable([]), 0, 0
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        ends = (self.skip, self.left, self.step)
+        build.call_object(itertools.islice, self.inner, *map(ConstantVariable, ends))
+
+
+class RepeatVariable(IteratorVariable):
+    """`repeat(value, times)`."""
+
+    value_type = itertools.repeat
+
+    def __init__(self, value: VariableTracker, times: int | None) -> None:
+        self.value, self.times = value, times
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.times is not None:
+            if self.times <= 0:
+                return None
+            self.times -= 1
+        return self.value
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        times = () if self.times is None else (ConstantVariable(self.times),)
+        build.call_object(itertools.repeat, self.value, *times)
+
+
+class CountVariable(IteratorVariable):
+    """`count(start, step)`."""
+
+    value_type = itertools.count
+
+    def __init__(self, number: VariableTracker, step: VariableTracker) -> None:
+        self.number, self.step = number, step
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        number, self.number = self.number, binary(ctx, "+", self.number, self.step)
+        return number
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(itertools.count, self.number, self.step)
+
+
+class CycleVariable(IteratorVariable):
+    """`cycle(iterable)`: what the first round gave is kept for the next ones."""
+
+    value_type = itertools.cycle
+
+    def __init__(self, inner: VariableTracker) -> None:
+        self.inner: VariableTracker | None = inner
+        self.saved: list[VariableTracker] = []
+        self.index = 0
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.inner is not None:
+            item = self.inner.next_item(ctx)
+            if item is not None:
+                self.saved.append(item)
+                return item
+            self.inner = None
+        if not self.saved:
+            return None
+        self.index += 1
+        return self.saved[(self.index - 1) % len(self.saved)]
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.inner is None:
+            build.call_object(cycle_at, TupleVariable(self.saved), ConstantVariable(self.index))
+        else:
+            walked = ChainVariable(ItemsIteratorVariable([TupleVariable(self.saved), self.inner]))
+            build.call_object(cycle_at, walked, ConstantVariable(len(self.saved)))
+
+
+def cycle_at(iterable: Any, index: int) -> Iterator[Any]:
+    """A cycle that has given `index` items already."""
+    return iterator_at(itertools.cycle(iterable), index)
+
+
+class AccumulateVariable(IteratorVariable):
+    """`accumulate(iterable, function, initial=...)`; `total` None before the first item."""
+
+    value_type = itertools.accumulate
+
+    def __init__(self, inner: VariableTracker, function: VariableTracker, initial: VariableTracker | None) -> None:
+        self.inner, self.function = inner, function
+        self.initial, self.total = initial, None if initial is None else initial
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.initial is not None:
+            first, self.initial = self.initial, None
+            return first
+        item = self.inner.next_item(ctx)
+        if item is None:
+            return None
+        self.total = item if self.total is None else self._step(ctx, self.total, item)
+        return self.total
+
+    def _step(self, ctx: TraceContext, total: VariableTracker, item: VariableTracker) -> VariableTracker:
+        if self.function is NONE:
+            return binary(ctx, "+", total, item)
+        return ctx.call_function(self.function, [total, item], {})
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.total is None:
+            build.call_object(itertools.accumulate, self.inner, self.function)
+        else:
+            started = ConstantVariable(self.initial is None)
+            build.call_object(accumulate_from, self.inner, self.function, self.total, started)
+
+
+def accumulate_from(iterable: Any, function: Any, total: Any, started: bool) -> Iterator[Any]:
+    """An accumulate at a total; `started`: the total itself has been given."""
+    return iterator_at(itertools.accumulate(iterable, function, initial=total), int(started))
+
+
+class StarmapVariable(IteratorVariable):
+    """`starmap(function, iterable)`."""
+
+    value_type = itertools.starmap
+
+    def __init__(self, function: VariableTracker, inner: VariableTracker) -> None:
+        self.function, self.inner = function, inner
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        item = self.inner.next_item(ctx)
+        return None if item is None else ctx.call_function(self.function, item.unpack(ctx), {})
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(itertools.starmap, self.function, self.inner)
+
+
+class TakewhileVariable(IteratorVariable):
+    """`takewhile(predicate, iterable)`."""
+
+    value_type = itertools.takewhile
+
+    def __init__(self, predicate: VariableTracker, inner: VariableTracker) -> None:
+        self.predicate, self.inner = predicate, inner
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        item = self.inner.next_item(ctx)
+        if item is None or holds(ctx, self.predicate, item):
+            return item
+        self.inner = ItemsIteratorVariable([])
+        return None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(itertools.takewhile, self.predicate, self.inner)
+
+
+class DropwhileVariable(IteratorVariable):
+    """`dropwhile(predicate, iterable)`."""
+
+    value_type = itertools.dropwhile
+
+    def __init__(self, predicate: VariableTracker, inner: VariableTracker) -> None:
+        self.predicate, self.inner = predicate, inner
+        self.started = False
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        item = self.inner.next_item(ctx)
+        while not self.started and item is not None:
+            if not holds(ctx, self.predicate, item):
+                self.started = True
+                break
+            item = self.inner.next_item(ctx)
+        return item
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.started:
+            build.call_object(itertools.chain, self.inner)
+        else:
+            build.call_object(itertools.dropwhile, self.predicate, self.inner)
+
+
+class ZipLongestVariable(IteratorVariable):
+    """`zip_longest(*iterables, fillvalue=...)`; an iterator that has ended is None."""
+
+    value_type = itertools.zip_longest
+
+    def __init__(self, inner: Sequence[VariableTracker], fill: VariableTracker) -> None:
+        self.inner: list[VariableTracker | None] = list(inner)
+        self.fill = fill
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        items = []
+        for place, iterator in enumerate(self.inner):
+            item = None if iterator is None else iterator.next_item(ctx)
+            if item is None:
+                self.inner[place] = None
+            items.append(self.fill if item is None else item)
+        return TupleVariable(items) if any(iterator is not None for iterator in self.inner) else None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        inner = [ItemsIteratorVariable([]) if iterator is None else iterator for iterator in self.inner]
+        build.call_object(filled_zip, self.fill, *inner)
+
+
+def filled_zip(fill: Any, *iterators: Any) -> Any:
+    """`zip_longest(*iterators, fillvalue=fill)`."""
+    return itertools.zip_longest(*iterators, fillvalue=fill)
+
+
+class PairwiseVariable(IteratorVariable):
+    """`pairwise(iterable)`."""
+
+    value_type = itertools.pairwise
+
+    def __init__(self, inner: VariableTracker) -> None:
+        self.inner = inner
+        self.last: VariableTracker | None = None
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        if self.last is None:
+            self.last = self.inner.next_item(ctx)
+        item = None if self.last is None else self.inner.next_item(ctx)
+        if item is None or self.last is None:
+            return None
+        pair, self.last = TupleVariable([self.last, item]), item
+        return pair
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        walked = self.inner
+        if self.last is not None:
+            walked = ChainVariable(ItemsIteratorVariable([TupleVariable([self.last]), walked]))
+        build.call_object(itertools.pairwise, walked)
+
+
+class CompressVariable(IteratorVariable):
+    """`compress(data, selectors)`."""
+
+    value_type = itertools.compress
+
+    def __init__(self, data: VariableTracker, selectors: VariableTracker) -> None:
+        self.data, self.selectors = data, selectors
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        while (item := self.data.next_item(ctx)) is not None:
+            selector = self.selectors.next_item(ctx)
+            if selector is None:
+                return None
+            if known_truth(ctx, selector):
+                return item
+        return None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(itertools.compress, self.data, self.selectors)
+
+
+class PoolsIteratorVariable(IteratorVariable):
+    """product, permutations, combinations: they read their input first; the real function walks the trackers."""
+
+    def __init__(self, function: Any, pools: Sequence[TupleVariable], options: Sequence[Any]) -> None:
+        self.function, self.pools, self.options = function, list(pools), tuple(options)
+        self.walk = make_pools(function, self.options, *(pool.items for pool in pools))
+        self.given = 0
+
+    def python_type(self) -> type[Any]:
+        return self.function  # type: ignore[no-any-return]
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        items = next(self.walk, None)
+        if items is None:
+            return None
+        self.given += 1
+        return TupleVariable(items)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(
+            pools_at,
+            ConstantFunction(self.function),
+            TupleVariable(list(map(ConstantVariable, self.options))),
+            ConstantVariable(self.given),
+            *self.pools,
+        )
+
+
+class ConstantFunction(VariableTracker):
+    """A live function as an argument of what is made again."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push_object(self.function)
+
+
+def make_pools(function: Any, options: tuple[Any, ...], *pools: Any) -> Iterator[Any]:
+    """`product(*pools, repeat=n)`, or `combinations(pool, n)` and its kin."""
+    if function is itertools.product:
+        return itertools.product(*pools, repeat=options[0])
+    return function(*pools, *options)  # type: ignore[no-any-return]
+
+
+def pools_at(function: Any, options: tuple[Any, ...], given: int, *pools: Any) -> Iterator[Any]:
+    """The same, when `given` items have been given already."""
+    walk = make_pools(function, options, *pools)
+    next(itertools.islice(walk, given, given), None)
+    return walk
+
+
+class BatchedVariable(IteratorVariable):
+    """`batched(iterable, n)` (Python 3.12 and later)."""
+
+    def __init__(self, function: Any, inner: VariableTracker, size: int) -> None:
+        self.function, self.inner, self.size = function, inner, size
+
+    def python_type(self) -> type[Any]:
+        return self.function  # type: ignore[no-any-return]
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        items: list[VariableTracker] = []
+        while len(items) < self.size and (item := self.inner.next_item(ctx)) is not None:
+            items.append(item)
+        return TupleVariable(items) if items else None
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(self.function, self.inner, ConstantVariable(self.size))
