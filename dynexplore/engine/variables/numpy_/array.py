@@ -14,7 +14,6 @@ torch/_dynamo/variables/tensor.py (NumpyNdarrayVariable) does the same job witho
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from dynexplore.engine.variables.containers.sequence import ListVariable, TupleV
 from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE, is_traceable, tensor_on
+from dynexplore.engine.variables.numpy_.array_models import difference, dtype_to_compute_in, hint, model_of, on_models, sums_halves
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.rules import method
@@ -53,8 +53,6 @@ METHODS = _words(
 )
 _KNOWN = _words("ndim itemsize strides")
 _OF_DATA = {"item": "DX101", "tolist": "DX102", "tobytes": "DX102"}
-# What adds up in float16 rounds otherwise than numpy does; so do products of matrices.
-_HALF = "float16"
 
 
 class ArrayVariable(VariableTracker):
@@ -244,9 +242,10 @@ def traced(
     same = next((operand for operand in operands if operand.model is expected), None)
     if same is not None and name != "setitem" and name not in IN_PLACE:
         return same
-    if _sums_halves(name, operands):
+    given = [operand.model for operand in operands]
+    if sums_halves(name, given):
         ctx.break_graph("DX207", function=f"{name} of float16")
-    dtype = _dtype_to_compute_in(name, expected, operands)
+    dtype = dtype_to_compute_in(name, expected, given)
     if dtype is not None and "dtype" not in kwargs:
         named_inputs["dtype"] = ConstantVariable(dtype)
     copied = name == "getitem" and is_numpy_number(expected)
@@ -308,55 +307,6 @@ def _constant(ctx: TraceContext, array: Any) -> VariableTracker:
     return ctx.constant_tensor(torch.from_numpy(copy))
 
 
-def on_models(
-    ctx: TraceContext, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
-    quiet: type[Warning] | None = None,
-) -> Any:
-    """What numpy gives on the models; an exception or a warning (other than `quiet`) is the program's to see: a graph break."""
-    numpy: Any = sys.modules["numpy"]
-    with warnings.catch_warnings(), numpy.errstate(all="ignore"):
-        warnings.simplefilter("error")
-        if quiet is not None:
-            warnings.simplefilter("ignore", quiet)
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:  # numpy may raise anything; run for real, it raises the same
-            ctx.break_graph("DX207", function=f"{name} ({type(error).__name__}: {error})")
-
-
-def _sums_halves(name: str, operands: Sequence[ArrayVariable]) -> bool:
-    halves = any(operand.model.dtype.name == _HALF for operand in operands)
-    return halves and name.removeprefix("ndarray.") in _ADDING_UP
-
-
-_ADDING_UP = _words(
-    "sum mean std var prod cumsum cumprod dot trace matmul inner tensordot kron round around einsum linalg.norm"
-)
-
-
-_SUMS = _words("sum prod cumsum cumprod")
-
-
-def _is_ufunc(function: Any) -> Any:
-    numpy: Any = sys.modules["numpy"]
-    return function if isinstance(function, numpy.ufunc) and function is not numpy.matmul else None
-
-
-def _dtype_to_compute_in(name: str, expected: Any, operands: Sequence[ArrayVariable]) -> str | None:
-    """Sums, and whole numbers that give fractions, are computed in the dtype of the result; torch has defaults of its own."""
-    numpy: Any = sys.modules["numpy"]
-    plain = name.removeprefix("ndarray.")
-    given = {operand.model.dtype.name for operand in operands}
-    if plain in _SUMS and given != {found := expected.dtype.name} and found in TRACEABLE:
-        return str(found)
-    if plain == "square" or (_is_ufunc(getattr(numpy, plain, None)) is None and plain not in ("mean", "std", "var")):
-        return None
-    dtype = getattr(expected, "dtype", None)
-    if dtype is None or dtype.kind != "f" or any(operand.model.dtype.kind == "f" for operand in operands):
-        return None
-    return str(dtype.name)
-
-
 def _checked(
     ctx: TraceContext, name: str, result: VariableTracker, expected: Any, operands: Sequence[ArrayVariable]
 ) -> VariableTracker:
@@ -369,8 +319,8 @@ def _checked(
     numpy: Any = sys.modules["numpy"]
     if not isinstance(result, TensorVariable) or not (type(expected) is numpy.ndarray or is_numpy_number(expected)):
         ctx.break_graph("DX207", function=name)
-    if (difference := _difference(result.fake, expected)) is not None:
-        ctx.break_graph("DX207", function=f"{name} ({difference})")
+    if (unlike := difference(result.fake, expected)) is not None:
+        ctx.break_graph("DX207", function=f"{name} ({unlike})")
     for operand in operands:
         shared = storage_of(result.fake) == storage_of(operand.tensor.fake)
         wanted = type(expected) is numpy.ndarray and numpy.may_share_memory(expected, operand.model)
@@ -387,25 +337,6 @@ def wrap_array(tensor: TensorVariable, model: Any, source: Source | None = None,
     """The tracker of an array, or of a scalar, by its model."""
     cls = ScalarVariable if is_numpy_number(model) else ArrayVariable
     return cls(tensor, model, source, real)
-
-
-def _difference(fake: torch.Tensor, expected: Any) -> str | None:
-    """What the fake tensor and numpy disagree about, in words."""
-    dtype = str(fake.dtype).removeprefix("torch.")
-    if dtype != expected.dtype.name:
-        return f"{dtype} where numpy has {expected.dtype.name}"
-    if tuple(map(hint, fake.shape)) != expected.shape:
-        return f"{tuple(fake.shape)} where numpy has {expected.shape}"
-    strides = [hint(stride) * expected.itemsize for stride in fake.stride()]
-    told = zip(expected.shape, strides, expected.strides, strict=True)
-    if 0 not in expected.shape and any(size > 1 and ours != numpys for size, ours, numpys in told):
-        return "another layout than numpy's"
-    return None
-
-
-def hint(size: Any) -> Any:
-    """The number that a size has in this call."""
-    return size if isinstance(size, int) else size.node.hint
 
 
 def enter_graph(ctx: TraceContext, known: ConcreteArrayVariable) -> ArrayVariable:
@@ -436,18 +367,6 @@ def _fill_known(ctx: TraceContext, known: ConcreteArrayVariable, args: Sequence[
 
 
 # -- where arrays come from --------------------------------------------------------------------------------------------
-
-
-def model_of(value: Any) -> Any:
-    """An array of the same layout with made-up content: numbers that differ, no index out of range, nothing that overflows."""
-    numpy: Any = sys.modules["numpy"]
-    model = numpy.empty_like(value, subok=False)
-    if model.strides != value.strides:
-        extent = sum((size - 1) * stride for size, stride in zip(value.shape, value.strides, strict=True)) + value.itemsize
-        buffer = numpy.empty(max(extent, value.itemsize), dtype=numpy.uint8)
-        model = numpy.ndarray(value.shape, value.dtype, buffer, 0, value.strides)
-    model[...] = 0 if value.dtype.kind != "f" else (numpy.arange(value.size) % 7 + 1).reshape(value.shape)
-    return model
 
 
 @builds_when(is_traceable, rank=40)

@@ -23,12 +23,11 @@ from dynexplore.engine.variables.numpy_.array import (
     ScalarVariable,
     array_from,
     enter_graph,
-    hint,
     holds_array,
-    on_models,
     traced,
 )
 from dynexplore.engine.variables.numpy_.array_memory import TRACEABLE
+from dynexplore.engine.variables.numpy_.array_models import hint, on_models
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_known
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import Answer, method, rule
