@@ -12,8 +12,8 @@ from torch import nn
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable
 from dynexplore.second_opinion import fast_checks, step_checker
-from dynexplore.second_opinion.before_step import keep
-from dynexplore.second_opinion.deferred_checks import Stepped
+from dynexplore.second_opinion.before_step import state_before
+from dynexplore.second_opinion.deferred_checks import CheckedStep
 from dynexplore.second_opinion.opcode_checks import verdict
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -54,12 +54,12 @@ def test_what_a_glance_says_the_long_look_says_too(monkeypatch, fn):
         right = glance(step, frame, before, bound, made, journal)
         told.append(right)
         if right:
-            found = verdict(Stepped(step, frame, before, frame.stack, bound, made, False, keep(frame, step), journal))
+            found = verdict(CheckedStep(step, frame, before, frame.stack, bound, made, False, state_before(frame, step), journal))
             if found is not None:
                 wrong.append((step, found))
         return right
 
-    monkeypatch.setattr(step_checker.glances, "is_right", both)
+    monkeypatch.setattr(step_checker.fast_checks, "is_right", both)
     assert recorded(fn, X).divergences == ()
     assert wrong == []
     assert sum(told) > 0.5 * len(told) > 5
