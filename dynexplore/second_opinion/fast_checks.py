@@ -70,7 +70,7 @@ def is_right(
 def loads_attribute(step: Step, frame: SymbolicFrame, before: Stack, journal: Journal) -> bool:
     """Whether a LOAD_ATTR has pushed a tensor's method, or what is stored in an object; of classes and hooks nothing is known."""
     value, owner, name = frame.stack[-1], before[-1], step.arg
-    if len(frame.stack) != len(before):
+    if frame.stack[:-1] != before[:-1]:
         return False
     if type(owner) is TensorVariable:
         return type(value) is TensorMethodVariable and value.tensor is owner and value.name == name
@@ -86,7 +86,7 @@ def calls_code(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
     """Whether a CALL was of a function of the program or a module: the callee's own steps are checked."""
     begin = len(before) - step.arg[0]
     kinds = {type(before[begin - 2]), type(before[begin - 1])}
-    return kinds.isdisjoint(_CALLED_WITHOUT_STEPS) and len(frame.stack) == begin - 1
+    return kinds.isdisjoint(_CALLED_WITHOUT_STEPS) and frame.stack[:-1] == before[: begin - 2]
 
 
 _CALLED_WITHOUT_STEPS = (ConstantMethodVariable, ClassVariable, BuiltinVariable, TensorMethodVariable)
@@ -133,7 +133,7 @@ def _return_value(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
 @_fast_check("LOAD_CONST")
 def _load_const(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
     top: Any = frame.stack[-1]
-    return type(top) is ConstantVariable and top.value is step.arg and len(frame.stack) == len(before) + 1
+    return type(top) is ConstantVariable and top.value is step.arg and frame.stack[:-1] == before
 
 
 # -- jumps ---------------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _load_const(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
 
 @_fast_check("JUMP")
 def _jump(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
-    return frame.pc == step.target and len(frame.stack) == len(before)
+    return frame.pc == step.target and frame.stack == before
 
 
 @_fast_check("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE")
@@ -150,7 +150,7 @@ def _jump_if(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
     if type(top) is not ConstantVariable or type(top.value) is not bool:
         return False
     jumps = top.value is (step.op == "POP_JUMP_IF_TRUE")
-    return frame.pc == (step.target if jumps else step.index + 1) and len(frame.stack) == len(before) - 1
+    return frame.pc == (step.target if jumps else step.index + 1) and frame.stack == before[:-1]
 
 
 @_fast_check("POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE")
@@ -159,7 +159,7 @@ def _jump_if_none(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
     if type(top) is not ConstantVariable:
         return False
     jumps = (top.value is None) is (step.op == "POP_JUMP_IF_NONE")
-    return frame.pc == (step.target if jumps else step.index + 1) and len(frame.stack) == len(before) - 1
+    return frame.pc == (step.target if jumps else step.index + 1) and frame.stack == before[:-1]
 
 
 # -- computations --------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _jump_if_none(step: Step, frame: SymbolicFrame, before: Stack) -> bool:
 def _binary(step: Step, frame: SymbolicFrame, before: Stack, made: torch.fx.Node) -> bool:
     """The one node of a binary operation or a comparison of tensors and constants."""
     function = (BINARY if step.op == "BINARY_OP" else COMPARE)[step.arg]
-    if made.op != "call_function" or made.target is not function or len(frame.stack) != len(before) - 1:
+    if made.op != "call_function" or made.target is not function or frame.stack[:-1] != before[:-2]:
         return False
     return _computes(made, before[-2:], frame.stack[-1])
 
@@ -182,7 +182,7 @@ def _call(step: Step, frame: SymbolicFrame, before: Stack, made: torch.fx.Node) 
         return False
     if method.name != made.target or made.op != "call_method" or method.name.endswith("_"):
         return False
-    return len(frame.stack) == begin - 1 and _computes(made, [method.tensor, *before[begin:]], frame.stack[-1])
+    return frame.stack[:-1] == before[: begin - 2] and _computes(made, [method.tensor, *before[begin:]], frame.stack[-1])
 
 
 FAST_NODE_CHECKS.update({"BINARY_OP": _binary, "COMPARE_OP": _binary, "CALL": _call})
