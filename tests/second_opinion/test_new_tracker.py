@@ -63,7 +63,8 @@ def append_in_front(ctx: Any, self: Any, args: Any, kwargs: Any) -> VariableTrac
 @pytest.fixture(autouse=True)
 def _tracked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The new type, for one test."""
-    monkeypatch.setitem(rules._RULES, id(array), rules.Rule(make_array, __file__, make_array.__code__.co_firstlineno))
+    monkeypatch.setattr(rules, "_RULES", dict(rules._RULES))
+    rules.rule(array)(make_array)
     monkeypatch.setitem(rules.METHODS, (array, "append"), append)
     dynexplore.reset()
     yield
