@@ -1,4 +1,4 @@
-"""The second opinion: each symbolic step held against what the instruction means, and the real run beside it. Layer 7.
+"""The second opinion: each symbolic step checked against what the instruction means, and the real run beside it. Layer 7.
 
 `StepChecker` (step_checker.py) is what a watched store has; see DESIGN section 3.
 """

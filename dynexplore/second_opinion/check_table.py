@@ -1,10 +1,11 @@
-"""The table of second opinions: canonical opcode -> what is said of a step of it.
+"""The table of checks: canonical opcode -> the functions that check a step of it.
 
 The idea: what an instruction means stands in files by theme (opcode_checks.py, container_checks.py, place_checks.py), each a list
-of functions that take a step and say whether it is right. Several may speak about one opcode; the first that knows anything is
-heard. An instruction that changes something in place `keeps` it: it is copied before the step.
+of functions that take a step and say whether it is right. Several may stand under one opcode; the first that knows anything
+decides. An instruction that changes something in place says what it `changes`: that is copied before the step. What instructions
+that only move values mean is not written here at all: their rows in engine/bytecode/opcodes.py say it.
 
-In: functions, declared with `about`. Out: `OPINIONS`, `KEEPERS`, and what they share. PyTorch has no counterpart.
+In: functions, declared with `check`. Out: `CHECKS`, `CHANGES`, and what the checks share. PyTorch has no counterpart.
 """
 
 from __future__ import annotations
@@ -16,33 +17,35 @@ import torch.fx
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.second_opinion.deferred_checks import Claim, Mismatch, Stack, Stepped, as_read
+from dynexplore.second_opinion.deferred_checks import CheckedStep, Mismatch, Stack, Verdict, as_read
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
-Verdict = Mismatch | Claim | None
-Opinion = Callable[[Stepped], Verdict]
-Keeper = Callable[["SymbolicFrame", Step], Iterable[VariableTracker]]
+Check = Callable[[CheckedStep], Verdict]
+"""Whether a step is right. Raises Unknown where it cannot tell."""
 
-OPINIONS: dict[str, list[Opinion]] = {}
-KEEPERS: dict[str, Keeper] = {}
+Changes = Callable[["SymbolicFrame", Step], Iterable[VariableTracker]]
+"""The trackers that a step may change, asked before it."""
+
+CHECKS: dict[str, list[Check]] = {}
+CHANGES: dict[str, Changes] = {}
 
 
-def about(*ops: str, keeps: Keeper | None = None) -> Callable[[Opinion], Opinion]:
-    """Declare an opinion on these opcodes; `keeps` names what is looked at before such a step."""
+def check(*ops: str, changes: Changes | None = None) -> Callable[[Check], Check]:
+    """Declare a check of these opcodes; `changes` names the trackers that such a step may change."""
 
-    def declare(opinion: Opinion) -> Opinion:
+    def declare(function: Check) -> Check:
         for op in ops:
-            OPINIONS.setdefault(op, []).append(opinion)
-            if keeps is not None:
-                KEEPERS[op] = keeps
-        return opinion
+            CHECKS.setdefault(op, []).append(function)
+            if changes is not None:
+                CHANGES[op] = changes
+        return function
 
     return declare
 
 
-def says(value: VariableTracker | None) -> str:
+def text_of(value: VariableTracker | None) -> str:
     """A tracker for people: as the views show it, with the node that holds it."""
     if value is None:
         return "nothing"
@@ -50,17 +53,17 @@ def says(value: VariableTracker | None) -> str:
     return f"{value.text()} ({node.name})" if isinstance(node, torch.fx.Node) else value.text()
 
 
-def differs(aspect: str, expected: str, found: str) -> Mismatch:
-    """Two values that are not one, which may look alike."""
-    return Mismatch(aspect, expected, found if found != expected else f"another {found}")
+def another(aspect: str, expected: str, actual: str) -> Mismatch:
+    """Two values that are not one, whose texts may be equal."""
+    return Mismatch(aspect, expected, actual if actual != expected else f"another {actual}")
 
 
-def moved(expected: Stack, view: Stepped) -> Verdict:
+def check_stack(expected: Stack, step: CheckedStep) -> Mismatch | None:
     """The stack must be `expected`, the very same values."""
-    after = view.after
+    after = step.after
     if len(after) != len(expected):
         return Mismatch("depth of the stack", str(len(expected)), str(len(after)))
-    for want, found in zip(reversed(expected), reversed(after), strict=True):
-        if as_read(want) is not as_read(found):
-            return differs("value on the stack", says(want), says(found))
+    for wanted, actual in zip(reversed(expected), reversed(after), strict=True):
+        if as_read(wanted) is not as_read(actual):
+            return another("value on the stack", text_of(wanted), text_of(actual))
     return None

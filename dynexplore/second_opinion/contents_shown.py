@@ -1,11 +1,11 @@
-"""What a container or an object made in the frame holds, told to the recording each time that it changed.
+"""What a container or an object made in the frame holds, recorded each time that it changed.
 
 The idea: a list that is made in a frame has no node and is no argument, so that nothing could be said of its real value. But what
-it holds is known at every step (and held against CPython, container_checks.py); its real value is put together from the real
-values of its items, wherever that is asked (real_values.py). Here the items are told, with labels: at the step that made the
-container and at each that changed it.
+it holds is known at every step (and compared with CPython's, container_checks.py); its real value is put together from the real
+values of its items, wherever that is asked (recording/real_values.py). Here the items are recorded, with labels: at the step that
+made the container and at each that changed it.
 
-In: a step that was judged. Out: records ContentsSeen. PyTorch has no counterpart.
+In: a step that was checked. Out: records ContentsSeen. PyTorch has no counterpart.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from typing import NamedTuple
 from dynexplore.engine import events as ev
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.user_object import UserObjectVariable
-from dynexplore.second_opinion.contents import MAPPINGS, SEQUENCES, SETS
-from dynexplore.second_opinion.deferred_checks import Stepped, as_read
+from dynexplore.second_opinion.contents import is_mapping
+from dynexplore.second_opinion.deferred_checks import CheckedStep, as_read
 
 FIRST = 6
-"""How many items are told."""
+"""How many items are recorded."""
 
-View = Callable[[VariableTracker], ev.ValueView]
+ViewOf = Callable[[VariableTracker], ev.ValueView]
 
 
-class Contents(NamedTuple):
+class ShownContents(NamedTuple):
     """The first items of a container or the attributes of an object, and how many there are."""
 
     length: int
@@ -34,60 +33,55 @@ class Contents(NamedTuple):
     items: list[VariableTracker]
 
 
-def contents_of(tracker: VariableTracker) -> Contents | None:
+def shown_contents(tracker: VariableTracker) -> ShownContents | None:
     """What a tracker holds; None for what is no container, or what existed before the frame and was not looked at."""
-    kind = type(tracker)
-    if kind in SEQUENCES:
-        items = tracker._items if hasattr(tracker, "_items") else tracker.items  # type: ignore[attr-defined]
-        return None if items is None else Contents(len(items), [], list(map(as_read, items[:FIRST])))
-    if kind in MAPPINGS:
-        entries = tracker._entries if hasattr(tracker, "_entries") else tracker.entries  # type: ignore[attr-defined]
-        return None if entries is None else _named([(as_read(key).text(), value) for key, value in entries.values()])
-    if kind in SETS:
-        members = list(tracker.members.values())  # type: ignore[attr-defined]
-        return Contents(len(members), [], list(map(as_read, members[:FIRST])))
-    if kind is UserObjectVariable and tracker.value is None:  # type: ignore[attr-defined]
-        return _named([(name, value) for name, value in tracker.stored.items() if value is not None])  # type: ignore[attr-defined]
-    return None
+    if tracker.container_type is None:
+        attributes = tracker.attributes_made()
+        return None if attributes is None else _labelled(attributes)
+    contents = tracker.contents()
+    if contents is None or contents.live is not None:
+        return None
+    if is_mapping(tracker):
+        return _labelled([(as_read(key).text(), value) for key, value in contents.items])
+    return ShownContents(len(contents.items), [], list(map(as_read, contents.items[:FIRST])))
 
 
-def _named(pairs: list[tuple[str, VariableTracker]]) -> Contents:
-    return Contents(len(pairs), [label for label, _ in pairs[:FIRST]], [as_read(value) for _, value in pairs[:FIRST]])
+def _labelled(pairs: Sequence[tuple[str, VariableTracker]]) -> ShownContents:
+    return ShownContents(len(pairs), [label for label, _ in pairs[:FIRST]], [as_read(value) for _, value in pairs[:FIRST]])
 
 
-_HOLDERS = frozenset({*SEQUENCES, *MAPPINGS, *SETS, UserObjectVariable})
+def may_have_changed(state_before: Iterable[VariableTracker], after: Sequence[VariableTracker]) -> bool:
+    """Whether a step before which these were copied, and that left this stack, can have made or changed what is shown."""
+    return bool(after and _is_shown(as_read(after[-1]))) or any(map(_is_shown, state_before))
 
 
-def may_be_news(kept: Iterable[VariableTracker], after: Sequence[VariableTracker]) -> bool:
-    """Whether a step that kept these trackers and left this stack can have made or changed what `contents_of` knows."""
-    if after and type(as_read(after[-1])) in _HOLDERS:
-        return True
-    return any(type(tracker) in _HOLDERS for tracker in kept)
+def _is_shown(tracker: VariableTracker) -> bool:
+    return tracker.container_type is not None or tracker.attributes_made() is not None
 
 
-class ContentsTold:
-    """What was told of each container of an attempt."""
+class ContentsRecorded:
+    """What was recorded of each container of an attempt."""
 
     def __init__(self) -> None:
-        self._told: dict[VariableTracker, Contents] = {}
+        self._latest: dict[VariableTracker, ShownContents] = {}
 
-    def news(self, step: Stepped) -> list[tuple[VariableTracker, Contents]]:
+    def changes(self, step: CheckedStep) -> list[tuple[VariableTracker, ShownContents]]:
         """The containers that a step made or changed."""
-        found = []
+        changed = []
         for tracker in self._touched(step):
-            now = contents_of(tracker)
-            if now is not None and self._told.get(tracker) != now:
-                self._told[tracker] = now
-                found.append((tracker, now))
-        return found
+            now = shown_contents(tracker)
+            if now is not None and self._latest.get(tracker) != now:
+                self._latest[tracker] = now
+                changed.append((tracker, now))
+        return changed
 
-    def _touched(self, step: Stepped) -> Iterable[VariableTracker]:
-        yield from step.kept
+    def _touched(self, step: CheckedStep) -> Iterable[VariableTracker]:
+        yield from step.state_before
         if step.after:
             yield as_read(step.after[-1])
 
 
-def record_of(place: dict[str, int], number: int, tracker: VariableTracker, now: Contents, view: View) -> ev.ContentsSeen:
+def record_of(place: dict[str, int], number: int, tracker: VariableTracker, now: ShownContents, view: ViewOf) -> ev.ContentsSeen:
     """The record of what a container holds from step `number` on."""
     labels = now.labels or [""] * len(now.items)
     return ev.ContentsSeen(
@@ -97,12 +91,12 @@ def record_of(place: dict[str, int], number: int, tracker: VariableTracker, now:
         tracker=type(tracker).__name__,
         kind=tracker.type_name(),
         length=now.length,
-        is_object=isinstance(tracker, UserObjectVariable),
+        is_object=tracker.container_type is None,
         items=tuple((ev.clip(label, 40), _shown(item, view)) for label, item in zip(labels, now.items, strict=True)),
     )
 
 
-def _shown(item: VariableTracker, view: View) -> ev.ValueView:
+def _shown(item: VariableTracker, view: ViewOf) -> ev.ValueView:
     if isinstance(item, LazyVariable):  # it gets a number when it is read
         return ev.ValueView(0, "LazyVariable", f"a {item.type_name()}", item.source.text() if item.source is not None else "")
     return view(item)

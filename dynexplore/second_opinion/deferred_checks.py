@@ -1,9 +1,11 @@
-"""What is said of a symbolic step by the second opinion of opcode_checks.py, and what is known of a value without asking it.
+"""What a check is given and what it answers: the step with the state around it, and its verdict.
 
-The idea: a step is right, is wrong (`Mismatch`), or cannot be judged before real values are there (`Claim`). Values are
-trackers, and nothing here may ask a tracker a question that could install a guard: only plain attributes are read.
+The idea: a step is right, is wrong (`Mismatch`), or cannot be checked before real values are there (`DeferredCheck`). Values are
+trackers, and nothing here may ask a tracker a question that could install a guard: only those of
+engine/variables/contract/inspection.py are asked.
 
-In: trackers. Out: `known(tracker)`, a constant, an FX node or a nest of them. PyTorch has no counterpart.
+In: steps, trackers. Out: the records that step_checker.py, opcode_checks.py and graph_run_check.py pass to each other, and how
+values without guards are compared. PyTorch has no counterpart.
 """
 
 from __future__ import annotations
@@ -11,27 +13,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.fx
 
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.variables.containers.lazy import LazyVariable
-from dynexplore.engine.variables.containers.ranges import SliceVariable
-from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.side_effects import Journal
-from dynexplore.engine.variables.scalars.constant import LITERALS, ConstantVariable
-from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
-from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.scalars.constant import LITERALS
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 
 Stack = list[VariableTracker]
-Kept = dict[VariableTracker, Any]
+StateBefore = dict[VariableTracker, Any]
+"""What a step may change, as it was before the step: see before_step.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +42,8 @@ class Mismatch:
 
 
 @dataclass(slots=True)
-class Claim:
-    """A step whose outcome needs real values: `function(*operands, **named)` must be `result`.
+class DeferredCheck:
+    """A check that needs real values: `function(*operands, **named)` must give `result`.
 
     Operands and result are constants, FX nodes, and tuples, lists and slices of such.
     """
@@ -56,23 +54,37 @@ class Claim:
     named: dict[str, Any]
 
 
-@dataclass(slots=True)
-class Stepped:
-    """One step, as the table below sees it: `made` are the nodes that came into the graph meanwhile."""
+Verdict = Mismatch | DeferredCheck | None
+"""What a check answers; None: nothing is wrong."""
 
-    step: Step
+
+@dataclass(slots=True)
+class CheckedStep:
+    """One step as the checks see it, with the stack before and after it; `made` are the nodes that it added to the graph."""
+
+    instruction: Step
     frame: SymbolicFrame
     before: Stack
     after: Stack
-    bound: VariableTracker | None  # LOAD_FAST: what the local held before
+    local_before: VariableTracker | None  # LOAD_FAST: what the local held before
     made: Sequence[torch.fx.Node]
     inlined: bool
-    kept: Kept  # what the step may change, as it was before
+    state_before: StateBefore
     journal: Journal  # which tracker stands for which live object
+
+    @property
+    def op(self) -> str:
+        """The canonical opcode."""
+        return self.instruction.op
+
+    @property
+    def arg(self) -> Any:
+        """The operand of the instruction."""
+        return self.instruction.arg
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StepMark:
     """A step of an attempt: its number, its instruction, and the last node of the graph before and after it."""
 
     number: int
@@ -83,9 +95,14 @@ class Mark:
     node_after: torch.fx.Node | None
 
 
-Before = tuple[Stack, VariableTracker | None, torch.fx.Node | None, int, Kept]
-"""Before a step: the stack, the local that LOAD_FAST loads, the last node of the graph, how many callees there were, and what
-the step may change."""
+class BeforeStep(NamedTuple):
+    """What is noted before a step."""
+
+    stack: Stack
+    local: VariableTracker | None  # the one that LOAD_FAST loads
+    last_node: torch.fx.Node | None
+    callees: int  # how many callees there were so far
+    state: StateBefore
 
 
 @dataclass(slots=True)
@@ -97,49 +114,13 @@ class Attempt:
     graph: torch.fx.Graph
     journal: Journal
     steps: int = 0
-    makers: list[Mark] = field(default_factory=list)  # the steps that made nodes
-    claims: list[tuple[Mark, Claim]] = field(default_factory=list)
-    before: dict[SymbolicFrame, Before] = field(default_factory=dict)
-    latest: tuple[Mark, Stepped] | None = None  # the step that was judged last
+    makers: list[StepMark] = field(default_factory=list)  # the steps that added nodes
+    deferred: list[tuple[StepMark, DeferredCheck]] = field(default_factory=list)
+    before: dict[SymbolicFrame, BeforeStep] = field(default_factory=dict)
+    latest: tuple[StepMark, CheckedStep] | None = None  # the latest step, if it may have changed a container
 
 
-class Unknown(Exception):
-    """Nothing is known of a value without asking it."""
-
-
-# -- what is known of a value ----------------------------------------------------------------------------------
-
-
-def known(value: VariableTracker, depth: int = 8) -> Any:
-    """A tracker as a constant, a node, or a nest of them. Raises Unknown."""
-    kind = type(value)
-    if not depth:  # a container may hold itself
-        raise Unknown
-    if kind is ConstantVariable:
-        return value.value  # type: ignore[attr-defined]
-    if kind is TensorVariable or kind is SymbolicNumberVariable:
-        return value.node  # type: ignore[attr-defined]
-    if isinstance(value, UnspecializedVariable):
-        node = value._proxy
-        if not isinstance(node, torch.fx.Node) and kind is not UnspecializedVariable:
-            raise Unknown
-        return node if isinstance(node, torch.fx.Node) else value.known
-    maker = _NESTS.get(kind)
-    if maker is not None:
-        return maker(known(item, depth - 1) for item in value.items)  # type: ignore[attr-defined]
-    if kind is SliceVariable:
-        return slice(*(known(part) for part in value.parts))  # type: ignore[attr-defined]
-    if isinstance(value, LazyVariable) and value._read is not None:
-        return known(value._read)
-    raise Unknown
-
-
-def _sizes(sizes: Any) -> tuple[Any, ...]:
-    found = tuple(sizes)
-    return found if has_nodes(found) else torch.Size(found)
-
-
-_NESTS: dict[type[VariableTracker], Callable[[Any], Any]] = {TupleVariable: tuple, SizeVariable: _sizes, ListVariable: list}
+# -- values without guards -------------------------------------------------------------------------------------
 
 
 def has_nodes(value: Any) -> bool:
@@ -160,11 +141,6 @@ def same_constant(left: Any, right: Any) -> bool:
     if isinstance(left, slice) and isinstance(right, slice):
         return same_constant((left.start, left.stop, left.step), (right.start, right.stop, right.step))
     return left is right or (type(left) is type(right) and bool(left == right))
-
-
-def may_change(value: VariableTracker) -> bool:
-    """Whether a value that is no input of the graph may be another one in a later run."""
-    return isinstance(value, UnspecializedVariable) and not value.relied_on and not isinstance(value._proxy, torch.fx.Node)
 
 
 def is_plain(value: Any) -> bool:

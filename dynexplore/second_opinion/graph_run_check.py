@@ -1,11 +1,11 @@
-"""One run of a graph, looked at: what goes in, what comes out, and the replay beside it.
+"""The check of one run of a graph: what goes in, what comes out, and the replay beside it.
 
-The idea: what the backend made of a graph is wrapped. Around each call of it a `Look` summarizes inputs and outputs, replays the
-graph on snapshots and compares. Outputs are compared in the order of the graph, so that the first one that is off is told first;
-so are inputs that the graph writes to. What random numbers or unwritten memory decide is compared only where both runs have the
-same. A failure in looking is noted in the recording, and the program goes on.
+The idea: what the backend made of a graph is wrapped. Around each call of it a `GraphRunCheck` summarizes inputs and outputs,
+replays the graph on snapshots and compares. Outputs are compared in the order of the graph, so that the first one that is off is
+reported first; so are inputs that the graph writes to. What random numbers or unwritten memory decide is compared only where both
+runs have the same. A failure of the check itself is noted in the recording, and the program goes on.
 
-In: a plan and its claims, calls. Out: records, given to the step checker's recorder.
+In: a plan and the checks deferred to it, calls. Out: records, given to the step checker's recorder.
 torch/_dynamo/repro/after_dynamo.py compares outputs of whole graphs (accuracy minifier).
 """
 
@@ -23,7 +23,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.recorder import Noted, Recorder
 from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.second_opinion import snapshots
-from dynexplore.second_opinion.deferred_checks import Attempt, Mark, Mismatch
+from dynexplore.second_opinion.deferred_checks import Attempt, Mismatch, StepMark
 from dynexplore.second_opinion.differences import Difference, difference
 from dynexplore.second_opinion.graph_replay import PlannedCheck, Replay
 from dynexplore.second_opinion.plan import Plan, with_refs
@@ -37,8 +37,8 @@ MOST_SECONDS = 0.5
 every run whose number is a power of two is, so that a backend that goes wrong late is still found."""
 
 
-class Notes(Protocol):
-    """What a look needs of the step checker."""
+class RunReporter(Protocol):
+    """What the check of a run needs of the step checker."""
 
     recorder: Recorder
     note: Callable[[Noted], None]
@@ -48,21 +48,21 @@ class Notes(Protocol):
         """Record the summary of a value of the call itself."""
 
     def step_diverges(
-        self, frame: int, attempt: int, mark: Mark, found: Mismatch | Difference, graph: str = "", run: int = 0
+        self, frame: int, attempt: int, mark: StepMark, difference: Mismatch | Difference, graph: str = "", run: int = 0
     ) -> None:
         """Record that a step is wrong."""
 
     def modified_frame(self) -> tuple[int, dict[str, object]] | None:
         """The innermost running frame of modified code: its number and its locals."""
 
-    def look_at_locals(self, values: Mapping[str, object], **where: Any) -> None:
-        """Record locals and stack values."""
+    def record_locals(self, values: Mapping[str, object], **where: Any) -> None:
+        """Record the summaries of locals and stack values of a frame."""
 
 
 class WatchedGraph:
-    """A graph whose runs are looked at."""
+    """A graph whose runs are checked."""
 
-    def __init__(self, checker: Notes, plan: Plan, attempt: Attempt) -> None:
+    def __init__(self, checker: RunReporter, plan: Plan, attempt: Attempt) -> None:
         self.checker = checker
         self.plan = plan
         self.frame, self.attempt = attempt.frame, attempt.number
@@ -70,62 +70,62 @@ class WatchedGraph:
         self._makers = attempt.makers
         self._made_up_to = list(accumulate((_position(mark.node_after, positions) for mark in self._makers), max))
         self._places: dict[str, dict[str, Any]] = {}
-        self.claims = [
+        self.planned_checks = [
             PlannedCheck(
-                claim.function,
-                with_refs(claim.operands),
-                with_refs(claim.named),
-                with_refs(claim.result),
+                deferred.function,
+                with_refs(deferred.operands),
+                with_refs(deferred.named),
+                with_refs(deferred.result),
                 _position(mark.node_before, positions),
                 _position(mark.node_after, positions),
                 mark,
             )
-            for mark, claim in attempt.claims
+            for mark, deferred in attempt.deferred
         ]
         self._positions = positions
         self.seconds = 0.0  # spent on runs whose values are not recorded
-        self.said_so = False  # that runs are left out
+        self.has_left_out = False  # that runs are left out
         self.diverged = False
         self._runs = 0
 
     def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
-        """What the backend made of the graph, with each run looked at."""
+        """What the backend made of the graph, with a check around each run."""
 
         def run(*inputs: Any) -> Any:
             self._runs += 1
-            look = Look(self, self._runs, backend)
+            check = GraphRunCheck(self, self._runs, backend)
             with collector_at_rest():
-                look.before(inputs)
+                check.before(inputs)
             result = compiled(*inputs)
             with collector_at_rest():
-                look.after(inputs, result)
+                check.after(inputs, result)
             return result
 
         return run
 
-    def mark_of(self, name: str) -> Mark | None:
+    def mark_of(self, name: str) -> StepMark | None:
         """The step that made a node; None for an input."""
         position = self._positions.get(name, -1)
         if not self._is_made(position):
             return None
-        found = bisect.bisect_left(self._made_up_to, position)
-        return self._makers[found] if found < len(self._makers) else None
+        number = bisect.bisect_left(self._made_up_to, position)
+        return self._makers[number] if number < len(self._makers) else None
 
     def _is_made(self, position: int) -> bool:
         return position >= 0 and self.plan.rows[position].op not in ("placeholder", "get_attr")
 
     def place(self, name: str) -> dict[str, Any]:
         """Frame, attempt, offset and callee of the step that made a node."""
-        known = self._places.get(name)
-        if known is None:
+        place = self._places.get(name)
+        if place is None:
             mark = self.mark_of(name)
             where = {"frame": self.frame, "attempt": self.attempt}
-            known = self._places[name] = where if mark is None else {**where, "offset": mark.offset, "inline": mark.inline}
-        return known
+            place = self._places[name] = where if mark is None else {**where, "offset": mark.offset, "inline": mark.inline}
+        return place
 
 
-class Look:
-    """One run of a graph, looked at; a `replay.Listener`."""
+class GraphRunCheck:
+    """The check of one run of a graph; a `graph_replay.Listener`."""
 
     def __init__(self, graph: WatchedGraph, run: int, backend: str) -> None:
         self.graph, self.run, self.backend = graph, run, backend
@@ -133,25 +133,25 @@ class Look:
         self.snapshot: Snapshot | None = None
         self.divergences = 0
         self.why_not = ""
-        self.tells = run <= MOST_RUNS
+        self.records_values = run <= MOST_RUNS
 
     # -- around the real call
 
     def before(self, inputs: Sequence[Any]) -> None:
         """Summarize what goes in, and copy what will be written to."""
-        self.why_not = snapshots.why_not_quiet() or self._too_often()
+        self.why_not = snapshots.why_not_quiet() or self._why_not_again()
         if self.why_not:
             return
-        self.why_not = self._too_much(inputs)
+        self.why_not = self._why_too_large(inputs)
         caller = self.checker.modified_frame() if 1 < self.run <= MOST_RUNS and not self.why_not else None
         if caller is not None:
-            self.checker.look_at_locals(caller[1], frame=caller[0], moment="graph call", graph=self.graph.plan.name, run=self.run)
+            self.checker.record_locals(caller[1], frame=caller[0], moment="graph call", graph=self.graph.plan.name, run=self.run)
         try:
             with quiet():
-                self._tell("input", self.graph.plan.inputs, inputs)
+                self._record_values("input", self.graph.plan.inputs, inputs)
                 if not self.why_not:
                     self.snapshot = Snapshot(inputs, self.graph.plan.written)
-        except Exception as error:  # whatever goes wrong in looking, the program goes on
+        except Exception as error:  # whatever goes wrong in a check, the program goes on
             self.why_not = f"{type(error).__name__}: {error}"
 
     def after(self, inputs: Sequence[Any], result: Any) -> None:
@@ -163,18 +163,18 @@ class Look:
         reached = self.snapshot.random.now()
         try:
             with quiet():
-                self._look_at(inputs, result, reached, began)
+                self._check(inputs, result, reached, began)
         except Exception as error:  # see above
-            self._leave_out(f"looking at it failed: {type(error).__name__}: {error}")
+            self._leave_out(f"the check failed: {type(error).__name__}: {error}")
         finally:
             reached.put_back()
             self.snapshot = None
             self.graph.diverged |= self.divergences > 0
-            if not self.tells:
+            if not self.records_values:
                 self.graph.seconds += time.perf_counter() - began
 
-    def _too_often(self) -> str:
-        if self.tells:
+    def _why_not_again(self) -> str:
+        if self.records_values:
             return ""
         if self.graph.diverged:
             return "an earlier run of the graph diverges"
@@ -182,30 +182,30 @@ class Look:
             return ""
         return f"later runs are compared for {MOST_SECONDS} s in all, and then every one whose number is a power of two"
 
-    def _tell(self, what: str, names: Sequence[str], values: Sequence[Any]) -> None:
+    def _record_values(self, what: str, names: Sequence[str], values: Sequence[Any]) -> None:
         """Record the summaries of what goes in or comes out."""
-        if self.tells:
+        if self.records_values:
             for name, value in zip(names, values, strict=True):
                 self.checker.observed(what, name, value, **self._where(name))
 
-    def _too_much(self, inputs: Sequence[Any]) -> str:
-        if self.tells and self.checker.values_left <= 0:
+    def _why_too_large(self, inputs: Sequence[Any]) -> str:
+        if self.records_values and self.checker.values_left <= 0:
             return f"{snapshots.MOST_VALUES} values are recorded"
         size = snapshots.bytes_to_copy(inputs, self.graph.plan.written)
         return f"its inputs that are written to hold {size >> 20} MiB" if size > snapshots.MOST_BYTES else ""
 
     def _leave_out(self, reason: str) -> None:
-        if self.tells or not self.graph.said_so:
-            self.graph.said_so = not self.tells
+        if self.records_values or not self.graph.has_left_out:
+            self.graph.has_left_out = not self.records_values
             where = {"frame": self.graph.frame, "attempt": self.graph.attempt}
             self.checker.recorder.record(ev.RunLeftOut(**where, graph=self.graph.plan.name, run=self.run, reason=reason))
 
-    def _look_at(self, inputs: Sequence[Any], result: Any, reached: RandomState, began: float) -> None:
+    def _check(self, inputs: Sequence[Any], result: Any, reached: RandomState, began: float) -> None:
         plan = self.graph.plan
-        self._tell("output", plan.outputs, result)
+        self._record_values("output", plan.outputs, result)
         assert self.snapshot is not None
         self.snapshot.random.put_back()
-        replay = Replay(plan, self.graph.claims, self.snapshot.inputs(), self, tells=self.tells)
+        replay = Replay(plan, self.graph.planned_checks, self.snapshot.inputs(), self, records_values=self.records_values)
         replay.run()
         compared, notes = self._compare(replay, inputs, result, replay_draws_alike=reached == self.snapshot.random.now())
         self.checker.recorder.record(
@@ -233,40 +233,41 @@ class Look:
         for where, name, actual in [*pairs, *(("input", name, value) for name, value in written)]:
             if name not in replay.values:
                 notes.append(f"{where} {name} was not compared: it has no replayed value")
-            elif name in replay.unset:
+            elif name in replay.uninitialized:
                 notes.append(f"{where} {name} was not compared: it comes from memory that nothing was written to")
-            elif name in replay.drawn and not replay_draws_alike:
+            elif name in replay.random_nodes and not replay_draws_alike:
                 notes.append(f"{where} {name} was not compared: the backend draws random numbers of its own")
             else:
                 compared += 1
-                found = difference(replay.values[name], actual, exact=self.backend == "eager")
-                if found is not None:
-                    self._diverges(name, found, where)
+                unlike = difference(replay.values[name], actual, exact=self.backend == "eager")
+                if unlike is not None:
+                    self._diverges(name, unlike, where)
         return compared, notes
 
     # -- replay.Listener
 
-    def observed(self, name: str, found: Mapping[str, Any], after: str = "") -> None:
+    def observed(self, name: str, summarized: Mapping[str, Any], after: str = "") -> None:
         """The value of a node in the replay."""
         if self.checker.values_left > 0:
             self.checker.values_left -= 1
-            self.checker.note((_value_of_node, name, after, self.graph.place(after or name), self.graph.plan.name, self.run, found))
+            place = self.graph.place(after or name)
+            self.checker.note((_value_of_node, name, after, place, self.graph.plan.name, self.run, summarized))
 
     def not_observed(self, name: str, why: str) -> None:
         """A node has no value."""
         self.checker.recorder.record(ev.ValueObserved(what="node", name=name, replayed=True, why=ev.clip(why), **self._where(name)))
 
-    def node_diverges(self, name: str, found: Difference) -> None:
-        """A node's value is not what was foretold."""
-        self._diverges(name, found, "node")
+    def node_diverges(self, name: str, difference: Difference) -> None:
+        """A node's value is not what was predicted."""
+        self._diverges(name, difference, "node")
 
-    def step_diverges(self, claim: PlannedCheck, found: Difference) -> None:
+    def step_diverges(self, planned: PlannedCheck, difference: Difference) -> None:
         """A step did something else than its instruction."""
         self.divergences += 1
         graph = self.graph
-        self.checker.step_diverges(graph.frame, graph.attempt, claim.mark, found, graph.plan.name, self.run)
+        self.checker.step_diverges(graph.frame, graph.attempt, planned.mark, difference, graph.plan.name, self.run)
 
-    def _diverges(self, name: str, found: Difference, where: str) -> None:
+    def _diverges(self, name: str, difference: Difference, where: str) -> None:
         self.divergences += 1
         mark = self.graph.mark_of(name)
         self.checker.recorder.record(
@@ -275,9 +276,9 @@ class Look:
                 name=name,
                 graph=self.graph.plan.name,
                 run=self.run,
-                aspect=found.aspect,
-                expected=found.expected,
-                actual=found.actual,
+                aspect=difference.aspect,
+                expected=difference.expected,
+                actual=difference.actual,
                 where=where,
                 step=-1 if mark is None else mark.number,
             )
@@ -288,10 +289,10 @@ class Look:
 
 
 def _value_of_node(
-    name: str, after: str, place: Mapping[str, Any], graph: str, run: int, found: Mapping[str, Any]
+    name: str, after: str, place: Mapping[str, Any], graph: str, run: int, summarized: Mapping[str, Any]
 ) -> ev.ValueObserved:
     """What is noted of a node's value in the replay, as an event; a replay records no gradients."""
-    more = {**place, "graph": graph, "run": run, **found, "requires_grad": None}
+    more = {**place, "graph": graph, "run": run, **summarized, "requires_grad": None}
     return ev.ValueObserved(what="node", name=name, replayed=True, after=after, **more)
 
 

@@ -1,7 +1,7 @@
-"""What instructions mean for places that have a name: locals, cells, globals, attributes; and for the loops that walk containers.
+"""Checks of the instructions for places that have a name (locals, cells, globals, attributes) and of loops.
 
 The idea: a store must put the very value there and change nothing else in the same place; a load must give what is there, which for
-a live object, module or namespace is read from the real thing.
+a live object, module or namespace is read from the real thing. An iterator must give the next of what it still had to give.
 
 In: a step, as opcode_checks.py gets it. Out: its verdict; Unknown where code of the program decides (a property, `__setattr__`).
 Mirrors Objects/object.c (_PyObject_GenericGetAttrWithDict); PyTorch has no counterpart.
@@ -11,46 +11,45 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable, SequenceIteratorVariable
 from dynexplore.engine.variables.containers.lazy import LazyVariable
-from dynexplore.engine.variables.containers.ranges import RangeIteratorVariable, RangeVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.objects.python_module import PythonModuleVariable
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
 from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, TensorVariable
-from dynexplore.second_opinion.check_table import Verdict, about, differs, moved, says
-from dynexplore.second_opinion.contents import CONTAINERS, SEQUENCES, Value, same
-from dynexplore.second_opinion.deferred_checks import Mismatch, Stepped, Unknown, as_read, known
+from dynexplore.second_opinion.check_table import another, check, check_stack, text_of
+from dynexplore.second_opinion.contents import Value, first_value, is_container, may_be_same
+from dynexplore.second_opinion.deferred_checks import CheckedStep, Mismatch, Verdict, as_read
 
 Stored = dict[str, VariableTracker | None]
 
 
-def _stored_as(now: Stored, expected: Stored, live: Mapping[str, Any], what: str) -> Verdict:
-    """A place with names must be what is expected of it; `live` is what it really was when the frame began."""
+def _check_stored(place: VariableTracker, expected: Stored, what: str) -> Verdict:
+    """A place with names must have become what is expected of it."""
+    now, live = place.assigned() or {}, place.live_names()
     for name in {**expected, **now}:
-        wanted, found = expected.get(name), now.get(name)
-        if wanted is None and found is None:
+        wanted, actual = expected.get(name), now.get(name)
+        if wanted is None and actual is None:
             if name in live and (name in expected) is not (name in now):
                 return Mismatch(f"{what} {name}", *(("deleted", "as it was") if name in expected else ("as it was", "deleted")))
-        elif wanted is None or found is None or not same(Value(wanted), Value(found)):
-            return differs(f"{what} {name}", says(wanted), says(found))
+        elif wanted is None or actual is None or not may_be_same(Value(wanted), Value(actual)):
+            return another(f"{what} {name}", text_of(wanted), text_of(actual))
     return None
 
 
 # -- locals and cells --------------------------------------------------------------------------------------------------
 
 
-@about("DELETE_FAST")
-def _delete_fast(view: Stepped) -> Verdict:
-    bound = view.frame.locals.get(view.step.arg)
-    return moved(view.before, view) if bound is None else Mismatch(f"local {view.step.arg}", "nothing", says(bound))
+@check("DELETE_FAST")
+def _delete_fast(step: CheckedStep) -> Verdict:
+    bound = step.frame.locals.get(step.arg)
+    return check_stack(step.before, step) if bound is None else Mismatch(f"local {step.arg}", "nothing", text_of(bound))
 
 
 def _cells(frame: Any, step: Any) -> list[VariableTracker]:
@@ -58,78 +57,78 @@ def _cells(frame: Any, step: Any) -> list[VariableTracker]:
     return [] if cell is None else [cell]
 
 
-@about("STORE_DEREF", keeps=_cells)
-def _store_deref(view: Stepped) -> Verdict:
-    cell, value = view.frame.cells[view.step.arg], view.before[-1]
-    if cell not in view.kept:
-        return Mismatch(f"cell {view.step.arg}", "the same cell", "another cell")
+@check("STORE_DEREF", changes=_cells)
+def _store_deref(step: CheckedStep) -> Verdict:
+    cell, value = step.frame.cells[step.arg], step.before[-1]
+    if cell not in step.state_before:
+        return Mismatch(f"cell {step.arg}", "the same cell", "another cell")
     if cell.content is not value:
-        return differs(f"cell {view.step.arg}", says(value), says(cell.content))
-    return moved(view.before[:-1], view)
+        return another(f"cell {step.arg}", text_of(value), text_of(cell.content))
+    return check_stack(step.before[:-1], step)
 
 
-@about("LOAD_DEREF", keeps=_cells)
-def _load_deref(view: Stepped) -> Verdict:
-    cell = view.frame.cells.get(view.step.arg)
-    kept = view.kept.get(cell) if cell is not None else None
-    if kept is None or kept[0] is None or (isinstance(kept[0], LazyVariable) and kept[0]._read is None):
+@check("LOAD_DEREF", changes=_cells)
+def _load_deref(step: CheckedStep) -> Verdict:
+    cell = step.frame.cells.get(step.arg)
+    content = step.state_before[cell]["cell_contents"] if cell in step.state_before else None
+    if content is None or isinstance(as_read(content), LazyVariable):
         raise Unknown
-    return moved([*view.before, kept[0]], view)
+    return check_stack([*step.before, content], step)
 
 
-@about("LOAD_CLOSURE")
-def _load_closure(view: Stepped) -> Verdict:
-    if view.step.arg in view.frame.locals:
+@check("LOAD_CLOSURE")
+def _load_closure(step: CheckedStep) -> Verdict:
+    if step.arg in step.frame.locals:
         raise Unknown
-    return moved([*view.before, view.frame.cells[view.step.arg]], view)
+    return check_stack([*step.before, step.frame.cells[step.arg]], step)
 
 
 # -- globals -----------------------------------------------------------------------------------------------------------
 
 
-@about("STORE_GLOBAL", "DELETE_GLOBAL", keeps=lambda frame, step: [frame.globals])
-def _store_global(view: Stepped) -> Verdict:
-    value = view.before[-1] if view.step.op == "STORE_GLOBAL" else None
-    expected = {**view.kept[view.frame.globals], view.step.arg: value}
-    rest = view.before[:-1] if value is not None else view.before
-    return _stored_as(view.frame.globals.stored, expected, view.frame.globals.values, "global") or moved(rest, view)
+@check("STORE_GLOBAL", "DELETE_GLOBAL", changes=lambda frame, step: [frame.globals])
+def _store_global(step: CheckedStep) -> Verdict:
+    value = step.before[-1] if step.op == "STORE_GLOBAL" else None
+    expected = {**step.state_before[step.frame.globals], step.arg: value}
+    rest = step.before[:-1] if value is not None else step.before
+    return _check_stored(step.frame.globals, expected, "global") or check_stack(rest, step)
 
 
-@about("LOAD_GLOBAL", "LOAD_NAME", keeps=lambda frame, step: [frame.globals])
-def _load_global(view: Stepped) -> Verdict:
-    namespace, name = view.frame.globals, view.step.arg
-    stored: Stored = view.kept[namespace]
+@check("LOAD_GLOBAL", "LOAD_NAME", changes=lambda frame, step: [frame.globals])
+def _load_global(step: CheckedStep) -> Verdict:
+    namespace, name = step.frame.globals, step.arg
+    stored: Stored = step.state_before[namespace]
     if stored.get(name) is not None:
-        return moved([*view.before, stored[name]], view)  # type: ignore[list-item]
+        return check_stack([*step.before, stored[name]], step)  # type: ignore[list-item]
     if name in namespace.values and name not in stored:
         live = namespace.values[name]
     elif hasattr(builtins, name):
         live = getattr(builtins, name)
     else:
         raise Unknown
-    return _stands_for(view, view.after[-1], live, f"global {name}") or moved([*view.before, view.after[-1]], view)
+    return _check_loaded(step, step.after[-1], live, f"global {name}") or check_stack([*step.before, step.after[-1]], step)
 
 
-def _stands_for(view: Stepped, found: VariableTracker, live: object, what: str) -> Verdict:
-    """Whether a tracker may be the one for this live object. Raises Unknown."""
-    if type(live) in _PLAIN and isinstance(found, ConstantVariable):
-        return None if same(Value(found), Value(None, live)) else Mismatch(what, repr(live)[:80], says(found))
-    expected = view.journal.tracker_of(live)
+def _check_loaded(step: CheckedStep, tracker: VariableTracker, live: object, what: str) -> Verdict:
+    """Whether a tracker that was loaded may be the one for this live object. Raises Unknown."""
+    if type(live) in _PLAIN and isinstance(tracker, ConstantVariable):
+        return None if may_be_same(Value(tracker), Value(None, live)) else Mismatch(what, repr(live)[:80], text_of(tracker))
+    expected = step.journal.tracker_of(live)
     if expected is not None:
-        return None if same(Value(expected), Value(found)) else differs(what, says(expected), says(found))
+        return None if may_be_same(Value(expected), Value(tracker)) else another(what, text_of(expected), text_of(tracker))
     try:
-        actual = found.live_value()
+        actual = tracker.live_value()
     except NotConstant:
-        actual = view.journal.value_of(found)
+        actual = step.journal.value_of(tracker)
         if actual is None:
             raise Unknown from None
-    if actual is live or type(actual) is not type(live) or not isinstance(live, _TOLD_BY_IDENTITY):
+    if actual is live or type(actual) is not type(live) or not isinstance(live, _KNOWN_BY_IDENTITY):
         return None
-    return differs(what, _name(live), _name(actual))
+    return another(what, _name(live), _name(actual))
 
 
 _PLAIN = frozenset({int, float, bool, str, bytes, type(None), complex})
-_TOLD_BY_IDENTITY = (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, type, torch.Tensor, list, dict)
+_KNOWN_BY_IDENTITY = (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, type, torch.Tensor, list, dict)
 
 
 def _name(value: Any) -> str:
@@ -139,27 +138,27 @@ def _name(value: Any) -> str:
 # -- attributes --------------------------------------------------------------------------------------------------------
 
 
-@about("STORE_ATTR", keeps=lambda frame, step: frame.stack[-1:])
-def _store_attribute(view: Stepped) -> Verdict:
-    value, owner = view.before[-2], as_read(view.before[-1])
-    _must_store_plainly(view, owner, value)
-    expected = {**view.kept[owner], view.step.arg: value}
-    return _stored_as(owner.stored, expected, _live(owner), "attribute") or moved(view.before[:-2], view)  # type: ignore[attr-defined]
+@check("STORE_ATTR", changes=lambda frame, step: frame.stack[-1:])
+def _store_attribute(step: CheckedStep) -> Verdict:
+    value, owner = step.before[-2], as_read(step.before[-1])
+    _require_plain_store(step, owner, value)
+    expected = {**step.state_before[owner], step.arg: value}
+    return _check_stored(owner, expected, "attribute") or check_stack(step.before[:-2], step)
 
 
-@about("DELETE_ATTR", keeps=lambda frame, step: frame.stack[-1:])
-def _delete_attribute(view: Stepped) -> Verdict:
-    owner = as_read(view.before[-1])
-    _must_store_plainly(view, owner, None)
-    expected = {**view.kept[owner], view.step.arg: None}
-    return _stored_as(owner.stored, expected, _live(owner), "attribute") or moved(view.before[:-1], view)  # type: ignore[attr-defined]
+@check("DELETE_ATTR", changes=lambda frame, step: frame.stack[-1:])
+def _delete_attribute(step: CheckedStep) -> Verdict:
+    owner = as_read(step.before[-1])
+    _require_plain_store(step, owner, None)
+    expected = {**step.state_before[owner], step.arg: None}
+    return _check_stored(owner, expected, "attribute") or check_stack(step.before[:-1], step)
 
 
-def _must_store_plainly(view: Stepped, owner: VariableTracker, value: VariableTracker | None) -> None:
+def _require_plain_store(step: CheckedStep, owner: VariableTracker, value: VariableTracker | None) -> None:
     """Raises Unknown where an assignment runs code, of the program or of a module that registers what is assigned."""
     if isinstance(owner, PythonModuleVariable):
         return
-    if not isinstance(owner, UserObjectVariable) or view.inlined:
+    if not isinstance(owner, UserObjectVariable) or step.inlined:
         raise Unknown
     setters = [object.__setattr__, object.__delattr__]
     if isinstance(owner, NNModuleVariable) and isinstance(value, ConstantVariable):
@@ -167,49 +166,42 @@ def _must_store_plainly(view: Stepped, owner: VariableTracker, value: VariableTr
     cls = owner.cls
     if cls.__setattr__ not in setters or cls.__delattr__ not in (*setters, torch.nn.Module.__delattr__):
         raise Unknown
-    if _is_data_descriptor(_in_class(cls, view.step.arg)):
+    if _is_data_descriptor(_in_class(cls, step.arg)):
         raise Unknown
-
-
-def _live(owner: VariableTracker) -> Mapping[str, Any]:
-    """What stands in the dictionary of a live object or module; nothing for an object made in the frame."""
-    if isinstance(owner, PythonModuleVariable):
-        return vars(owner.value)
-    return (owner.live_dictionary() or {}) if isinstance(owner, UserObjectVariable) else {}
 
 
 def _in_class(cls: type[Any], name: str) -> Any:
     return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
 
 
-def _is_data_descriptor(found: Any) -> bool:
-    return hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType)
+def _is_data_descriptor(attribute: Any) -> bool:
+    return hasattr(type(attribute), "__set__") and not isinstance(attribute, types.MemberDescriptorType)
 
 
-@about("LOAD_ATTR")
-def _load_attribute(view: Stepped) -> Verdict:
-    owner, name, found = as_read(view.before[-1]), view.step.arg, view.after[-1]
-    if isinstance(found, TensorMethodVariable) and isinstance(owner, TensorVariable):
-        return _names_method(view, found.tensor, found.name)
-    if isinstance(found, ConstantMethodVariable) and type(owner) in CONTAINERS:
-        return _names_method(view, found.receiver, found.name)
+@check("LOAD_ATTR")
+def _load_attribute(step: CheckedStep) -> Verdict:
+    owner, name, loaded = as_read(step.before[-1]), step.arg, step.after[-1]
+    if isinstance(loaded, TensorMethodVariable) and isinstance(owner, TensorVariable):
+        return _check_method_name(step, loaded.tensor, loaded.name)
+    if isinstance(loaded, ConstantMethodVariable) and is_container(owner):
+        return _check_method_name(step, loaded.receiver, loaded.name)
     if not isinstance(owner, PythonModuleVariable | UserObjectVariable):
         raise Unknown
-    if isinstance(owner, UserObjectVariable) and (view.inlined or not _looks_up_plainly(owner.cls, name)):
+    if isinstance(owner, UserObjectVariable) and (step.inlined or not _looks_up_plainly(owner.cls, name)):
         raise Unknown
-    own = _live(owner)
+    own = owner.live_names()
     stored = owner.stored.get(name)
     if stored is not None:
-        return moved([*view.before[:-1], stored], view)
+        return check_stack([*step.before[:-1], stored], step)
     if name in owner.stored or name not in own:
         raise Unknown
-    return _stands_for(view, found, own[name], f"attribute {name}")
+    return _check_loaded(step, loaded, own[name], f"attribute {name}")
 
 
-def _names_method(view: Stepped, receiver: VariableTracker, name: str) -> Verdict:
-    if name != view.step.arg:
-        return Mismatch("method", str(view.step.arg), name)
-    return None if receiver is as_read(view.before[-1]) else differs("receiver", says(view.before[-1]), says(receiver))
+def _check_method_name(step: CheckedStep, receiver: VariableTracker, name: str) -> Verdict:
+    if name != step.arg:
+        return Mismatch("method", str(step.arg), name)
+    return None if receiver is as_read(step.before[-1]) else another("receiver", text_of(step.before[-1]), text_of(receiver))
 
 
 def _looks_up_plainly(cls: type[Any], name: str) -> bool:
@@ -220,75 +212,80 @@ def _looks_up_plainly(cls: type[Any], name: str) -> bool:
 # -- identity -----------------------------------------------------------------------------------------------------------
 
 
-@about("IS_OP")
-def _is(view: Stepped) -> Verdict:
+@check("IS_OP")
+def _is(step: CheckedStep) -> Verdict:
     """Of two values one of which is None, or that one tracker stands for, it is known whether they are one object."""
-    left, right = map(as_read, view.before[-2:])
-    nones = [isinstance(value, ConstantVariable) and value.value is None for value in (left, right)]
+    left, right = map(as_read, step.before[-2:])
+    nones = [type(value) is ConstantVariable and value.value is None for value in (left, right)]
     if left is right:
         wanted = True
-    elif any(nones) and all(isinstance(value, _NEVER_NONE) for value, none in zip((left, right), nones, strict=True) if not none):
+    elif any(nones) and all(_is_never_none(value) for value, none in zip((left, right), nones, strict=True) if not none):
         wanted = all(nones)
     else:
         raise Unknown
-    return _says_same(wanted is not bool(view.step.arg), known(view.after[-1]), "value")
+    return _check_equal(wanted is not bool(step.arg), step.after[-1].unguarded_value(), "value")
 
 
-_NEVER_NONE = (ConstantVariable, TensorVariable, UserObjectVariable, *CONTAINERS)
+def _is_never_none(value: VariableTracker) -> bool:
+    """Of a value that is no None already: whether the program cannot find None there in another call."""
+    return isinstance(value, ConstantVariable) or is_container(value) or value.identity() is not None
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
-@about("GET_ITER")
-def _get_iterator(view: Stepped) -> Verdict:
-    walked, made = as_read(view.before[-1]), view.after[-1]
-    if isinstance(walked, RangeVariable) and isinstance(made, RangeIteratorVariable):
-        try:
-            wanted = iter(walked.as_constant())
-        except NotConstant:
-            raise Unknown from None
-        return _says_same(list(wanted), list(made.numbers), "numbers to come")
-    if type(walked) not in SEQUENCES or not isinstance(made, SequenceIteratorVariable):
+@check("GET_ITER")
+def _get_iterator(step: CheckedStep) -> Verdict:
+    """A new iterator still has to give all that is walked."""
+    walked, iterator = as_read(step.before[-1]), step.after[-1]
+    whole, remaining = walked.contents(), iterator.remaining()
+    if whole is None or remaining is None:
         raise Unknown
-    if made.sequence is not walked:
-        return differs("what is walked", says(walked), says(made.sequence))
-    return _says_same(0, made.index, "place of the iterator")
+    return _check_remaining(whole, remaining)
 
 
-def _says_same(wanted: Any, found: Any, what: str) -> Verdict:
-    return None if wanted == found else Mismatch(what, str(wanted)[:80], str(found)[:80])
-
-
-@about("FOR_ITER", keeps=lambda frame, step: frame.stack[-1:])
-def _for_iter(view: Stepped) -> Verdict:
-    iterator = view.before[-1]
-    item, index = _next(view, iterator)
-    jumped = view.frame.pc == view.step.target
-    if (item is None) is not jumped:
-        says_so = ["the loop is left", "the loop goes on"]
-        return Mismatch("next instruction", *(says_so if item is None else says_so[::-1]))
+@check("FOR_ITER", changes=lambda frame, step: frame.stack[-1:])
+def _for_iter(step: CheckedStep) -> Verdict:
+    iterator = step.before[-1]
+    remaining = step.state_before.get(as_read(iterator))
+    if not isinstance(remaining, Contents):
+        raise Unknown
+    item = first_value(remaining)
+    is_left = step.frame.pc == step.instruction.target
+    if (item is None) is not is_left:
+        outcomes = ["the loop is left", "the loop goes on"]
+        return Mismatch("next instruction", *(outcomes if item is None else outcomes[::-1]))
     if item is None:
-        return moved(view.before[:-1], view)
-    if len(view.after) == len(view.before) + 1 and not same(item, Value(view.after[-1])):
-        return differs("item", item.text(), says(view.after[-1]))
-    if isinstance(iterator, SequenceIteratorVariable | ItemsIteratorVariable) and iterator.index != index:
-        return Mismatch("place of the iterator", str(index), str(iterator.index))
-    return moved([*view.before, view.after[-1]], view)
+        return check_stack(step.before[:-1], step)
+    if len(step.after) == len(step.before) + 1 and not may_be_same(_as_tracked(step, item), Value(step.after[-1])):
+        return another("item", item.text(), text_of(step.after[-1]))
+    return _check_remaining(_without_first(remaining), iterator.remaining()) or check_stack([*step.before, step.after[-1]], step)
 
 
-def _next(view: Stepped, iterator: VariableTracker) -> tuple[Value | None, int]:
-    """What comes next, None at the end, and the place after it. Raises Unknown."""
-    kept: Any = view.kept.get(iterator)
-    if isinstance(iterator, RangeIteratorVariable):
-        numbers: range = kept
-        return (Value(ConstantVariable(numbers[0])) if numbers else None), 0
-    if type(iterator) is ItemsIteratorVariable:
-        items, index, step = kept[0], kept[1], 1
-    elif type(iterator) is SequenceIteratorVariable:
-        if kept[0] is None:
-            return None, kept[1]
-        items, index, step = kept[0].items, kept[1], iterator.step
-    else:
+def _as_tracked(step: CheckedStep, item: Value) -> Value:
+    """An item that had no tracker before the step, with the one that stands for it now."""
+    tracker = step.journal.tracker_of(item.live) if item.tracker is None and type(item.live) not in _PLAIN else None
+    return item if tracker is None else Value(tracker)
+
+
+def _without_first(contents: Contents) -> Contents:
+    if contents.live:
+        return Contents(contents.items, contents.live[1:])
+    return Contents(contents.items[1:])
+
+
+def _check_remaining(expected: Contents, actual: Contents | None) -> Verdict:
+    """What an iterator still has to give: as many, and the same."""
+    if actual is None:
         raise Unknown
-    return (Value(items[index]), index + step) if 0 <= index < len(items) else (None, index)
+    if isinstance(expected.live, range) and isinstance(actual.live, range):
+        return _check_equal(expected.live, actual.live, "numbers that remain")
+    wrong = _check_equal(expected.length(), actual.length(), "number of items that remain")
+    if wrong is not None or expected.live is not None or actual.live is not None or expected.items == actual.items:
+        return wrong
+    pairs = zip(map(as_read, expected.items), map(as_read, actual.items), strict=True)
+    return next((another("item that remains", text_of(one), text_of(other)) for one, other in pairs if one is not other), None)
+
+
+def _check_equal(expected: Any, actual: Any, what: str) -> Verdict:
+    return None if expected == actual else Mismatch(what, str(expected)[:80], str(actual)[:80])

@@ -1,10 +1,10 @@
-"""The captured graph as it is to be replayed: taken down before the backend sees it, which may change it.
+"""The captured graph as it is to be replayed: written down before the backend sees it, which may change it.
 
-The idea: one row per node, with references by name instead of FX nodes, what the symbolic run foretold of it (dtype, shape,
+The idea: one row per node, with references by name instead of FX nodes, what the symbolic run predicted of it (dtype, shape,
 device), and whether it may be run a second time at all. Operators of torch may; code of the program (a function that is allowed in
 the graph, an autograd.Function), custom operators and communication may not: they may print, count or send.
 
-In: a `FinishedGraph`, and the claims of the attempt. Out: `Plan`.
+In: a `FinishedGraph`. Out: `Plan`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
-    """What the symbolic run says of a tensor; a size is a number or a sympy expression."""
+class Prediction:
+    """What the symbolic run predicts of a tensor; a size is a number or a sympy expression."""
 
     dtype: str
     shape: tuple[Any, ...]
@@ -39,7 +39,7 @@ class Foretold:
 
 
 @dataclass(slots=True)
-class Row:
+class PlanRow:
     """One node."""
 
     name: str
@@ -47,7 +47,7 @@ class Row:
     target: Any
     args: Any
     kwargs: Any
-    foretold: Foretold | None
+    predicted: Prediction | None
     refused: str = ""
     uninitialized: bool = False
     uses: tuple[str, ...] = ()  # the nodes that it reads
@@ -55,20 +55,20 @@ class Row:
 
 @dataclass(slots=True)
 class Plan:
-    """A graph to replay: rows in order, inputs and outputs by name, and what each step claims."""
+    """A graph to replay: rows in order, inputs and outputs by name, and which inputs it writes to."""
 
     name: str
-    rows: list[Row]
+    rows: list[PlanRow]
     inputs: list[str]
     outputs: list[str]
     written: tuple[int, ...]
-    draws: bool
+    draws_random_numbers: bool
     module: torch.fx.GraphModule
     last_use: dict[str, int]
 
 
 def make_plan(graph: FinishedGraph, name: str) -> Plan:
-    """Take a graph down."""
+    """Write a graph down."""
     module = graph.module
     refused: dict[int, str] = {}  # by the id of a function: a graph calls the same few again and again
     rows = [_row(node, module, refused) for node in module.graph.nodes if node.op != "output"]
@@ -132,20 +132,20 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-def _row(node: torch.fx.Node, module: torch.fx.GraphModule, refused: dict[int, str]) -> Row:
+def _row(node: torch.fx.Node, module: torch.fx.GraphModule, refused: dict[int, str]) -> PlanRow:
     key = id(node.target) if node.op == "call_function" else -1
     why = refused.get(key)
     if why is None:
         why = why_not_replayed(node, module)
         if key >= 0:
             refused[key] = why
-    return Row(
+    return PlanRow(
         node.name,
         node.op,
         node.target,
         with_refs(node.args),
         with_refs(node.kwargs),
-        _foretold(node.meta.get("example_value")),
+        _predicted(node.meta.get("example_value")),
         why,
         _name(node.target).split(".")[0] in _UNINITIALIZED,
         tuple([used.name for used in node.all_input_nodes]),
@@ -157,10 +157,10 @@ _UNINITIALIZED = frozenset(
 )
 
 
-def _foretold(value: Any) -> Foretold | None:
+def _predicted(value: Any) -> Prediction | None:
     if not isinstance(value, torch.Tensor):
         return None
-    return Foretold(dtype_name(value), tuple(map(_size, value.shape)), value.device)
+    return Prediction(dtype_name(value), tuple(map(_size, value.shape)), value.device)
 
 
 def _size(size: Any) -> Any:
@@ -228,6 +228,6 @@ def _attribute(module: torch.nn.Module, path: str) -> Any:
     return found
 
 
-def attribute_of(plan: Plan, row: Row) -> Any:
+def attribute_of(plan: Plan, row: PlanRow) -> Any:
     """The value of a `get_attr` row."""
     return _attribute(plan.module, str(row.target))

@@ -1,7 +1,7 @@
 """A call as it lies on the stack: the callable and its arguments.
 
 The idea: CALL, CALL_KW and CALL_FUNCTION_EX lay out the same thing in three ways, and where the empty slot beside the callable
-lies is a fact of the Python version. Here it is told apart by CPython's rules, without asking the handlers.
+lies is a fact of the Python version. Here the layout is read by CPython's rules, without asking the handlers.
 
 In: a step. Out: the callable, positional arguments (a method's receiver among them), keyword arguments. Mirrors CALL in CPython's
 Python/bytecodes.c; PyTorch has no counterpart.
@@ -12,21 +12,22 @@ from __future__ import annotations
 from dynexplore.engine.bytecode import FACTS
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.second_opinion.contents import contents
-from dynexplore.second_opinion.deferred_checks import Stack, Stepped, Unknown, known
+from dynexplore.engine.variables.contract.inspection import Unknown
+from dynexplore.second_opinion.contents import container_of
+from dynexplore.second_opinion.deferred_checks import CheckedStep, Stack
 
 Call = tuple[VariableTracker, Stack, dict[str, VariableTracker]]
 
 
-def called(view: Stepped) -> Call:
+def call_on_stack(step: CheckedStep) -> Call:
     """The callable, positional and keyword arguments of a call. Raises Unknown."""
-    stack = list(view.before)
-    if view.step.op == "CALL_FUNCTION_EX":
-        return _with_stars(stack, bool(view.step.arg))
-    if view.step.op == "CALL":
-        count, names = view.step.arg
+    stack = list(step.before)
+    if step.op == "CALL_FUNCTION_EX":
+        return _with_stars(stack, bool(step.arg))
+    if step.op == "CALL":
+        count, names = step.arg
     else:
-        count, names = view.step.arg, known(stack.pop())
+        count, names = step.arg, stack.pop().unguarded_value()
     begin = len(stack) - count
     function, first = _callee(stack[begin - 2], stack[begin - 1])
     named = dict(zip(names, stack[len(stack) - len(names) :], strict=True))
@@ -34,13 +35,13 @@ def called(view: Stepped) -> Call:
 
 
 def _with_stars(stack: Stack, has_keywords: bool) -> Call:
-    named = contents(stack.pop()) if has_keywords else {}
-    args = [value.tracker for value in contents(stack.pop())]
+    named = container_of(stack.pop()) if has_keywords else {}
+    args = [value.tracker for value in container_of(stack.pop())]
     function, first = _callee(stack[-2], stack[-1])
-    found = {key.constant(): value.tracker for key, value in named.items()}
-    if None in args or None in found.values():
+    by_name = {key.constant(): value.tracker for key, value in named.items()}
+    if None in args or None in by_name.values():
         raise Unknown  # of a live list, of which nothing was read
-    return function, [*first, *args], found
+    return function, [*first, *args], by_name
 
 
 def _callee(lower: VariableTracker, upper: VariableTracker) -> tuple[VariableTracker, Stack]:

@@ -1,9 +1,10 @@
 """The step checker: watches the real run of what a store compiles, and says where it leaves the symbolic one.
 
-The idea: a store that somebody watches has one. While a frame is translated it looks at each step (deferred_checks.py); when a
-graph is handed to the backend it takes the graph down (plan.py) and wraps what comes back. In a run of the graph it then
-summarizes what goes in and what comes out, and replays the graph beside it (graph_replay.py, under snapshots.py). Nothing here
-may change what the program sees: a failure of the step checker itself is noted in the recording, and the program goes on.
+The idea: a store that somebody watches has one. While a frame is translated it checks each step (fast_checks.py, then
+opcode_checks.py); when a graph is handed to the backend it makes the plan of the graph's replay (plan.py) and wraps what comes
+back. In a run of the graph it then summarizes what goes in and what comes out, and replays the graph beside it (graph_replay.py,
+under snapshots.py). Nothing here may change what the program sees: a failure of the step checker itself is noted in the recording,
+and the program goes on.
 
 In: steps, graphs, runs. Out: the records ValueObserved, ContentsSeen, DivergenceFound, RunCompared, RunLeftOut. PyTorch's
 Dynamo has no counterpart; its accuracy minifier (torch/_dynamo/repro/after_dynamo.py) compares outputs of whole graphs.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +26,9 @@ from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.recorder import Recorder, taker_of_notes
 from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.second_opinion import fast_checks, snapshots
-from dynexplore.second_opinion.before_step import keep
-from dynexplore.second_opinion.contents_shown import ContentsTold, View, may_be_news, record_of
-from dynexplore.second_opinion.deferred_checks import Attempt, Claim, Mark, Mismatch, Stepped
+from dynexplore.second_opinion.before_step import state_before
+from dynexplore.second_opinion.contents_shown import ContentsRecorded, ViewOf, may_have_changed, record_of
+from dynexplore.second_opinion.deferred_checks import Attempt, BeforeStep, CheckedStep, DeferredCheck, Mismatch, StepMark
 from dynexplore.second_opinion.differences import Difference
 from dynexplore.second_opinion.graph_run_check import WatchedGraph
 from dynexplore.second_opinion.opcode_checks import verdict
@@ -50,74 +52,79 @@ class StepChecker:
         self.values_left = snapshots.MOST_VALUES
         self._attempts: dict[int, Attempt] = {}
         self._attempt: Attempt | None = None
-        self._told = ContentsTold()
+        self._contents = ContentsRecorded()
 
     # -- while a frame is translated
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
         """An attempt begins."""
         self._attempt = self._attempts[frame_id] = Attempt(frame_id, attempt, ctx.graph.graph, ctx.journal)
-        self._told = ContentsTold()
+        self._contents = ContentsRecorded()
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
-        """A step is about to be interpreted: keep what it may change."""
+        """A step is about to be interpreted: copy what it may change."""
         attempt = self._attempt
         assert attempt is not None
-        bound = frame.locals.get(step.arg) if step.op == "LOAD_FAST" else None
-        attempt.before[frame] = list(frame.stack), bound, _last_node(attempt.graph), callees, keep(frame, step)
+        local = frame.locals.get(step.arg) if step.op == "LOAD_FAST" else None
+        state = state_before(frame, step)
+        attempt.before[frame] = BeforeStep(list(frame.stack), local, _last_node(attempt.graph), callees, state)
 
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
-        """It was interpreted: hold what it did against what the instruction means."""
+        """It was interpreted: check what it did against what the instruction means."""
         attempt = self._attempt
         assert attempt is not None
-        before, bound, node_before, callees_before, kept = attempt.before.pop(frame)
+        before, local, node_before, callees_before, state = attempt.before.pop(frame)
         node_after = _last_node(attempt.graph)
         number, attempt.steps = attempt.steps, attempt.steps + 1
         if node_after is not node_before:
-            attempt.makers.append(Mark(number, step.origin.offset, inline, "", node_before, node_after))
+            attempt.makers.append(StepMark(number, step.origin.offset, inline, "", node_before, node_after))
         handler = step.origin.handler
+        attempt.latest = None
         if handler is not None and frame.pc == frame.parsed.first_step[handler.target.index]:
-            attempt.latest = None
             return  # it raised, and the exception was caught here
         made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
-        is_right = fast_checks.is_right(step, frame, before, bound, made, attempt.journal)
-        if is_right and not may_be_news(kept, frame.stack):
-            attempt.latest = None
+        is_right = fast_checks.is_right(step, frame, before, local, made, attempt.journal)
+        if is_right and not may_have_changed(state, frame.stack):
             return
-        view = Stepped(step, frame, before, frame.stack, bound, made, callees != callees_before, kept, attempt.journal)
-        attempt.latest = Mark(number, step.origin.offset, inline, "", node_before, node_after), view
-        if is_right:
-            return
-        try:
-            found = verdict(view)
-        except Exception as error:  # whatever goes wrong in looking, the program goes on
-            self._not_judged(attempt, number, error)
-            return
-        if found is None:
-            return
-        mark = Mark(number, step.origin.offset, inline, _text(step), node_before, node_after)
-        if isinstance(found, Claim):
-            attempt.claims.append((mark, found))
-        else:
-            self.step_diverges(attempt.frame, attempt.number, mark, found)
+        mark = StepMark(number, step.origin.offset, inline, "", node_before, node_after)
+        checked = CheckedStep(step, frame, before, frame.stack, local, made, callees != callees_before, state, attempt.journal)
+        attempt.latest = mark, checked
+        if not is_right:
+            self._check(attempt, mark, checked)
 
-    def tell_contents(self, view: View) -> None:
+    def _check(self, attempt: Attempt, mark: StepMark, step: CheckedStep) -> None:
+        """The full check of a step that no fast check has passed."""
+        try:
+            answer = verdict(step)
+        except Exception as error:  # whatever goes wrong in a check, the program goes on
+            self._not_checked(attempt, mark.number, error)
+            return
+        if answer is None:
+            return
+        mark = replace(mark, text=_text(step.instruction))
+        if isinstance(answer, DeferredCheck):
+            attempt.deferred.append((mark, answer))
+        else:
+            self.step_diverges(attempt.frame, attempt.number, mark, answer)
+
+    def record_contents(self, view: ViewOf) -> None:
         """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
         attempt = self._attempt
         if attempt is None or attempt.latest is None:
             return
         mark, step = attempt.latest
         place = {"frame": attempt.frame, "attempt": attempt.number, "offset": mark.offset, "inline": mark.inline}
-        for tracker, now in self._told.news(step):
+        for tracker, now in self._contents.changes(step):
             self.recorder.record(record_of(place, mark.number, tracker, now, view))
 
-    def _not_judged(self, attempt: Attempt, number: int, error: Exception) -> None:
-        reason = f"step {number} could not be judged: {type(error).__name__}: {error}"
+    def _not_checked(self, attempt: Attempt, number: int, error: Exception) -> None:
+        reason = f"step {number} could not be checked: {type(error).__name__}: {error}"
         self.recorder.record(ev.RunLeftOut(frame=attempt.frame, attempt=attempt.number, graph="", run=0, reason=reason))
 
     def step_diverges(
-        self, frame: int, attempt: int, mark: Mark, found: Mismatch | Difference, graph: str = "", run: int = 0
+        self, frame: int, attempt: int, mark: StepMark, difference: Mismatch | Difference, graph: str = "", run: int = 0
     ) -> None:
+        """Record that a step is wrong."""
         self.recorder.record(
             ev.DivergenceFound(
                 frame=frame,
@@ -127,9 +134,9 @@ class StepChecker:
                 name=mark.text,
                 graph=graph,
                 run=run,
-                aspect=found.aspect,
-                expected=found.expected,
-                actual=found.actual,
+                aspect=difference.aspect,
+                expected=difference.expected,
+                actual=difference.actual,
                 where="step",
                 step=mark.number,
             )
@@ -138,7 +145,7 @@ class StepChecker:
     # -- when a graph is compiled
 
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
-        """Take a graph down, before the backend sees it."""
+        """Make the plan of a graph's replay, before the backend sees the graph."""
         attempt = self._attempts[frame]
         with collector_at_rest():
             return WatchedGraph(self, make_plan(graph, name), attempt)
@@ -147,7 +154,7 @@ class StepChecker:
         """The translation of a frame is over: let go of its trackers."""
         self._attempts.pop(frame, None)
         self._attempt = None
-        self._told = ContentsTold()
+        self._contents = ContentsRecorded()
 
     # -- values
 
@@ -156,16 +163,16 @@ class StepChecker:
         if self.values_left > 0:
             self.values_left -= 1
             try:
-                found = summary(value)
+                summarized = summary(value)
             except Exception as error:  # see above: a tensor of a kind that cannot be summarized
-                found = {"why": f"{type(error).__name__}: {error}"}
-            self.note((_value, what, name, where, found))
+                summarized = {"why": f"{type(error).__name__}: {error}"}
+            self.note((_value, what, name, where, summarized))
 
     def entered(self, frame: int, values: Mapping[str, object], caller: tuple[int, dict[str, object]] | None) -> None:
         """A frame begins with these arguments; those of a resume function are stack and locals of `caller` at its break."""
-        self.look_at_locals(values, frame=frame, moment="entry")
+        self.record_locals(values, frame=frame, moment="entry")
         if caller is not None and any(name.startswith(_STACK) or name in caller[1] for name in values):
-            self.look_at_locals(caller[1], frame=caller[0], moment="break")
+            self.record_locals(caller[1], frame=caller[0], moment="break")
 
     def returned(self, frame: int, value: object) -> None:
         """A frame returned this."""
@@ -173,7 +180,8 @@ class StepChecker:
             with quiet():
                 self.observed("return", "return", value, frame=frame, moment="return")
 
-    def look_at_locals(self, values: Mapping[str, object], **where: Any) -> None:
+    def record_locals(self, values: Mapping[str, object], **where: Any) -> None:
+        """Record the summaries of locals and stack values of a frame."""
         if snapshots.why_not_quiet():
             return
         with quiet():
@@ -187,9 +195,9 @@ class StepChecker:
         """The innermost running frame of modified code: its number and its locals."""
         running: FrameType | None = sys._getframe(1)
         while running is not None:
-            known = self._modified_codes.get(id(running.f_code))
-            if known is not None:
-                return known[1], _locals_of(running)
+            modified = self._modified_codes.get(id(running.f_code))
+            if modified is not None:
+                return modified[1], _locals_of(running)
             running = running.f_back
         return None
 
@@ -199,17 +207,17 @@ _OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__param
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:
-    """The locals of a running frame, which must not be kept alive by having been looked at."""
-    found = running.f_locals
-    values = dict(found)
-    if isinstance(found, dict):  # a copy that CPython keeps with the frame, before 3.13
-        found.clear()
+    """The locals of a running frame, none of which is kept alive afterwards."""
+    of_frame = running.f_locals
+    values = dict(of_frame)
+    if isinstance(of_frame, dict):  # a copy that CPython keeps with the frame, before 3.13
+        of_frame.clear()
     return values
 
 
-def _value(what: str, name: str, where: Mapping[str, Any], found: Mapping[str, Any]) -> ev.ValueObserved:
+def _value(what: str, name: str, where: Mapping[str, Any], summarized: Mapping[str, Any]) -> ev.ValueObserved:
     """What is noted of a value of the call itself, as an event."""
-    return ev.ValueObserved(what=what, name=name, **where, **found)
+    return ev.ValueObserved(what=what, name=name, **where, **summarized)
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------
@@ -222,13 +230,13 @@ def _last_node(graph: torch.fx.Graph) -> torch.fx.Node | None:
 
 def _nodes_between(before: torch.fx.Node | None, after: torch.fx.Node | None) -> list[torch.fx.Node]:
     """The calls that were added behind `before`, up to `after`."""
-    found: list[torch.fx.Node] = []
+    calls: list[torch.fx.Node] = []
     node: Any = after
     while node is not None and node is not before and node.op != "root":
         if node.op not in ("placeholder", "get_attr"):
-            found.append(node)
+            calls.append(node)
         node = node._prev
-    return found[::-1]
+    return calls[::-1]
 
 
 def _text(step: Step) -> str:

@@ -82,7 +82,7 @@ def _of_tensor(value: torch.Tensor) -> dict[str, Any]:
     is_plain = is_plain_tensor(value)
     dtype, device = dtype_name(value), _device_text(value.device)
     shape = str(list(value.shape)) if is_plain else shape_text(value)
-    found: dict[str, Any] = {
+    words: dict[str, Any] = {
         "text": f"{dtype}{shape} {device}",
         "dtype": dtype,
         "shape": shape,
@@ -90,10 +90,10 @@ def _of_tensor(value: torch.Tensor) -> dict[str, Any]:
         "requires_grad": value.requires_grad,
     }
     if is_plain and value.device.type != "meta" and value.numel():
-        found["first"] = _first(value)
+        words["first"] = _first(value)
         if not value.is_complex():
-            found["minimum"], found["mean"], found["maximum"] = _range(value)
-    return found
+            words["minimum"], words["mean"], words["maximum"] = _range(value)
+    return words
 
 
 @functools.cache

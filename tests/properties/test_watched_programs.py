@@ -1,7 +1,7 @@
 """A program does the same with its real run recorded as without the engine, and nothing is flagged in it.
 
 Each of these programs goes through all of `assert_same_as_eager` (values, exceptions, prints, identity, mutation, gradients)
-while a step checker looks at every step and replays every graph.
+while a step checker checks every step and replays every graph.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ DRAWN = programs_of((Path(__file__).parent / "programs_drawn_once.txt").read_tex
 @pytest.fixture
 def recordings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Recording]]:
     """Every store that is made has a recorder and a step checker; their recordings."""
-    found: list[Recording] = []
+    made: list[Recording] = []
     plain = Store.__init__
 
     def watched(self: Store, backend: Backend, options: Options) -> None:
         plain(self, backend, options)
-        found.append(Recording())
-        self.observers.recorder = found[-1]
-        self.observers.run = StepChecker(found[-1], self.observers.modified_codes)
+        made.append(Recording())
+        self.observers.recorder = made[-1]
+        self.observers.run = StepChecker(made[-1], self.observers.modified_codes)
 
     monkeypatch.setattr(Store, "__init__", watched)
-    yield found
+    yield made
 
 
 @pytest.mark.parametrize("number", range(0, len(DRAWN), 6))
 def test_watching_changes_nothing(number: int, recordings: list[Recording]) -> None:
     """Recorded, replayed, compared: the program notices nothing, and nothing diverges."""
     assert_program_is_right(*read_program(DRAWN[number]))
-    assert recordings
+    assert any(recording.steps for recording in recordings)
     for recording in recordings:
         assert recording.of(ev.DivergenceFound) == ()
-        assert [left.reason for left in recording.of(ev.RunLeftOut) if "failed" in left.reason or "judged" in left.reason] == []
+        assert [left.reason for left in recording.of(ev.RunLeftOut) if "failed" in left.reason or "checked" in left.reason] == []
         assert [one.why for one in recording.of(ev.ValueObserved) if "raised" in one.why] == []

@@ -45,7 +45,14 @@ def flagged_by_handler(
 def first_of(recording: Recording) -> Flagged:
     """The first divergence and its step."""
     assert recording.divergences, "nothing is flagged"
-    found = recording.divergences[0]
-    step = recording.step_of(found)
+    divergence = recording.divergences[0]
+    step = recording.step_of(divergence)
     assert step is not None
-    return found, step
+    return divergence, step
+
+
+def assert_clean(recording: Recording) -> None:
+    """Nothing diverges, nothing went wrong in the checks, and something was compared."""
+    assert recording.divergences == ()
+    assert recording.of(ev.RunLeftOut) == ()
+    assert sum(run.nodes for run in recording.of(ev.RunCompared))

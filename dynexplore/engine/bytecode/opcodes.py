@@ -5,26 +5,33 @@ rows of this table, so that the translator has one handler per row and never ask
 row is also the documentation: its stack effect in words is what the widget shows, what the tests check
 against `dis.stack_effect`, and what a reader needs to write the handler.
 
-In: nothing. Out: `OPCODES` (name -> `Opcode`), `stack_effect`.
+In: nothing. Out: `OPCODES` (name -> `Opcode`), `stack_change`, `stack_effect`.
 PyTorch spreads the same knowledge over torch/_dynamo/symbolic_convert.py (one method per CPython opcode and
 version) and torch/_dynamo/bytecode_transformation.py (`stack_effect_fix_jump` and friends).
 
 The words of an effect: `"left right -- result"` pops `right` and `left` (the top of the stack is on the
-right) and pushes `result`; `items[n]` stands for as many values as the row's `count` says. For a jump,
-`jumped` is the effect when it is taken.
+right) and pushes `result`; `items[n]` stands for as many values as the row's `count` says. A word on both sides
+is one value that stays or is moved: `"deep between[n] top -- top between[n] deep"` is SWAP. `null` is the empty slot
+beside a callable. For a jump, `jumped` is the effect when it is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from dynexplore.engine.records import record
+
+T = TypeVar("T")
 
 
 @record()
 class Opcode:
-    """One canonical opcode. `count` gives the n of `items[n]`, `count_after` the m of `items[m]`."""
+    """One canonical opcode. `count` gives the n of `items[n]`, `count_after` the m of `items[m]`.
+
+    `only_moves`: it does nothing but move values of the stack, so that the words of its effect are all there is to say.
+    """
 
     name: str
     effect: str
@@ -34,6 +41,7 @@ class Opcode:
     jumped: str | None = None
     count: Callable[[Any], int] | None = None
     count_after: Callable[[Any], int] | None = None
+    only_moves: bool = False
 
     @property
     def jumps(self) -> bool:
@@ -43,6 +51,16 @@ class Opcode:
 
 def _itself(n: Any) -> int:
     return int(n)
+
+
+def _above(depth: Any) -> int:
+    """How many values lie above the one at this depth."""
+    return int(depth) - 1
+
+
+def _between(depth: Any) -> int:
+    """How many values lie between the top and the one at this depth."""
+    return int(depth) - 2
 
 
 def _call_count(operand: Any) -> int:
@@ -65,12 +83,16 @@ _GENERATORS = "only in generators and coroutines"
 
 _ROWS = (
     # -- the stack itself
-    Opcode("NOP", "--", "none", False, "Do nothing."),
-    Opcode("POP_TOP", "value --", "none", False, "Drop the value on top."),
-    Opcode("PUSH_NULL", "-- null", "none", False, "Push the empty slot that a call has beside its callable."),
-    Opcode("COPY", "-- value", "depth, 1 = top", False, "Push the n-th value from the top once more."),
-    Opcode("SWAP", "--", "depth, 2 = below the top", False,
-           "Exchange the top with the n-th value from the top."),
+    Opcode("NOP", "--", "none", False, "Do nothing.", only_moves=True),
+    Opcode("POP_TOP", "value --", "none", False, "Drop the value on top.", only_moves=True),
+    Opcode("PUSH_NULL", "-- null", "none", False, "Push the empty slot that a call has beside its callable.",
+           only_moves=True),
+    Opcode("COPY", "value above[n] -- value above[n] value", "depth, 1 = top", False,
+           "Push the value at this depth once more.",
+           count=_above, only_moves=True),
+    Opcode("SWAP", "deep between[n] top -- top between[n] deep", "depth, 2 = below the top", False,
+           "Exchange the top with the value at this depth.",
+           count=_between, only_moves=True),
     # -- names
     Opcode("LOAD_CONST", "-- value", "the constant itself", False, "Push a constant."),
     Opcode("LOAD_FAST", "-- value", "name", False, "Push a local variable; unbound: UnboundLocalError."),
@@ -246,44 +268,76 @@ _ROWS = (
 OPCODES: dict[str, Opcode] = {row.name: row for row in _ROWS}
 
 
+class StackChange(NamedTuple):
+    """What a step does to the stack: how many values it pops, and what it pushes, deepest first.
+
+    Each value pushed is the place of one that was popped (0 is the deepest), or the word for a new one.
+    """
+
+    popped: int
+    pushed: tuple[int | str, ...]
+
+    def applied(self, stack: Sequence[T], new: Mapping[str, T]) -> list[T]:
+        """The stack after the step; `new` has the new values by their words.
+
+        >>> stack_change("SWAP", 3).applied(["a", "b", "c", "d"], {})
+        ['a', 'd', 'c', 'b']
+        """
+        rest = len(stack) - self.popped
+        return [*stack[:rest], *[new[value] if isinstance(value, str) else stack[rest + value] for value in self.pushed]]
+
+
+def stack_change(op: str, arg: Any = None, *, jump: bool = False) -> StackChange:
+    """What a step does to the stack, as its row's words say (`jump`: when its jump is taken).
+
+    >>> stack_change("SWAP", 3), stack_change("COPY", 2)
+    (StackChange(popped=3, pushed=(2, 1, 0)), StackChange(popped=2, pushed=(0, 1, 0)))
+    >>> stack_change("FOR_ITER"), stack_change("FOR_ITER", jump=True)
+    (StackChange(popped=1, pushed=(0, 'item')), StackChange(popped=1, pushed=()))
+    """
+    row = OPCODES[op]
+    is_counted = row.count is not None or row.count_after is not None
+    return _stack_change(op, arg if is_counted else None, jump)
+
+
+@functools.lru_cache(maxsize=4096)
+def _stack_change(op: str, arg: Any, jump: bool) -> StackChange:
+    row = OPCODES[op]
+    words = row.jumped if jump and row.jumped is not None else row.effect
+    before, _, after = words.partition("--")
+    popped = _values(before, row, arg)
+    places = {value: place for place, value in enumerate(popped)}
+    return StackChange(len(popped), tuple([places.get(value, value[0]) for value in _values(after, row, arg)]))
+
+
+def _values(words: str, row: Opcode, arg: Any) -> list[tuple[str, int]]:
+    """The values that one side of an effect stands for: each by its word and its number among those of the word."""
+    values = []
+    for word in words.split():
+        name, _, length = word.partition("[")
+        values += [(name, number) for number in range(_count(length.rstrip("]"), row, arg))]
+    return values
+
+
+def _count(length: str, row: Opcode, arg: Any) -> int:
+    match length:
+        case "":
+            return 1
+        case "n":
+            assert row.count is not None, row.name
+            return row.count(arg)
+        case "m":
+            assert row.count_after is not None, row.name
+            return row.count_after(arg)
+        case digits:
+            return int(digits)
+
+
 def stack_effect(op: str, arg: Any = None, *, jump: bool = False) -> int:
     """How many values a step pushes less those it pops (`jump`: when its jump is taken).
 
     >>> stack_effect("BUILD_TUPLE", 3), stack_effect("FOR_ITER"), stack_effect("FOR_ITER", jump=True)
     (-2, 1, -1)
     """
-    row = OPCODES[op]
-    words = row.jumped if jump and row.jumped is not None else row.effect
-    before, _, after = words.partition("--")
-    return _size(after, row, arg) - _size(before, row, arg)
-
-
-def _size(words: str, row: Opcode, arg: Any) -> int:
-    """The number of values that one side of an effect stands for."""
-    total = 0
-    for word in words.split():
-        _, _, length = word.partition("[")
-        match length.rstrip("]"):
-            case "":
-                total += 1
-            case "n":
-                assert row.count is not None, row.name
-                total += row.count(arg)
-            case "m":
-                assert row.count_after is not None, row.name
-                total += row.count_after(arg)
-            case digits:
-                total += int(digits)
-    return total
-
-
-def stack_sides(op: str, arg: Any = None, *, jump: bool = False) -> tuple[int, int]:
-    """How many values a step pops, and how many it pushes (`jump`: when its jump is taken).
-
-    >>> stack_sides("BINARY_OP"), stack_sides("FOR_ITER"), stack_sides("CALL", (2, ()))
-    ((2, 1), (1, 2), (4, 1))
-    """
-    row = OPCODES[op]
-    words = row.jumped if jump and row.jumped is not None else row.effect
-    before, _, after = words.partition("--")
-    return _size(before, row, arg), _size(after, row, arg)
+    change = stack_change(op, arg, jump=jump)
+    return len(change.pushed) - change.popped

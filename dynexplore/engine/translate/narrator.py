@@ -16,7 +16,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.bytecode import Instruction, Step
+from dynexplore.engine.bytecode import OPCODES, Instruction, Step
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
@@ -37,11 +37,6 @@ from dynexplore.engine.translate.dispatch import Handler, rule_text
 from dynexplore.engine.translate.resume import resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, NullVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.function import BoundMethodVariable, BuiltinVariable, FunctionVariable
-from dynexplore.engine.variables.objects.python_module import PythonModuleVariable
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
-from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
-from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -49,15 +44,8 @@ if TYPE_CHECKING:
 
 _BINDS = frozenset({"STORE_FAST", "DELETE_FAST", "STORE_DEREF", "LOAD_FAST", "LOAD_DEREF", "LOAD_FAST_AND_CLEAR"})
 
-_STEADY = frozenset({
-    ConstantVariable, BuiltinVariable, FunctionVariable, BoundMethodVariable, TensorMethodVariable, PythonModuleVariable,
-    NNModuleVariable,
-})  # fmt: skip
-"""Kinds whose text does not change while a frame is interpreted: each is shown by one record."""
-
-
 _MOVES = frozenset({
-    "NOP", "LOAD_FAST", "STORE_FAST", "LOAD_CONST", "PUSH_NULL", "SWAP", "COPY", "POP_TOP", "JUMP", "RETURN_VALUE",
+    "LOAD_FAST", "STORE_FAST", "LOAD_CONST", "JUMP", "RETURN_VALUE", *(row.name for row in OPCODES.values() if row.only_moves),
 })  # fmt: skip
 """Steps that change no value: they move one, or none."""
 
@@ -136,14 +124,13 @@ class Narrator:
 
     def _view_of(self, value: VariableTracker) -> ev.ValueView:
         """See `view`. While it cannot change, its view is found in `_views`, without coming here."""
-        kind = type(value)
-        if kind in _STEADY:
+        if value.text_changes == "never":  # it is shown by one record
             known = self._views.get(value)
             if known is not None:
                 return known
             self._shown_count += 1
             return self._views.setdefault(value, self._made(value, self._shown_count, value.text()))
-        (self._of_tensors if kind is TensorVariable else self._of_others).append(value)
+        (self._of_tensors if value.text_changes == "with the graph" else self._of_others).append(value)
         shown = self._shown.get(value)
         if shown is None:
             self._shown_count += 1
@@ -171,7 +158,7 @@ class Narrator:
         """Whether a tracker is no longer what its view was made of; most stay what they are for many steps."""
         if value.source is not shown.source or getattr(value, "node", None) is not shown.node:
             return True
-        if type(value) is TensorVariable and shown.length == self._length:
+        if value.text_changes == "with the graph" and shown.length == self._length:
             return False  # only an operator of the graph changes a tensor
         return value.text() != shown.text
 
@@ -240,7 +227,7 @@ class Narrator:
         offset, index, op, arg = line
         self._note((_quick_step, self.frame, index, op, self.attempt, offset, inline, arg, stack, changed, frame.depth, rule))
         if self.observer is not None:
-            self.observer.tell_contents(self.view)
+            self.observer.record_contents(self.view)
 
     def _changed_names(self, frame: SymbolicFrame, name: str) -> tuple[tuple[str, ev.ValueView | None], ...]:
         """What a step that binds or reads a name has bound it to; nothing when it is bound to the same."""

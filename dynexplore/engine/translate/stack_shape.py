@@ -10,9 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dynexplore.engine.bytecode import Step
-from dynexplore.engine.bytecode.opcodes import stack_sides
+from dynexplore.engine.bytecode.opcodes import stack_change
 
 Shape = tuple[bool, ...]  # bottom first; True is a value, False a NULL
+
+
+class _IsValue(dict[str, bool]):
+    """Whether what is new on the stack is a value, by the word for it."""
+
+    def __missing__(self, word: str) -> bool:
+        return True
+
+
+_NEW = _IsValue(null=False)
 
 
 def _nothing(arg: Any) -> int:
@@ -44,18 +54,7 @@ def shape_after(shape: Shape, steps: Sequence[Step], *, jumped: bool) -> tuple[S
     untouched = len(stack)
     for index, step in enumerate(steps):
         last = index == len(steps) - 1
-        if step.op == "PUSH_NULL":
-            stack.append(False)
-        elif step.op == "SWAP":
-            untouched = min(untouched, len(stack) - step.arg)
-            stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
-        elif step.op == "COPY":
-            untouched = min(untouched, len(stack) - step.arg)
-            stack.append(stack[-step.arg])
-        else:
-            popped, pushed = stack_sides(step.op, step.arg, jump=jumped and last)
-            untouched = min(untouched, len(stack) - popped - _LOOKS_BELOW.get(step.op, _nothing)(step.arg))
-            del stack[len(stack) - popped:]
-            untouched = min(untouched, len(stack))
-            stack.extend([True] * pushed)
+        change = stack_change(step.op, step.arg, jump=jumped and last)
+        untouched = min(untouched, len(stack) - change.popped - _LOOKS_BELOW.get(step.op, _nothing)(step.arg))
+        stack = change.applied(stack, _NEW)
     return tuple(stack), max(untouched, 0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import re
 
 import pytest
 
-from dynexplore.engine.bytecode.opcodes import OPCODES, Opcode, stack_effect
+from dynexplore.engine.bytecode.opcodes import OPCODES, Opcode, stack_change, stack_effect
 
 
 @pytest.mark.parametrize("row", OPCODES.values(), ids=OPCODES)
@@ -45,3 +46,33 @@ def test_a_taken_jump_may_have_another_effect() -> None:
     assert stack_effect("FOR_ITER", jump=True) == -1
     assert stack_effect("JUMP_IF_TRUE_OR_POP", jump=True) == 0
     assert not OPCODES["POP_TOP"].jumps
+
+
+MOVES = [("POP_TOP", None), ("COPY", 1), ("COPY", 3), ("SWAP", 2), ("SWAP", 4)]
+
+
+@pytest.mark.parametrize(("op", "arg"), MOVES, ids=[f"{op} {arg or ''}".strip() for op, arg in MOVES])
+def test_the_words_of_a_move_say_what_cpython_does(op: str, arg: int | None) -> None:
+    """A move is carried out by CPython itself: its stack is the one that the words give."""
+    values = ("a", "b", "c", "d")
+    expected = stack_change(op, arg).applied(values, {})
+    code = (lambda: None).__code__
+    unit = [(dis.opmap["RESUME"], 0), *((dis.opmap["LOAD_CONST"], place) for place in range(len(values)))]
+    unit += [(dis.opmap[op], arg or 0), (dis.opmap["BUILD_TUPLE"], len(expected)), (dis.opmap["RETURN_VALUE"], 0)]
+    moved = code.replace(co_consts=values, co_stacksize=8, co_code=bytes(number for pair in unit for number in pair))
+    assert eval(moved) == tuple(expected)
+
+
+def test_what_only_moves_has_no_word_for_a_new_value() -> None:
+    """An opcode that only moves values pushes what it popped, or the empty slot beside a callable."""
+    only_moves = [row.name for row in OPCODES.values() if row.only_moves]
+    assert only_moves == ["NOP", "POP_TOP", "PUSH_NULL", "COPY", "SWAP"]
+    for name in only_moves:
+        assert all(value == "null" or isinstance(value, int) for value in stack_change(name, 3).pushed)
+
+
+def test_a_word_on_both_sides_is_one_value() -> None:
+    """The value stays where the words put it; other words are new values."""
+    assert stack_change("GET_LEN").pushed == (0, "length")
+    assert stack_change("FOR_ITER").applied(["below", "iterator"], {"item": "next"}) == ["below", "iterator", "next"]
+    assert stack_change("UNPACK_EX", (1, 1)) == (1, ("items", "items", "items"))

@@ -45,7 +45,7 @@ class StepObserver(Protocol):
     def stepped(self, frame: SymbolicFrame, step: Step, inline: int, callees: int) -> None:
         """It was; `inline` is the number of the callee that it belongs to."""
 
-    def tell_contents(self, view: Callable[[VariableTracker], ValueView]) -> None:
+    def record_contents(self, view: Callable[[VariableTracker], ValueView]) -> None:
         """Record what the containers hold that the latest step made or changed; `view` shows a tracker."""
 
 

@@ -49,6 +49,8 @@ _WALKING = ("__iter__", "__len__")
 class BuiltinSubclassVariable(UserObjectVariable):
     """A user object with a storage."""
 
+    is_its_attributes = False
+
     @property
     def layout(self) -> Any:
         """The C type below."""

@@ -60,6 +60,7 @@ class DequeVariable(SequenceVariable):
 
     kind = "deque"
     value_type = deque
+    container_type = deque
     mutable = True
 
     def __init__(self, items: Iterable[VariableTracker], maxlen: int | None = None, source: Source | None = None) -> None:
@@ -70,6 +71,12 @@ class DequeVariable(SequenceVariable):
 
     def real(self) -> Any:
         return deque(self.items)
+
+    def new_container(self, items: Iterable[Any]) -> Any:
+        return deque(items, self.maxlen)
+
+    def identity(self) -> object | None:
+        return self
 
     def trim(self, left: bool = True) -> None:
         """Let fall out what does not fit."""

@@ -19,6 +19,7 @@ from dynexplore.engine.variables.containers.iterator import IteratorVariable, it
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable, combine, compare_sets, members_of
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import equal
@@ -112,6 +113,13 @@ class DictViewVariable(BuiltinValueVariable):
         build.writer.load_fast(name)
         build.writer.callable_ready()
         build.writer.call(0)
+
+    def contents(self) -> Contents | None:
+        mapping: Contents = self.mapping.contents()
+        if self.part == "items":
+            return Contents([TupleVariable(pair) for pair in mapping.items]) if mapping.live is None else None
+        live = None if mapping.live is None else list(getattr(mapping.live, self.part)())
+        return Contents([pair[self.part == "values"] for pair in mapping.items], live)
 
     def text(self) -> str:
         return f"{self.part} of {self.mapping.text()}"

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.scalars.concrete_values import equal
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -79,6 +80,9 @@ class ItemsIteratorVariable(IteratorVariable):
         self.index += 1
         return self.items[self.index - 1].read(ctx)
 
+    def remaining(self) -> Contents | None:
+        return Contents(self.items[self.index :])
+
     def reconstruct(self, build: Reconstruction) -> None:
         rest = self.items[self.index :]
         build.writer.begin_call()
@@ -115,6 +119,12 @@ class SequenceIteratorVariable(IteratorVariable):
         item: VariableTracker = items[self.index]
         self.index += self.step
         return item.read(ctx)
+
+    def remaining(self) -> Contents | None:
+        whole: Contents | None = self.sequence.contents() if self.sequence is not None else Contents([])
+        if self.sequence is None or whole is None or whole.live is not None:  # of what has no trackers yet nothing was taken
+            return whole
+        return Contents(whole.items[self.index :: self.step] if self.index >= 0 else [])
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.sequence is None:

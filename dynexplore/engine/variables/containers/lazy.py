@@ -39,5 +39,8 @@ class LazyVariable(VariableTracker):
             return self.value is other.value
         return self._read is other if self._read is not None else None
 
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return super().unguarded_value(depth) if self._read is None else self._read.unguarded_value(depth)
+
     def text(self) -> str:
         return f"unread {type(self.value).__qualname__}"

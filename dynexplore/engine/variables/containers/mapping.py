@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +25,7 @@ from dynexplore.engine.variables.containers.dict_views import DictIteratorVariab
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, unspecialized_method
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
@@ -42,6 +43,7 @@ class DictVariable(BuiltinValueVariable):
     kind = "dict"
     mutable = True
     value_type: ClassVar[type[Any]] = dict
+    container_type: ClassVar[type[Any] | None] = dict
 
     def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
         self.entries: Entries = {} if entries is None else entries
@@ -112,6 +114,14 @@ class DictVariable(BuiltinValueVariable):
         """KeyError, also where a missing key has a default."""
         return DictVariable.missing(self, ctx, key)
 
+    # -- for those who watch
+
+    def contents(self) -> Contents | None:
+        return Contents(list(self.entries.values()))
+
+    def identity(self) -> object | None:
+        return self
+
     # -- into the graph, and out of the frame
 
     def as_proxy(self) -> Any:
@@ -178,6 +188,9 @@ class ExistingDictVariable(DictVariable):
         else:
             super().set_item(ctx, key, value)
 
+    def contents(self) -> Contents | None:
+        return Contents(list(self.put), self.real_dict) if self._entries is None else Contents(list(self._entries.values()))
+
     def write_back(self, build: Reconstruction) -> None:
         if self._entries is not None:
             super().write_back(build)
@@ -228,6 +241,7 @@ class OrderedDictVariable(DictVariable):
     """A `collections.OrderedDict`."""
 
     value_type = OrderedDict
+    container_type = OrderedDict
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(OrderedDict, DictVariable(self.entries))
@@ -237,10 +251,14 @@ class DefaultDictVariable(DictVariable):
     """A `collections.defaultdict`."""
 
     value_type = defaultdict
+    container_type = defaultdict
 
     def __init__(self, entries: Entries | None = None, source: Source | None = None, factory: VariableTracker = NONE) -> None:
         super().__init__(entries, source)
         self.factory = factory
+
+    def new_container(self, items: Iterable[Any]) -> Any:
+        return defaultdict(None, items)
 
     def like(self, entries: Entries) -> DictVariable:
         return DefaultDictVariable(entries, None, self.factory)

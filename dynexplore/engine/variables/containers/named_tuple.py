@@ -19,6 +19,7 @@ from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable, existing_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.contract.inspection import Unknown
 from dynexplore.engine.variables.objects import class_lookup
 from dynexplore.engine.variables.objects.builtin_value import method_row
 from dynexplore.engine.variables.objects.class_ import ClassVariable, makes
@@ -62,6 +63,9 @@ class NamedTupleVariable(TupleVariable):
 
     def as_constant(self) -> Any:
         return make(self.cls, super().as_constant())
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        raise Unknown  # making one could run code of the program
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         names = field_names(self.cls)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_index, settled
@@ -96,6 +97,13 @@ class RangeVariable(ThreeNumbersVariable):
             raise NotProxyable("range of symbolic numbers")
         return self.as_constant()
 
+    def contents(self) -> Contents | None:
+        try:
+            parts = [part.unguarded_value() for part in self.parts]
+        except Unknown:
+            return None
+        return Contents([], range(*parts)) if all(isinstance(part, int) for part in parts) else None
+
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(range, *self.parts)
 
@@ -121,6 +129,9 @@ class SliceVariable(ThreeNumbersVariable):
     def as_proxy(self) -> Any:
         return slice(*(part.as_proxy() for part in self.parts))
 
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return slice(*(part.unguarded_value(depth) for part in self.parts))
+
     def reconstruct(self, build: Reconstruction) -> None:
         for part in self.parts:
             build.push(part)
@@ -145,6 +156,9 @@ class RangeIteratorVariable(BuiltinValueVariable):
             return None
         number, self.numbers = self.numbers[0], self.numbers[1:]
         return ConstantVariable(number)
+
+    def remaining(self) -> Contents | None:
+        return Contents([], self.numbers)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(iter, range_of(self.numbers))

@@ -26,6 +26,7 @@ from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sorting import sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
 from dynexplore.engine.variables.operators import COMPARE, binary, binary_rule, compare
@@ -102,6 +103,9 @@ class SequenceVariable(BuiltinValueVariable):
 
     # -- into the graph, and for people
 
+    def contents(self) -> Contents | None:
+        return Contents(list(self.items))
+
     def as_proxy(self) -> Any:
         return [item.as_proxy() for item in self.items]
 
@@ -116,6 +120,7 @@ class ListVariable(SequenceVariable):
 
     kind = "list"
     value_type = list
+    container_type = list
     mutable = True
 
     def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
@@ -138,6 +143,12 @@ class ListVariable(SequenceVariable):
         place = key.known(ctx) if isinstance(key, SliceVariable) else self.index_of(ctx, key)
         ctx.journal.note(self, "__delitem__")
         run_now(ctx, operator.delitem, self.items, place)
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return _unguarded(self, depth)
+
+    def identity(self) -> object | None:
+        return self
 
     def reconstruct(self, build: Reconstruction) -> None:
         for item in self.items:
@@ -183,6 +194,14 @@ class ExistingListVariable(ListVariable):
     def add(self, items: Iterable[VariableTracker]) -> None:
         (self.added if self._items is None else self._items).extend(items)
 
+    def contents(self) -> Contents | None:
+        return Contents(list(self.added), self.real_list) if self._items is None else Contents(list(self._items))
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        if self._items is None:
+            raise Unknown
+        return super().unguarded_value(depth)
+
     def write_back(self, build: Reconstruction) -> None:
         if self._items is not None:
             super().write_back(build)
@@ -198,6 +217,7 @@ class TupleVariable(SequenceVariable):
 
     kind = "tuple"
     value_type = tuple
+    container_type = tuple
     mutable = True  # it cannot change, but two references to one tuple must stay so
     iterator_type = type(iter(()))
     reversed_type = reversed
@@ -210,6 +230,9 @@ class TupleVariable(SequenceVariable):
 
     def as_constant(self) -> Any:
         return tuple([item.as_constant() for item in self.items])
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return tuple(_unguarded(self, depth))
 
     def hash_key(self, ctx: TraceContext) -> object:
         return tuple([item.read(ctx).hash_key(ctx) for item in self.items])
@@ -235,6 +258,10 @@ class SizeVariable(TupleVariable):
     def as_constant(self) -> Any:
         return torch.Size(super().as_constant())
 
+    def unguarded_value(self, depth: int = 8) -> Any:
+        sizes = _unguarded(self, depth)
+        return torch.Size(sizes) if all(type(size) is int for size in sizes) else tuple(sizes)
+
     def of_slice(self, items: Iterable[VariableTracker]) -> VariableTracker:
         return SizeVariable(items)
 
@@ -243,6 +270,13 @@ class SizeVariable(TupleVariable):
 
     def text(self) -> str:
         return f"[{', '.join(item.text() for item in self.items)}]"
+
+
+def _unguarded(sequence: SequenceVariable, depth: int) -> list[Any]:
+    """What is known of the items. Raises Unknown."""
+    if not depth:
+        raise Unknown
+    return [item.unguarded_value(depth - 1) for item in sequence.items]
 
 
 # -- live values ------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from dynexplore.engine.variables.containers.iterator import (
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
@@ -46,6 +47,7 @@ class SetVariable(BuiltinValueVariable):
     kind = "set"
     mutable = True
     value_type: ClassVar[type[Any]] = set
+    container_type: ClassVar[type[Any] | None] = set
 
     def __init__(self, members: Members | None = None, source: Source | None = None, places: set[object] | None = None) -> None:
         self.members: Members = dict(members or {})
@@ -86,6 +88,14 @@ class SetVariable(BuiltinValueVariable):
             place: item for place, item in others.items() if place in places and place not in self.members
         }
         self.places = places
+
+    # -- for those who watch
+
+    def contents(self) -> Contents | None:
+        return Contents(list(self.members.values()))
+
+    def identity(self) -> object | None:
+        return self
 
     # -- questions
 
@@ -128,6 +138,7 @@ class FrozenSetVariable(SetVariable):
 
     kind = "frozenset"
     value_type = frozenset
+    container_type = frozenset
 
     def as_constant(self) -> Any:
         return frozenset(item.as_constant() for item in self.members.values())

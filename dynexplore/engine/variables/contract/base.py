@@ -10,6 +10,8 @@ and adds what it can answer.
 Who made it: a tracker with a `source` existed before the frame ran; one without was made in this frame. There is one tracker
 per live object (`ctx.build` sees to it), so that identity in the program is identity of trackers.
 
+Questions that watchers ask, and that rely on nothing, stand in inspection.py.
+
 torch/_dynamo/variables/base.py does the same job.
 """
 
@@ -21,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.variables.contract.inspection import Inspection
 
 if TYPE_CHECKING:
     from dynexplore.engine.provenance.sources import Source
@@ -54,7 +57,7 @@ class Progress(threading.local):
 progress = Progress()
 
 
-class VariableTracker:
+class VariableTracker(Inspection):
     """What is known of one value; see the head of this file."""
 
     made_at: int

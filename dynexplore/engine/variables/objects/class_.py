@@ -97,6 +97,9 @@ class ClassVariable(VariableTracker):
     def as_proxy(self) -> Any:
         return self.value
 
+    def assigned(self) -> dict[str, VariableTracker | None] | None:
+        return dict(self.stored)
+
     # -- attributes
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:

@@ -41,6 +41,7 @@ class ExceptionVariable(UserObjectVariable):
     """An exception; see the head of this file."""
 
     kind = "exception"
+    is_its_attributes = False
 
     def __init__(self, cls: type[Any], args: Sequence[VariableTracker] = (), *, value: Any = None,
                  source: Source | None = None, class_variable: VariableTracker | None = None) -> None:

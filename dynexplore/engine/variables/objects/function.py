@@ -65,6 +65,12 @@ class CellVariable(VariableTracker):
         self.content = self.content.read(ctx)
         return self.content
 
+    def assigned(self) -> dict[str, VariableTracker | None] | None:
+        return {"cell_contents": self.content}
+
+    def identity(self) -> object | None:
+        return self
+
     def store(self, ctx: TraceContext, value: VariableTracker | None) -> None:
         """Bind the cell (None: unbind)."""
         if self.frame_cell:
@@ -110,6 +116,7 @@ class FunctionVariable(VariableTracker):
     """A live Python function."""
 
     kind = "function"
+    text_changes = "never"
 
     def __init__(self, function: types.FunctionType, source: Source | None = None) -> None:
         self.function = function
@@ -135,6 +142,12 @@ class FunctionVariable(VariableTracker):
 
     def same_object(self, other: VariableTracker) -> bool | None:
         return isinstance(other, FunctionVariable) and self.function is other.function
+
+    def identity(self) -> object | None:
+        return self.function
+
+    def hashes_by_identity(self) -> bool:
+        return True
 
     # -- what an inlined call reads
 
@@ -340,6 +353,7 @@ class BoundMethodVariable(VariableTracker):
     """A method with its receiver: `obj.method`."""
 
     kind = "method"
+    text_changes = "never"
 
     def __init__(self, function: VariableTracker, receiver: VariableTracker, source: Source | None = None) -> None:
         self.function = function
@@ -391,6 +405,7 @@ class BuiltinVariable(VariableTracker):
     """A callable implemented in C: a builtin, a torch operator, a function of some extension."""
 
     kind = "builtin"
+    text_changes = "never"
 
     def __init__(self, function: Callable[..., Any], source: Source | None = None) -> None:
         self.function = function
@@ -410,6 +425,12 @@ class BuiltinVariable(VariableTracker):
 
     def same_object(self, other: VariableTracker) -> bool | None:
         return isinstance(other, BuiltinVariable) and self.function is other.function
+
+    def identity(self) -> object | None:
+        return self.function
+
+    def hashes_by_identity(self) -> bool:
+        return True
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _CONSTANT_ATTRIBUTES or name in ("__self__",):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
@@ -40,6 +41,12 @@ class NamespaceVariable(VariableTracker):
 
     def python_type(self) -> type[Any]:
         return dict
+
+    def assigned(self) -> dict[str, VariableTracker | None] | None:
+        return dict(self.stored)
+
+    def live_names(self) -> Mapping[str, Any]:
+        return self.values
 
     def load(self, ctx: TraceContext, name: str) -> VariableTracker:
         """The value of a global, or of a builtin; NameError as in Python."""

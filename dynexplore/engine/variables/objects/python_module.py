@@ -10,6 +10,7 @@ In: a live module. Out: trackers of its attributes. torch/_dynamo/variables/misc
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
@@ -30,6 +31,7 @@ class PythonModuleVariable(VariableTracker):
 
     kind = "module"
     mutable = True
+    text_changes = "never"
 
     def __init__(self, value: types.ModuleType, source: Source) -> None:
         self.value = value
@@ -49,6 +51,12 @@ class PythonModuleVariable(VariableTracker):
 
     def hash_key(self, ctx: TraceContext) -> object:
         return self
+
+    def assigned(self) -> dict[str, VariableTracker | None] | None:
+        return dict(self.stored)
+
+    def live_names(self) -> Mapping[str, Any]:
+        return vars(self.value)
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in self.stored:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.containers.lazy import LazyVariable
@@ -65,6 +65,7 @@ class UserObjectVariable(VariableTracker):
 
     kind = "object"
     mutable = True
+    is_its_attributes: ClassVar[bool] = True  # whether they are all that it holds
 
     def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
                  class_variable: VariableTracker | None = None, storage: VariableTracker | None = None) -> None:
@@ -86,6 +87,25 @@ class UserObjectVariable(VariableTracker):
 
     def text(self) -> str:
         return f"a {self.cls.__qualname__}"
+
+    # -- for those who watch
+
+    def assigned(self) -> dict[str, VariableTracker | None] | None:
+        return dict(self.stored)
+
+    def live_names(self) -> Mapping[str, Any]:
+        return self.live_dictionary() or {}
+
+    def attributes_made(self) -> list[tuple[str, VariableTracker]] | None:
+        if self.value is not None or not self.is_its_attributes:
+            return None
+        return [(name, value) for name, value in self.stored.items() if value is not None]
+
+    def identity(self) -> object | None:
+        return self
+
+    def hashes_by_identity(self) -> bool:
+        return raw_lookup(self.cls, "__hash__") is object.__hash__ and raw_lookup(self.cls, "__eq__") is object.__eq__
 
     # -- attributes
 

@@ -21,6 +21,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import METHODS
 
@@ -42,6 +43,7 @@ class ConstantVariable(VariableTracker):
     """A known, immutable value."""
 
     kind = "constant"
+    text_changes = "never"
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -128,6 +130,14 @@ class ConstantVariable(VariableTracker):
     def text(self) -> str:
         text = repr(self.value)
         return text if len(text) <= 60 else text[:57] + "..."
+
+    # -- for those who watch
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return self.value
+
+    def contents(self) -> Contents | None:
+        return Contents([], self.value) if type(self.value) in (str, bytes, tuple) else None
 
 
 class ConstantMethodVariable(VariableTracker):

@@ -73,6 +73,9 @@ class EnumVariable(ConstantVariable):
     def same_object(self, other: VariableTracker) -> bool | None:
         return other.is_constant() and other.as_constant() is self.value
 
+    def identity(self) -> object | None:
+        return self.value  # type: ignore[no-any-return]
+
     def as_proxy(self) -> Any:
         for plain in (bool, int, float, str):
             if isinstance(self.value, plain):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.inspection import Unknown
 from dynexplore.engine.variables.operators import BINARY, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
@@ -45,6 +46,9 @@ class ExtremeVariable(TensorVariable):
 
     def same_object(self, other: VariableTracker) -> bool | None:
         return None if isinstance(other, TensorVariable) and other is not self else super().same_object(other)
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        raise Unknown  # which of the arguments it is, only the graph can tell
 
     def reconstruct(self, build: Reconstruction) -> None:
         raise NotImplementedError("one of the arguments of max() or min()")

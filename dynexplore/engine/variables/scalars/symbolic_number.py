@@ -69,6 +69,14 @@ class SymbolicNumberVariable(VariableTracker):
     def text(self) -> str:
         return str(self.value)
 
+    # -- for those who watch
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return self.node
+
+    def identity(self) -> object | None:
+        return self.node
+
 
 def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableTracker:
     """The tracker of a symbolic result; one that turns out to be a constant is a constant."""

@@ -18,9 +18,12 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch.fx
+
 from dynexplore.engine.provenance.sources import ComputedSource, LiteralSource, Source
 from dynexplore.engine.variables import builtin_rules
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, compare, unary_rule
 from dynexplore.engine.variables.rules import rule, rule_for
 from dynexplore.engine.variables.scalars import number_rules, text_rules
@@ -82,6 +85,17 @@ class UnspecializedVariable(ConstantVariable):
         text = repr(self.known)
         return text if len(text) <= 60 else text[:57] + "..."
 
+    # -- for those who watch
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return self._proxy if isinstance(self._proxy, torch.fx.Node) else self.known
+
+    def may_vary(self) -> bool:
+        return not self.relied_on and not isinstance(self._proxy, torch.fx.Node)
+
+    def contents(self) -> Contents | None:
+        return None
+
 
 class DrawnVariable(UnspecializedVariable):
     """A number that is not known before the frame runs (a random one, and what is computed from it): no guard can be on it."""
@@ -109,6 +123,11 @@ class DrawnVariable(UnspecializedVariable):
 
     def text(self) -> str:
         return self.source.text()
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        if self._proxy is None:
+            raise Unknown
+        return self._proxy
 
 
 # -- computing --------------------------------------------------------------------------------------------------------

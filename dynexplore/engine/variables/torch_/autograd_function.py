@@ -41,6 +41,8 @@ _SEEN_BY_PEOPLE = frozenset({"print", "open", "logging", "logger", "warnings", "
 class _PassingObjectVariable(UserObjectVariable):
     """An object whose base is autograd's own C type: it serves inside the frame, and is made for real if it leaves it."""
 
+    is_its_attributes = False
+
     def reconstruct(self, build: Reconstruction) -> None:
         raise NotImplementedError("an object of autograd's own")
 

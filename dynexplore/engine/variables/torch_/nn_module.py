@@ -57,6 +57,8 @@ class NNModuleVariable(UserObjectVariable):
     """An nn.Module; see the head of this file."""
 
     kind = "nn.Module"
+    text_changes = "never"
+    is_its_attributes = False
 
     def __init__(self, cls: type[Any], *, value: Any = None, source: Source | None = None,
                  class_variable: VariableTracker | None = None) -> None:

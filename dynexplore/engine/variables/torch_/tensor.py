@@ -52,6 +52,7 @@ class TensorVariable(VariableTracker):
     """A tensor: `node` computes it, `fake` says what it is."""
 
     kind = "tensor"
+    text_changes = "with the graph"
 
     def __init__(self, node: torch.fx.Node, fake: torch.Tensor, source: Source | None = None,
                  real: torch.Tensor | None = None) -> None:
@@ -158,11 +159,23 @@ class TensorVariable(VariableTracker):
         sizes = ", ".join(map(str, self.fake.shape))
         return f"{str(self.fake.dtype).removeprefix('torch.')}[{sizes}] {self.fake.device}"
 
+    # -- for those who watch
+
+    def unguarded_value(self, depth: int = 8) -> Any:
+        return self.node
+
+    def identity(self) -> object | None:
+        return self.node
+
+    def hashes_by_identity(self) -> bool:
+        return True
+
 
 class TensorMethodVariable(VariableTracker):
     """A bound method of a tensor, such as `x.sum`."""
 
     kind = "method"
+    text_changes = "never"
 
     def __init__(self, tensor: VariableTracker, name: str) -> None:
         self.tensor, self.name = tensor, name
