@@ -68,7 +68,7 @@ ifneq ($(ARGS),)
 else
 	$(PARALLEL) tests
 ifneq ($(NOTEBOOKS),)
-	$(PARALLEL) --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
+	$(PARALLEL) -p nbval.plugin --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
 endif
 endif
 

@@ -91,6 +91,13 @@ def dump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hypothesis imports itself for its part of the summary; where no test drew anything, there is none."""
+    plugins = session.config.pluginmanager
+    if "hypothesis" not in sys.modules and plugins.has_plugin("hypothesispytest"):
+        plugins.unregister(name="hypothesispytest")
+
+
 def _forget() -> None:
     # a test that never brought the engine in has nothing to forget, and does not pay for importing torch
     if api := sys.modules.get("dynexplore.engine.runtime.api"):

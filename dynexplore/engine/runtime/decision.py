@@ -17,9 +17,10 @@ torch/_dynamo/convert_frame.py does the same job, spread over CatchErrorsWrapper
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from dynexplore.engine.records import record
 from dynexplore.engine.runtime.stance import Name as Stance
 
 Kind = Literal["hit", "not known", "ask the entries", "compile", "recompile", "limit reached", "plain Python", "raises"]
@@ -32,7 +33,7 @@ Rule = Literal[
 NO_ENTRY_YET = "nothing is compiled for it yet"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class EntriesSaid:
     """What the cache entries of the code object say to a frame.
 
@@ -51,7 +52,7 @@ class EntriesSaid:
         return self.missed or NO_ENTRY_YET
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class FrameFacts:
     """All that decides about a frame; the values are those of a frame that nothing stands in the way of.
 
@@ -77,7 +78,7 @@ class FrameFacts:
     limit: int = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Decision:
     """What is to be done with a frame, the rule that says so, and why in words.
 

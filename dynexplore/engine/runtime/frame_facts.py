@@ -14,7 +14,6 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 from dynexplore.engine import native
@@ -22,7 +21,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.policy import skip
 from dynexplore.engine.provenance.sources import Scope
-from dynexplore.engine.records import quick
+from dynexplore.engine.records import quick, record
 from dynexplore.engine.runtime import other_tracers, stance
 from dynexplore.engine.runtime.cache import Miss, Slots, fits, misses
 from dynexplore.engine.runtime.decision import EntriesSaid, FrameFacts
@@ -84,7 +83,7 @@ def _name_of(code: CodeType) -> str:
     return (parsed.code if parsed is not None else code).co_name
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class EntriesAsked:
     """The entries of a code object, asked: the facts, the entry that fits, and why each of the others does not."""
 

@@ -1,0 +1,63 @@
+"""What is loaded when somebody starts: the first optimized call brings in the engine alone, a test no model and no browser."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from source_tree import ROOT
+
+ABOVE = ("recording", "views", "second_opinion", "session", "tools", "watch", "lenses", "widgets")
+FIRST_CALL = """
+import json, sys, torch, dynexplore
+def f(x):
+    return (x + 1).sin() * 2
+graphs = []
+def backend(graph, inputs):
+    graphs.append(graph)
+    return graph
+dynexplore.optimize("eager")(f)(torch.ones(3))
+dynexplore.optimize(backend)(f)(torch.ones(3))
+print(json.dumps([len(graphs), sorted(sys.modules)]))
+"""
+COLLECT = """
+import json, sys, pytest
+class Seen:
+    def pytest_collection_finish(self, session):
+        self.items = len(session.items)
+    def pytest_terminal_summary(self):
+        self.names = sorted(sys.modules)
+seen = Seen()
+pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[seen])
+print("\\n" + json.dumps([seen.items, seen.names]))
+"""
+HEAVY = ("transformers", "timm", "torchvision", "playwright", "matplotlib", "pandas", "scipy", "IPython", "ipywidgets", "nbformat",
+         "jsonschema", "anyio", "hypothesis")
+
+
+def loaded(code: str, *words: str) -> tuple[int, list[str]]:
+    """What the code counted, and the modules that were in its process at the end."""
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=ROOT)
+    count, names = json.loads(done.stdout.splitlines()[-1])
+    return count, names
+
+
+def test_the_first_call_loads_nothing_above_the_engine() -> None:
+    """A first optimized call loads no room that looks at the engine, and of torch no minifier."""
+    graphs, names = loaded(FIRST_CALL)
+    assert graphs == 1
+    above = tuple(f"dynexplore.{room}" for room in ABOVE)
+    assert [name for name in names if name.startswith(above)] == []
+    assert [name for name in names if name.startswith("dynexplore.cli")] == []
+    assert "torch._functorch.fx_minifier" not in names
+
+
+@pytest.mark.parametrize("file", ["tests/views/test_text.py", "tests/programs/test_with.py"])
+def test_collecting_a_test_imports_no_model_and_no_browser(file: str) -> None:
+    """Who runs one test by name does not wait for packages that it does not use, nor for those of pytest's plugins."""
+    items, names = loaded(COLLECT, file)
+    assert items > 0
+    assert sorted({name.split(".")[0] for name in names} & set(HEAVY)) == []
