@@ -5,6 +5,7 @@
 #   make test     the tests
 #   make lint     ruff and mypy;  make format rewrites the layout
 #   make bench    the benchmarks, beside torch.compile
+#   make teeth    the tests of the engine with the engine off: each has to fail, or say why it needs none
 #   make soak     the long-running tests: leaks, threads, random programs without end
 #   make docs     the site, in docs/_build/html
 #   make notebooks   runs the tutorials and saves them with their outputs
@@ -30,10 +31,10 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup lab demo test lint format bench soak docs notebooks clean
+.PHONY: help setup lab demo test teeth lint format bench soak docs notebooks clean
 
 help:
-	@sed -n '3,13s/^# \{0,1\}//p' Makefile
+	@sed -n '3,14s/^# \{0,1\}//p' Makefile
 
 setup: $(BUILT) $(SYSTEM)
 
@@ -71,6 +72,9 @@ ifneq ($(NOTEBOOKS),)
 	$(PARALLEL) -p nbval.plugin --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
 endif
 endif
+
+teeth: $(BUILT)
+	$(PARALLEL) -q --engine-off $(or $(ARGS),tests)
 
 lint: $(BUILT)
 	$(BIN)/ruff check $(ARGS)

@@ -35,6 +35,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tests/opcodes", "tests/programs", "tests/engine/provenance", "tests/engine/variables", "tests/engine/translate",
            "tests/engine/runtime/test_cache.py", "tests/engine/native/test_guard_walk.py", "tests/engine/runtime/test_convert.py",
            "tests/second_opinion")
+CHANGES = ("noticed", "guard", "sizes", "modes", "recompile", "same_as_eager")
+"""Words in the names of tests in which a second call finds something changed: for guards they come first."""
+
 SECONDS = 60
 """How long one test may take in a broken engine: one that never ends is red, too."""
 
@@ -232,20 +235,18 @@ class Used:
         self.path = path
         self.tests: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
 
-    def note(self, items: list[pytest.Item]) -> None:
-        """Run the tests that are not known yet, unbroken, in a child."""
+    def note(self, items: list[pytest.Item], jobs: int) -> None:
+        """Run the tests that are not known yet, unbroken, in children."""
         unknown = [item for item in items if item.nodeid not in self.tests]
-        for start in range(0, len(unknown), 100):
-            batch = unknown[start : start + 100]
-            print(f"\rnoting what {len(unknown)} tests use: {start}", end="", flush=True)
-            for line in in_child(lambda send, batch=batch: self._run(batch, send), SECONDS * 10):
-                one = json.loads(line)
-                self.tests[one.pop("test")] = one
-            for item in batch:  # what a child did not come to is not asked again
-                self.tests.setdefault(item.nodeid, {"parts": [], "seconds": 0.0, "passed": False})
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(self.tests))
-        print()
+        print(f"noting what {len(unknown)} tests use", flush=True)
+        batches = [unknown[start : start + 50] for start in range(0, len(unknown), 50)]
+        for line in in_children([lambda send, batch=batch: self._run(batch, send) for batch in batches], jobs, SECONDS * 10):
+            one = json.loads(line)
+            self.tests[one.pop("test")] = one
+        for item in unknown:  # what a child did not come to is not asked again
+            self.tests.setdefault(item.nodeid, {"parts": [], "seconds": 0.0, "passed": False})
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.tests))
 
     @staticmethod
     def _run(items: list[pytest.Item], send: Callable[[str], None]) -> None:
@@ -262,9 +263,13 @@ class Used:
         word = part.split()[1]
         known = [item for item in items if part in self.tests[item.nodeid]["parts"] and self.tests[item.nodeid]["passed"]]
 
+        if part.startswith("guard "):  # what is noticed by a guard is said in names; module state is noted nowhere else
+            known = known or [item for item in items if self.tests[item.nodeid]["passed"]]
+
         def worth(item: pytest.Item) -> tuple[bool, float]:
             one = self.tests[item.nodeid]
-            return f"[{word}-" not in item.nodeid, one["seconds"] * 10 + len(one["parts"]) / 10
+            told = any(hint in item.nodeid for hint in (f"[{word}-", *(CHANGES if part.startswith("guard ") else ())))
+            return not told, one["seconds"] * 10 + len(one["parts"]) / 10
 
         return sorted(known, key=worth)
 
@@ -302,14 +307,25 @@ def red(item: pytest.Item, after: pytest.Item | None) -> str:
     return next(filter(None, wanted), "failed")[:150]
 
 
-def in_child(work: Callable[[Callable[[str], None]], None], seconds: float) -> list[str]:
-    """The lines that `work` sends, run in a fork of this process, which is killed after that long."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+Send = Callable[[str], None]
+
+
+class Child:
+    """A fork of this process that does some work and sends lines."""
+
+    def __init__(self, work: Callable[[Send], None], seconds: float) -> None:
+        self.reading, writing = os.pipe()
+        self.end = time.monotonic() + seconds
+        self.data = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._run(work, writing)
+        os.close(writing)
+
+    @staticmethod
+    def _run(work: Callable[[Send], None], writing: int) -> None:
         status = 1
         try:
-            os.close(reading)
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 1)
             os.dup2(null, 2)
@@ -317,29 +333,41 @@ def in_child(work: Callable[[Callable[[str], None]], None], seconds: float) -> l
             status = 0
         finally:
             os._exit(status)
-    os.close(writing)
-    data, end = b"", time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not select.select([reading], [], [], 1.0)[0]:
-            continue
-        part = os.read(reading, 1 << 16)
-        if not part:
-            break
-        data += part
-    else:
-        os.kill(pid, signal.SIGKILL)
-        data += b"killed: takes too long\n"
-    os.close(reading)
-    _, status = os.waitpid(pid, 0)
-    lines = data.decode().splitlines()
-    return lines if lines or status == 0 else ["the process dies"]
+
+    def is_over(self) -> bool:
+        """Take what was sent; whether nothing more will come."""
+        if time.monotonic() > self.end:
+            os.kill(self.pid, signal.SIGKILL)
+            return True
+        part = os.read(self.reading, 1 << 16) if select.select([self.reading], [], [], 0)[0] else None
+        self.data += part or b""
+        return part == b""
+
+    def lines(self) -> list[str]:
+        """All that was sent."""
+        os.close(self.reading)
+        os.waitpid(self.pid, 0)
+        return self.data.decode(errors="replace").splitlines()
+
+
+def in_children(works: list[Callable[[Send], None]], jobs: int, seconds: float) -> Iterator[str]:
+    """The lines that each work sends, `jobs` of them at a time; a child is killed after that long."""
+    waiting, running = list(reversed(works)), list[Child]()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            running.append(Child(waiting.pop(), seconds))
+        select.select([child.reading for child in running], [], [], 1.0)
+        over = [child for child in running if child.is_over()]
+        running = [child for child in running if child not in over]
+        for child in over:
+            yield from child.lines()
 
 
 class Break:
     """The pytest plugin: instead of running the collected tests, break the engine and run the likely ones."""
 
-    def __init__(self, only: list[str], most: int, uses: Path, table: Path | None) -> None:
-        self.only, self.most, self.uses, self.table = only, most, uses, table
+    def __init__(self, only: list[str], most: int, jobs: int, uses: Path, table: Path | None) -> None:
+        self.only, self.most, self.jobs, self.uses, self.table = only, most, jobs, uses, table
         self.survivors: list[str] = []
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -348,38 +376,43 @@ class Break:
         with capture.global_and_fixture_disabled():
             items = [item for item in session.items if not item.get_closest_marker("lenses")]
             used = Used(self.uses)
-            used.note(items)
+            used.note(items, self.jobs)
             self._break_all(items, used)
         return True
 
     def _break_all(self, items: list[pytest.Item], used: Used) -> None:
         self._say("| fault | tests that use it | red |\n|---|---:|---|")
-        for fault in faults():
-            if self.only and not any(word in fault.name for word in self.only):
-                continue
-            likely = used.of(fault.part, items)
-            outcome = self._outcome(fault, likely[: self.most])
+        wanted = [fault for fault in faults() if not self.only or any(word in fault.name for word in self.only)]
+        here = lowered()
+        works = [self._work(fault, used.of(fault.part, items), here) for fault in wanted]
+        silent = {fault.name for fault in wanted}
+        for line in in_children(works, self.jobs, SECONDS * 8):
+            name, tests, outcome = line.split("\t")
+            silent.discard(name)
             if not outcome:
-                self.survivors.append(fault.name)
-            self._say(f"| {fault.name} | {len(likely)} | {outcome or '**survives**'} |")
+                self.survivors.append(name)
+            self._say(f"| {name} | {tests} | {outcome or '**survives**'} |")
+        for name in sorted(silent):
+            self._say(f"| {name} | ? | the process dies, or never ends |")
 
-    def _outcome(self, fault: Fault, likely: list[pytest.Item]) -> str:
-        if fault.part.startswith("opcode ") and fault.part.split()[1] not in lowered():
-            return "not in this Python"
-        if not likely:
-            return ""
+    def _work(self, fault: Fault, likely: list[pytest.Item], here: set[str]) -> Callable[[Send], None]:
+        """What a child does for one fault: it sends "fault, number of tests, how the first one fails"."""
+        start = f"{fault.name}\t{len(likely)}\t"
+        tests = likely[: self.most]
 
-        def work(send: Callable[[str], None]) -> None:
+        def work(send: Send) -> None:
+            if fault.part.startswith("opcode ") and fault.part.split()[1] not in here:
+                send(f"{start}not in this Python")
+                return
             fault.plant()
-            for item, after in zip(likely, [*likely[1:], None], strict=True):
+            for item, after in zip(tests, [*tests[1:], None] if tests else [], strict=True):
                 why = red(item, after)
                 if why:
-                    name = item.nodeid.removeprefix("tests/").replace("|", "\\|")
-                    send(f"`{name}`: {why}".replace("\n", " ").replace("|", "\\|"))
+                    send(start + f"`{item.nodeid.removeprefix('tests/')}`: {why}".replace("|", "\\|").replace("\t", " "))
                     return
+            send(start)
 
-        lines = in_child(work, SECONDS * 8)
-        return lines[-1] if lines else ""
+        return work
 
     def _say(self, line: str) -> None:
         print(line, flush=True)
@@ -393,11 +426,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], help="faults whose name contains this (may be given again)")
     parser.add_argument("--most", type=int, default=200, help="how many of the tests that use a part are run, at most")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many children run at a time")
     parser.add_argument("--uses", type=Path, default=ROOT / "build" / "uses.json", help="what each test uses, kept here")
     parser.add_argument("--table", type=Path, help="write the table here, too")
     parser.add_argument("tests", nargs="*", default=[str(ROOT / folder) for folder in FOLDERS])
     options = parser.parse_args()
-    plugin = Break(options.only, options.most, options.uses, options.table)
+    plugin = Break(options.only, options.most, options.jobs, options.uses, options.table)
     status = pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *options.tests], plugins=[plugin])
     print(f"{len(plugin.survivors)} faults survive" + "".join(f"\n  {name}" for name in plugin.survivors))
     return 1 if plugin.survivors else int(status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED))

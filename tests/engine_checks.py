@@ -86,6 +86,11 @@ def count_ops(graph: torch.fx.GraphModule) -> int:
     return sum(node.op == "call_function" for node in graph.graph.nodes)
 
 
+def graphs_compiled() -> int:
+    """How many graphs the engine has compiled since the last reset, whatever the backend: none where it is switched off."""
+    return dynexplore.counters["stats"]["graphs"]
+
+
 def is_call(node: torch.fx.Node) -> bool:
     """Whether a node calls something."""
     return node.op.startswith("call_")

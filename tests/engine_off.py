@@ -6,12 +6,14 @@ body is fine; one that passes is red, unless it carries the marker `plain`, with
 that fails in a fixture is red too, because the fixture noticed and the test itself did not.
 
 In: `--engine-off`, and `@pytest.mark.plain("why it needs no engine")` on a test, a parameter, or a module (`pytestmark`).
-Out: a green run if the tests that pass are exactly the marked ones. Rooms above the engine's core are left out by folder.
+Out: a green run if the tests that pass are the marked ones, and those that without_teeth.txt still owes an assertion (a test
+that is not in that list cannot join it by passing). Rooms above the engine's core are left out by folder.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,9 @@ FOLDERS = ("engine", "opcodes", "programs", "properties", "recording", "second_o
 
 PASSES = "passes with the engine off: make it look at what the engine did, or mark it `plain` with a reason"
 IN_FIXTURE = "fails in a fixture with the engine off, and not by an assertion of its own"
+SECONDS = 20
+"""How long a test may wait for an engine that does nothing; then it has failed in its own body."""
+
 PLAIN_FAILS = "is marked `plain`, but fails with the engine off"
 
 
@@ -56,6 +61,8 @@ class _EngineOff:
 
     def __init__(self) -> None:
         self._failed_itself: set[str] = set()
+        lines = (TESTS / "without_teeth.txt").read_text(encoding="utf-8").splitlines()
+        self._owing = frozenset(line for line in lines if line and not line.startswith("#"))
 
     @pytest.hookimpl
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
@@ -74,6 +81,17 @@ class _EngineOff:
     def pytest_runtest_setup(self) -> None:
         """Off before the first fixture runs, whatever the test before left."""
         config.disable = True
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Stop a test that waits for what never comes."""
+        before = signal.signal(signal.SIGALRM, _waited_long_enough)
+        signal.alarm(SECONDS)
+        try:
+            return (yield)
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[None]:
@@ -94,11 +112,17 @@ class _EngineOff:
         if plain is not None:
             if report.failed:
                 report.longrepr = f"{PLAIN_FAILS}: {report.longreprtext[-2000:]}"
+        elif report.passed and report.nodeid.partition("[")[0] in self._owing:
+            return
         elif report.passed:
             report.outcome, report.longrepr = "failed", PASSES
         else:
             self._failed_itself.add(report.nodeid)
             report.outcome, report.longrepr = "passed", None
+
+
+def _waited_long_enough(*_: object) -> None:
+    pytest.fail(f"waited {SECONDS} seconds for the engine")
 
 
 def _look_no_further_than_the_first_counterexample() -> None:

@@ -10,6 +10,8 @@ import pytest
 from dynexplore.engine.config import DEFAULTS, OPTIONS, Config, config, from_environment
 from dynexplore.engine.errors import ConfigError
 
+pytestmark = pytest.mark.plain("options, their types and the environment")
+
 
 def test_the_options_people_rely_on_are_there() -> None:
     """Every option of the public contract exists with its default."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dynexplore.engine.counters import Counters, counters, graph_breaks
+
+pytestmark = pytest.mark.plain("a table of counts")
 
 
 def test_counts_add_up() -> None:

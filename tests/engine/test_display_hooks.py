@@ -12,6 +12,8 @@ from dynexplore.engine import display_hooks
 from dynexplore.recording.recording import Recording
 from source_tree import ROOT
 
+pytestmark = pytest.mark.plain("a table of hooks")
+
 
 class Echo:
     """Says what it was asked."""

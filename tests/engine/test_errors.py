@@ -6,6 +6,8 @@ import pytest
 
 from dynexplore.engine import errors
 
+pytestmark = pytest.mark.plain("exceptions and their words")
+
 
 @pytest.mark.parametrize(
     ("name", "also"),

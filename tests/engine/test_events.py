@@ -9,6 +9,8 @@ import pytest
 
 from dynexplore.engine import events as ev
 
+pytestmark = pytest.mark.plain("records made by hand")
+
 RECORDS = [*ev.EVENTS.values(), *ev.PIECES.values()]
 
 

@@ -73,11 +73,13 @@ def test_the_example_does_what_eager_does(program: dict[str, Any], request: pyte
         assert_same_as_eager(function, *arguments, graphs=graphs)
 
 
+@pytest.mark.plain("reads the table of kinds")
 def test_every_kind_has_an_example() -> None:
     """A kind without an example is one of the few that are listed as such."""
     assert {kind.id for kind in KINDS.values() if not kind.example} == WITHOUT_EXAMPLE
 
 
+@pytest.mark.plain("reads the table of kinds and the source")
 def test_the_engine_uses_each_kind_and_no_others() -> None:
     """Each row of the table is raised somewhere in the engine, and each id that the engine names is a row."""
     named: set[str] = set()

@@ -10,6 +10,8 @@ import pytest
 from dynexplore.engine.events import UserFrame, ValueView
 from dynexplore.engine.graph_breaks import KINDS, THEMES, GraphBreak, Kind, docs_page, unsupported
 
+pytestmark = pytest.mark.plain("the table of kinds and its words")
+
 DOCS = Path(__file__).parents[2] / "docs" / "graph-breaks.md"
 
 

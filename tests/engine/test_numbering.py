@@ -6,6 +6,8 @@ import pytest
 
 from dynexplore.engine.numbering import Numbering
 
+pytestmark = pytest.mark.plain("counts up from one")
+
 
 def test_numbers_run_from_zero() -> None:
     """Two numberings do not know of each other."""

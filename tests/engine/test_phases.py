@@ -8,6 +8,8 @@ import pytest
 
 from dynexplore.engine.phases import PhaseTimes, timed, times
 
+pytestmark = pytest.mark.plain("adds up times")
+
 
 def test_inner_phases_are_taken_out() -> None:
     """Own times add up; the whole of a phase holds what is inside it."""

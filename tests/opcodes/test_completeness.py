@@ -12,6 +12,8 @@ from dynexplore.engine.bytecode.versions import DECODE
 from dynexplore.engine.translate.handlers import NOT_TRACED
 from dynexplore.engine.translate.translator import HANDLERS
 
+pytestmark = pytest.mark.plain("compares tables with each other")
+
 for _theme in ("test_containers", "test_names_and_operators", "test_control", "test_calls"):
     importlib.import_module(f"opcodes.{_theme}")
 

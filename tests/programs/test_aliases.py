@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import dynexplore
+from engine_checks import graphs_compiled
 
 X = torch.ones(3)
 
@@ -81,6 +82,8 @@ def test_one_object_for_two(program, make, order):
             outcomes.append(repr(run(first, second, X)))
         results.append(outcomes)
     assert results[0] == results[1]
+    # a second module is another identity first, and then guarded by type and content
+    assert graphs_compiled() == (3 if isinstance(make(), torch.nn.Module) else 2)
 
 
 def test_the_guard_can_be_read() -> None:

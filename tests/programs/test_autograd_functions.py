@@ -9,7 +9,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -206,3 +206,4 @@ def test_of_an_instance(x: Any) -> None:
     dynexplore.reset()
     captured = dynexplore.optimize("eager", nopython=True)(lambda x: Scaled().apply(x) + 1)
     torch.testing.assert_close(captured(x), Scaled.apply(x) + 1)
+    assert graphs_compiled() == 1

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.tensor([[1.0, -2.0, 3.0], [4.0, 0.0, -6.0]])
 N = torch.tensor(3)
@@ -136,6 +136,7 @@ def test_behind_aot_autograd(fn: Any, x: Any) -> None:
         compiled = dynexplore.optimize("aot_eager", nopython=True)(fn)
         for value in (x, x + 1):
             torch.testing.assert_close(compiled(value), fn(value))
+    assert graphs_compiled() == 1
 
 
 def picks_with_an_index(x: Any, k: int) -> Any:

@@ -11,6 +11,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
+from engine_checks import graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -197,5 +198,6 @@ def test_the_attempts_let_go_of_the_programs_objects() -> None:
         dynexplore.optimize("eager")(program)(X, held)
         del held
         assert watched() is None
+        assert graphs_compiled() == 1
     finally:
         gc.enable()

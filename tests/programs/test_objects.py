@@ -14,7 +14,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -1037,6 +1037,7 @@ def test_changes_are_noticed(change: str, place: str, monkeypatch: pytest.Monkey
     assert call(compiled) == call(lambda f: f)
     changes()[change](point)
     assert call(compiled) == call(lambda f: f)
+    assert graphs_compiled() == 2
 
 
 SHARED: Any = None
@@ -1052,7 +1053,7 @@ def test_changes_recompile_once() -> None:
     dynexplore.reset()
     for _ in range(5):
         compiled(Point(torch.ones(3)), X)
-    assert dynexplore.counters["stats"]["recompiles"] == 0
+    assert dynexplore.counters["stats"]["recompiles"] == 0 and graphs_compiled() == 1
 
 
 class Divides:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import dynexplore
+from engine_checks import graphs_compiled
 
 
 def after_a_break(x: torch.Tensor) -> Any:
@@ -58,6 +59,9 @@ def test_the_names_are_those_of_plain_python(program: Callable[..., Any]) -> Non
     x = torch.tensor([1.0, 2.0])
     compiled = dynexplore.optimize("eager")(program)
     assert [compiled(x), compiled(x)] == [program(x), program(x)]
+    # who asks for its own frame runs plain; a callee that does so breaks the graph of its caller
+    assert graphs_compiled() == (2 if program is in_a_callee else 0)
+    assert dynexplore.counters["frames"]["total"] > 0
 
 
 def test_vars_of_an_object_is_no_such_question() -> None:

@@ -169,6 +169,7 @@ def test_what_is_right_is_not_called_wrong(backend: Any) -> None:
     for program in (*PROGRAMS.values(), model):
         found = dynexplore.diagnose(program, X, backend=backend)
         assert found.failing is None and not found.unsteady, str(found)
+        assert dynexplore.explain(program, X).graph_count > 0
 
 
 def test_an_engine_handler_that_is_wrong_on_purpose() -> None:

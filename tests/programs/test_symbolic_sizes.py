@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dynexplore
+from engine_checks import graphs_compiled
 
 SIZES = (5, 7, 12, 30, 33, 600)
 
@@ -105,3 +106,4 @@ def test_any_sequence_of_sizes_gives_what_eager_gives(program: Any, sizes: list[
     for size in sizes:
         x = torch.linspace(0, 1, size)
         assert_equal(optimized(x), program(x))
+    assert graphs_compiled() in range(1, len(set(sizes)) + 1)

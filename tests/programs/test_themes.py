@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from programs.program_table import Programs
 from torch import nn
@@ -456,6 +457,7 @@ def test_theme(run: Any) -> None:
     run()
 
 
+@pytest.mark.plain("counts the rows of the table")
 def test_there_are_forty() -> None:
     """One program for each theme."""
     assert len(PROGRAMS) >= 40

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import dynexplore
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, graphs_compiled
 
 # torch itself uses what it has deprecated when its decompositions are imported
 pytestmark = pytest.mark.filterwarnings(r"ignore:.torch\.jit\..* is deprecated:DeprecationWarning")
@@ -70,14 +70,16 @@ def train(step: Callable[..., Any], model: nn.Module, optimizer: Any, steps: int
     return losses, state_of(model, optimizer)
 
 
-def compare(make: Callable[[], Any], optimizer_of: Callable[..., Any], step: Callable[..., Any], wrap: Any, exact: bool) -> None:
-    """Train plainly and under the engine, from the same start."""
+def compare(make: Callable[[], Any], optimizer_of: Callable[..., Any], step: Callable[..., Any], wrap: Any, exact: bool) -> int:
+    """Train plainly and under the engine, from the same start; gives how many graphs were compiled."""
     torch.manual_seed(0)
     model = make()
     other = copy.deepcopy(model)
     expected = train(step, model, optimizer_of(model.parameters()))
+    before = graphs_compiled()
     actual = train(wrap(step), other, optimizer_of(other.parameters()))
     same(expected, actual, exact)
+    return graphs_compiled() - before
 
 
 def full_step(model: Any, optimizer: Any, x: Any) -> Any:
@@ -111,12 +113,14 @@ def test_forward_compiled_backward_outside(backend: str, model: Any) -> None:
     expected = train(full_step, plain, sgd(plain.parameters()))
     actual = train(step, other, sgd(other.parameters()))
     same(expected, actual, exact=backend == "eager")
+    # each wrapper has an entry of its own; with a break inside, what is compiled is the forward that they share
+    assert graphs_compiled() == (2 if model is Breaks else 3)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_whole_step_compiled(backend: str) -> None:
     """zero_grad, forward, backward and optimizer step inside of one region."""
-    compare(Net, sgd, full_step, dynexplore.optimize(backend), exact=backend == "eager")
+    assert compare(Net, sgd, full_step, dynexplore.optimize(backend), exact=backend == "eager") == 4
 
 
 OPTIMIZERS = {
@@ -142,7 +146,9 @@ def test_optimizers(name: str) -> None:
 
     Told that they are compiled, most of them keep step counts as tensors where they else read a number out: rounding differs.
     """
-    compare(precise, OPTIMIZERS[name], full_step, dynexplore.optimize("eager"), exact=name in ("sgd", "momentum"))
+    exact = name in ("sgd", "momentum")
+    graphs = compare(precise, OPTIMIZERS[name], full_step, dynexplore.optimize("eager"), exact)
+    assert graphs == (3 if name in ("sgd", "adagrad") else 4)  # the others make state on the first step
 
 
 @pytest.mark.parametrize("name", ["sgd", "momentum", "adam", "adamw"])
@@ -190,6 +196,7 @@ def test_state_on_another_device_is_left_alone() -> None:
     assert optimizer.state[parameter]["step"].device.type == "cpu"
     dynexplore.optimize("eager")(optimizer.step)()
     assert optimizer.state[parameter]["step"].item() == 2
+    assert graphs_compiled() == 2
 
 
 def test_a_schedule_of_learning_rates() -> None:
@@ -201,7 +208,7 @@ def test_a_schedule_of_learning_rates() -> None:
             group["lr"] *= 0.5
         return loss
 
-    compare(Net, sgd, step, dynexplore.optimize("eager"), exact=True)
+    assert compare(Net, sgd, step, dynexplore.optimize("eager"), exact=True) == 4
 
 
 def clipped(model: Any, optimizer: Any, x: Any) -> Any:
@@ -215,7 +222,7 @@ def clipped(model: Any, optimizer: Any, x: Any) -> Any:
 
 def test_accumulated_and_clipped_gradients() -> None:
     """Two backwards before one step, and a norm over all gradients."""
-    compare(Net, sgd, clipped, dynexplore.optimize("eager"), exact=True)
+    assert compare(Net, sgd, clipped, dynexplore.optimize("eager"), exact=True) == 7
 
 
 def mixed(model: Any, optimizer: Any, x: Any) -> Any:
@@ -245,13 +252,15 @@ def test_autocast_and_evaluation_in_between(backend: str) -> None:
     expected = train(mixed, model, sgd(model.parameters()))
     actual = train(step, other, sgd(other.parameters()))
     torch.testing.assert_close(actual, expected, rtol=2e-2, atol=2e-2)
+    assert graphs_compiled() == 6
 
 
 def test_dropout_under_a_seed() -> None:
     """Random numbers are drawn in eager's order, also inside AOTAutograd's graphs without decompositions."""
     for backend in ("eager", "aot_eager"):
         dynexplore.reset()
-        compare(functools.partial(Net, 0.5), sgd, full_step, dynexplore.optimize(backend), exact=backend == "eager")
+        wrap = dynexplore.optimize(backend)
+        assert compare(functools.partial(Net, 0.5), sgd, full_step, wrap, exact=backend == "eager") == 4
 
 
 def saved_by(backend: str, model: nn.Module) -> int:
@@ -341,6 +350,7 @@ def test_autograd_inside(fn: Any) -> None:
     expected.sum().backward()
     actual.sum().backward()
     same(x.grad, other.grad, exact=True)
+    assert graphs_compiled() == (2 if fn in (double_backward, toggled) else 1)
 
 
 def test_hooks_on_tensors_and_modules() -> None:
@@ -355,6 +365,7 @@ def test_hooks_on_tensors_and_modules() -> None:
         wrap(model)(x).sum().backward()
         log.append(x.grad.sum().item())
     assert seen[0] == seen[1] and len(seen[0]) == 3
+    assert graphs_compiled() == 2
 
 
 @pytest.mark.parametrize("retain", [True, False])
@@ -364,6 +375,7 @@ def test_backward_twice(retain: bool) -> None:
         dynexplore.reset()
         model = dynexplore.optimize(backend)(Net())
         loss = model(X).sum()
+        assert graphs_compiled() == 1
         loss.backward(retain_graph=retain)
         if retain:
             loss.backward()
@@ -390,7 +402,7 @@ def test_a_step_is_one_graph(name: str, foreach: bool) -> None:
         worlds.append((list(model.parameters()), optimizer.param_groups[0]["capturable"]))
     torch.testing.assert_close(*(params for params, _ in worlds), rtol=1e-4, atol=1e-5)
     assert worlds[0][1] is worlds[1][1] is False
-    assert len(counting.graphs) <= 2  # new gradients are new tensors: compiled once more with them as inputs
+    assert len(counting.graphs) == 2  # new gradients are new tensors: compiled once more with them as inputs
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -409,3 +421,4 @@ def test_values_written_under_a_mask_get_their_gradients(backend):
         function(x, mask, value).backward()
         gradients.append((x.grad, value.grad))
     same(*gradients, exact=True)
+    assert graphs_compiled() == 2

@@ -10,7 +10,7 @@ from programs.program_table import Programs
 from torch._higher_order_ops.associative_scan import associative_scan
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -138,7 +138,7 @@ def test_a_failing_graph_leaves_no_level_behind():
 
     with pytest.raises(torch.linalg.LinAlgError):
         dynexplore.optimize("eager")(fails)(-torch.ones(2, 3))
-    assert torch._C._functorch.peek_interpreter_stack() is None
+    assert torch._C._functorch.peek_interpreter_stack() is None and graphs_compiled() == 1
 
 
 @pytest.mark.filterwarnings(r"ignore:.torch\.jit\..* is deprecated:DeprecationWarning")
@@ -153,6 +153,7 @@ def test_trained_through_a_compiler(backend):
     loss(eager).backward()
     dynexplore.optimize(backend)(loss)(compiled).backward()
     torch.testing.assert_close(compiled.grad, eager.grad)
+    assert graphs_compiled() == 1
 
 
 def test_batches_of_another_size():

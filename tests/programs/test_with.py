@@ -10,7 +10,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -132,6 +132,7 @@ def test_a_call_outlives_the_function(enabled: bool) -> None:
         assert torch.is_grad_enabled() == enabled
     assert first.requires_grad != enabled
     assert second.requires_grad == enabled
+    assert graphs_compiled() == 1
 
 
 @program(X, graphs=1, ops=4)
@@ -502,6 +503,7 @@ def test_an_operator_that_fails_inside_leaves_the_modes(capsys: pytest.CaptureFi
     assert not torch.is_autocast_enabled("cpu")
     assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0  # else casts stay cached
     assert fn(X, torch.tensor([0, 1]))[0].requires_grad
+    assert graphs_compiled() == 1
 
 
 @pytest.mark.parametrize("backend", ["aot_eager"])
@@ -517,6 +519,7 @@ def test_modes_through_a_compiler(backend: str) -> None:
 
     x = torch.randn(3, 3, requires_grad=True)
     expected, actual = fn(x), dynexplore.optimize(backend)(fn)(x)
+    assert graphs_compiled() == 1
     for one, other in zip(expected, actual):
         assert torch.equal(one, other)
         first, second = (torch.autograd.grad(out.sum(), x, retain_graph=True)[0] for out in (one, other))

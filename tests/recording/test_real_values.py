@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dynexplore.engine import events as ev
 from dynexplore.recording.real_values import Indexed, RealValue
+
+pytestmark = pytest.mark.plain("asks records written by hand")
 
 X = ev.ValueView(1, "TensorVariable", "float32[2] cpu", "x", "x")
 Y = ev.ValueView(2, "TensorVariable", "float32[2] cpu", "", "mul")

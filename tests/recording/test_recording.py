@@ -23,6 +23,8 @@ from dynexplore.engine.records import quick
 from dynexplore.recording.recording import LONGEST_TEXT, SCHEMA, Recording, load, resumed_at, save
 from sample_recordings import SAMPLES, toy
 
+pytestmark = pytest.mark.plain("recordings written by hand: dead data, asked, saved and loaded")
+
 
 def test_a_recording_answers_questions() -> None:
     """Frames, steps, graphs with nodes, guards, breaks, modified and resume code are plain objects."""

@@ -338,7 +338,7 @@ def test_containers_in_every_style_are_clean() -> None:
     """Arguments, comprehensions, slices, keys of all kinds, default factories, cycles."""
     recording = recorded(all_kinds, torch.ones(2), [1, 2], {"a": 1})
     assert [one.sentence for one in recording.divergences] == []
-    assert recording.of(ev.RunLeftOut) == ()
+    assert recording.of(ev.RunLeftOut) == () and recording.graphs
 
 
 def test_a_long_list_is_not_looked_through() -> None:
@@ -349,4 +349,5 @@ def test_a_long_list_is_not_looked_through() -> None:
         items.append(1)
         return x + items[5]
 
-    assert recorded(program, torch.ones(2)).divergences == ()
+    recording = recorded(program, torch.ones(2))
+    assert recording.divergences == () and recording.graphs

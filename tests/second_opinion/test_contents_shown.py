@@ -112,6 +112,7 @@ def test_of_an_attempt_that_was_given_up_nothing_is_claimed() -> None:
         return items, more, breaks
 
     recording = recorded(f, torch.ones(1))
+    assert len(recording.breaks) == 2
     for number, step in enumerate(recording.steps):
         for value in recording.real(number).stack:
             assert "never ran" in value.why or value.provenance != "not observed" or not value.text, (step, value)
@@ -162,6 +163,7 @@ def test_it_goes_to_json_and_keeps_no_strings_when_redacted() -> None:
     redacted = recording.to_json(redact=True)
     assert "secret" not in redacted
     assert "hidden" not in redacted
+    assert len(recording.graphs) == 1
 
 
 def test_the_symbolic_local_changes_with_its_list() -> None:

@@ -9,6 +9,8 @@ import torch
 
 from dynexplore.second_opinion.differences import difference
 
+pytestmark = pytest.mark.plain("compares values given by hand")
+
 
 def test_equal_values_do_not_differ() -> None:
     """The same bits, NaN and infinities included; empty and scalar tensors; plain values."""

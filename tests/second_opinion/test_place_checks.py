@@ -404,4 +404,4 @@ def test_right_ones_are_clean(program: Callable[..., Any], more: tuple[Any, ...]
     """Properties, `__setattr__`, dataclasses, modules, nonlocal, loops: nothing is flagged, and every step can be judged."""
     recording = recorded(program, torch.ones(2), *more)
     assert [one.sentence for one in recording.divergences] == []
-    assert recording.of(ev.RunLeftOut) == ()
+    assert recording.of(ev.RunLeftOut) == () and recording.graphs

@@ -11,6 +11,8 @@ import torch.fx
 
 from dynexplore.second_opinion.plan import Ref, refs, why_not_replayed, with_refs, with_values
 
+pytestmark = pytest.mark.plain("asks of operators given by name whether they may run twice")
+
 
 class Doubles(torch.autograd.Function):
     """Code of the program."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -11,6 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.second_opinion.snapshots import RandomState, Snapshot, bytes_to_copy, quiet, why_not_quiet
+
+pytestmark = pytest.mark.plain("copies and puts back what stands around any run")
 
 
 def test_only_what_is_written_to_is_copied() -> None:

@@ -20,6 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.operators import binary
 from dynexplore.recording.recording import Recording
+from engine_checks import graphs_compiled
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +147,7 @@ def test_recording_changes_nothing(backend: str) -> None:
     for one, other, third in zip(plain, off, on, strict=True):
         torch.testing.assert_close(other, one)
         assert torch.equal(other, third)
+    assert graphs_compiled() > 0  # with and without a recording
 
 
 def test_no_tensor_of_the_call_is_kept() -> None:
@@ -168,11 +170,11 @@ def test_a_warning_is_shown_once() -> None:
     """The replay calls the same operators, and says nothing."""
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        recorded(lambda x: torch.nn.functional.mse_loss(x, torch.ones(1)), torch.ones(3))
+        recording = recorded(lambda x: torch.nn.functional.mse_loss(x, torch.ones(1)), torch.ones(3))
     with warnings.catch_warnings(record=True) as expected:
         warnings.simplefilter("always")
         recorded(lambda x: torch.nn.functional.mse_loss(x, torch.ones(1)), torch.ones(3), real=False)
-    assert len(shown) == len(expected) > 0
+    assert len(shown) == len(expected) > 0 and len(recording.graphs) == 1
 
 
 CALLS: list[str] = []
@@ -213,7 +215,7 @@ def test_an_operator_that_fails_is_the_programs_own_matter() -> None:
     with pytest.raises(IndexError), explainer as watched:
         recording = watched.explanation.recording
         watched(torch.ones(2), torch.tensor([5]))
-    assert recording.divergences == ()
+    assert recording.divergences == () and len(recording.graphs) == 1
     assert torch.equal(state, torch.get_rng_state())
 
 

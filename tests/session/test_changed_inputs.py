@@ -10,6 +10,8 @@ import torch
 
 from dynexplore.session.changed_inputs import changed_call, inputs_of, like
 
+pytestmark = pytest.mark.plain("makes inputs from inputs; nothing is called")
+
 Pair = namedtuple("Pair", "first second")
 
 

@@ -112,7 +112,7 @@ def test_the_program_runs_once() -> None:
         seen.append(1)
         return x + 1
 
-    dynexplore.explain(noisy, X)
+    assert dynexplore.explain(noisy, X).graph_count == 1
     assert seen == [1]
 
     def raises(x: torch.Tensor) -> torch.Tensor:
@@ -156,6 +156,7 @@ def test_the_recording_is_dead_data() -> None:
 
     x = torch.ones(2)
     recording = dynexplore.explain(local, x).recording
+    assert len(recording.graphs) == 1
     references = weakref.ref(x), weakref.ref(local)
     assert Recording.from_json(recording.to_json()) == recording
     assert pickle.loads(pickle.dumps(recording.frames)) == recording.frames
@@ -211,8 +212,9 @@ def test_a_session_does_not_keep_the_function() -> None:
     def local(x: torch.Tensor) -> torch.Tensor:
         return x * 3
 
-    session = dynexplore.explain(local, X).session
-    assert session.function is local
+    explanation = dynexplore.explain(local, X)
+    session = explanation.session
+    assert session.function is local and explanation.graph_count == 1
     del local
     gc.collect()
     with pytest.raises(LookupError, match="the function of this recording is gone"):

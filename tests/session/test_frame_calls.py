@@ -11,6 +11,8 @@ from dynexplore.engine.native import UNBOUND
 from dynexplore.session.first_frame import slot_values
 from dynexplore.session.frame_calls import FrameCalls, arguments_of
 
+pytestmark = pytest.mark.plain("holds calls that are noted by hand")
+
 
 def plain(x: Any, y: Any = 2) -> Any:
     return x, y

@@ -104,7 +104,8 @@ def test_real_values_are_seen_as_it_runs(session: Any) -> None:
 
 def test_finish_gives_the_value_and_the_exception(session: Any) -> None:
     """What the call returns is returned, what it raises is raised."""
-    assert session.live(X, 3.0).finish().shape == (4,)
+    run = session.live(X, 3.0)
+    assert run.finish().shape == (4,) and run.recording.graphs
     with dynexplore.explain(raises) as watched:
         run = watched.explanation.session.live(X)
     with pytest.raises(ValueError, match="wrong"):
@@ -141,7 +142,8 @@ def test_modes_of_the_caller_hold_in_the_run(session: Any) -> None:
     x = X.clone().requires_grad_()
     with torch.no_grad():
         assert not session.live(x).finish().requires_grad
-    assert session.live(x).finish().requires_grad
+    run = session.live(x)
+    assert run.finish().requires_grad and run.recording.graphs
 
 
 def test_stop_ends_a_parked_run(session: Any) -> None:

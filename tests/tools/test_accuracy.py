@@ -47,18 +47,21 @@ DIFFERENT = [
 ]
 
 
+@pytest.mark.plain("compares values given by hand")
 @pytest.mark.parametrize(("expected", "actual"), SAME)
 def test_rounding_is_no_difference(expected: Any, actual: Any) -> None:
     """What rounding does to a dtype passes, NaN equals NaN, and objects of the program are not compared."""
     assert first_difference(expected, actual) is None
 
 
+@pytest.mark.plain("compares values given by hand")
 @pytest.mark.parametrize(("expected", "actual", "words"), DIFFERENT)
 def test_the_first_difference_in_words(expected: Any, actual: Any, words: str) -> None:
     """Its path, what was expected, what was found, how much was allowed."""
     assert str(first_difference(expected, actual)) == words
 
 
+@pytest.mark.plain("compares values given by hand")
 def test_a_tolerance_of_ones_own() -> None:
     """It is relative to the largest element expected."""
     assert first_difference(torch.tensor([100.0, 1.0]), torch.tensor([100.0, 1.5]), 0.01) is None

@@ -17,6 +17,7 @@ def test_forward_and_backward() -> None:
     assert not any(one.requires_grad for one in (*given, *gradients))
 
 
+@pytest.mark.plain("names of compilers")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself, as it imports Inductor
 def test_who_compiles_them() -> None:
     """Inductor's inner part; a callable; and nothing that is only known by another name."""

@@ -44,6 +44,7 @@ def test_a_backend_that_is_not_known_is_left_alone() -> None:
     assert parts_of("eager", "graph", "joint") == []
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_an_unknown_part_is_one_sentence() -> None:
     """It names those there are."""
     with pytest.raises(ConfigError, match="there is no artefact 'colour'; there are: joint, graph, ir"):
@@ -74,6 +75,7 @@ def test_inductor_is_watched_from_the_joint_graph_to_the_code() -> None:
     assert lowering.save_output_code is None
 
 
+@pytest.mark.plain("works on text")
 def test_paths_are_taken_off() -> None:
     """File names stay, folders go, divisions stay."""
     assert without_paths("# File: /a/b-c/model.py:12 in f") == "# File: model.py:12 in f"

@@ -180,6 +180,7 @@ def test_the_module_is_as_before() -> None:
     assert module.weight.grad is None
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_an_unknown_backend_is_a_mistake_of_the_caller() -> None:
     """It raises at once."""
     with pytest.raises(dynexplore.exc.InvalidBackend, match="there is no backend 'nothing'"):

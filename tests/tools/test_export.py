@@ -292,6 +292,7 @@ def test_results_assumed_constant_of_tensors() -> None:
     assert torch.equal(graph(x * 7)[3], (x * 7).relu() * 2 + 2)
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_wrong_options() -> None:
     """Each gets one sentence."""
     with pytest.raises(ValueError, match="tracing_mode is 'real', 'fake' or 'symbolic', not 'fast'"):

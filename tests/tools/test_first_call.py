@@ -78,6 +78,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     yield ask
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_a_function_is_found_with_its_arguments(program: Any) -> None:
     """The call is the program's own, under its modes; the program ends there, with its `finally`."""
     call, grad = program("scaled", lambda call: (call, torch.is_grad_enabled()))
@@ -86,6 +87,7 @@ def test_a_function_is_found_with_its_arguments(program: Any) -> None:
     assert program.module.seen == ["end"]
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_a_module_is_found_where_the_engine_ran_before(program: Any) -> None:
     """A region marks the calls of modules as not to be looked at."""
     native.skip_code(torch.nn.Module._wrapped_call_impl.__code__)
@@ -93,6 +95,7 @@ def test_a_module_is_found_where_the_engine_ran_before(program: Any) -> None:
     assert program("Net").target is program.module.net
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 @pytest.mark.parametrize("wanted", ["Net", "net"])
 def test_a_module_is_found_by_class_and_by_global_name(program: Any, wanted: str) -> None:
     """It is the module itself that is called, hooks and all."""
@@ -101,6 +104,7 @@ def test_a_module_is_found_by_class_and_by_global_name(program: Any, wanted: str
     assert call.args[1:] == (7,) and call.kwargs == {"scale": 2.0, "other": 1}
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_a_method_keeps_its_receiver(program: Any) -> None:
     """*args and **kwargs are taken apart again: called, it gives what the program would get."""
     call = program("Net.forward")
@@ -109,6 +113,7 @@ def test_a_method_keeps_its_receiver(program: Any) -> None:
     torch.testing.assert_close(call.target(*call.args, **call.kwargs), program.module.net.layer(torch.ones(1, 2)) * 2)
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_a_static_method_and_a_closure_are_called_as_they_are(program: Any) -> None:
     """No argument of theirs is taken for a receiver; a closure has its cells."""
     still = program("Net.halved")
@@ -118,11 +123,13 @@ def test_a_static_method_and_a_closure_are_called_as_they_are(program: Any) -> N
     torch.testing.assert_close(inner.target(*inner.args), torch.full((4,), 4.0))
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_without_a_name_it_is_the_first_that_gets_a_tensor(program: Any) -> None:
     """Generators and functions of other things are passed by."""
     assert program("").name == "scaled"
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_what_is_not_called_is_said_in_a_sentence(program: Any) -> None:
     """The names of what was called stand in it; the program ran to its end."""
     with pytest.raises(
@@ -132,6 +139,7 @@ def test_what_is_not_called_is_said_in_a_sentence(program: Any) -> None:
     assert program.module.seen == ["scaled", "end"]
 
 
+@pytest.mark.plain("finds a call in a program that runs plain")
 def test_what_the_tool_raises_is_not_the_programs(program: Any) -> None:
     """An `except Exception` around the call does not see it."""
 

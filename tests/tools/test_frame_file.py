@@ -20,6 +20,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.plain("reads and writes files; nothing is captured")
 def test_there_and_back(file: Path) -> None:
     """What was written is read, and tensors share what they shared."""
     data, packed = read_frame(file)
@@ -42,6 +43,7 @@ def test_every_kind_of_damage(file: Path) -> None:
             assert len(str(raised.value).splitlines()) == 1
 
 
+@pytest.mark.plain("reads and writes files; nothing is captured")
 def test_a_newer_format(file: Path) -> None:
     """It is said to be newer, not damaged."""
     file.write_bytes(file.read_bytes().replace(b"frame %d" % FORMAT, b"frame %d" % (FORMAT + 1), 1))
@@ -49,6 +51,7 @@ def test_a_newer_format(file: Path) -> None:
         read_frame(file)
 
 
+@pytest.mark.plain("reads and writes files; nothing is captured")
 def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
     """Not there, a folder, another file."""
     with pytest.raises(ReplayError, match="cannot be read: No such file"):
@@ -60,6 +63,7 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
         read_frame(tmp_path / "text")
 
 
+@pytest.mark.plain("reads and writes files; nothing is captured")
 def test_tensors_run_no_code(file: Path) -> None:
     """Anything but tensors where tensors should be is refused."""
     import pickle

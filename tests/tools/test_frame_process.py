@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import dynexplore
@@ -72,6 +73,7 @@ def test_what_was_learned_of_earlier_calls(tmp_path: Path) -> None:
     assert outcome["outcome"] == "failed" and outcome["message"] == "a symbol"
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     """The sentence is handed on."""
     (tmp_path / "bad.frame").write_text("bad")

@@ -32,6 +32,7 @@ def there_and_back(**values: Any) -> dict[str, Any]:
     return {name: rebuilt.value(json.loads(json.dumps(reference))) for name, reference in references.items()}
 
 
+@pytest.mark.plain("makes values from rows")
 def test_tensors_keep_what_they_share() -> None:
     """Storage, strides, requires_grad, gradients, leaves, attributes, Parameters."""
     x = torch.randn(3, 4)
@@ -114,6 +115,7 @@ for made_here in (Pair, Settings, Colour, Slotted, Base, Model):
             function.__module__ = "__main__"
 
 
+@pytest.mark.plain("makes values from rows")
 def test_a_module_of_a_script() -> None:
     """Its classes, with super(), properties, dataclasses and enums; what was shared still is; an optimizer goes on."""
     model = Model()
@@ -130,6 +132,7 @@ def test_a_module_of_a_script() -> None:
     assert made.training and list(made.state_dict()) == list(model.state_dict())
 
 
+@pytest.mark.plain("makes values from rows")
 def test_plain_things() -> None:
     """Containers, numbers, names, objects: equal, and of the same type."""
     slotted = Slotted()
@@ -151,6 +154,7 @@ def test_plain_things() -> None:
     assert back["slotted"].a == [1] and back["partial"](2) == 3
 
 
+@pytest.mark.plain("makes values from rows")
 def test_circles() -> None:
     """A list in itself; a function that calls itself; an object that knows its owner."""
     loop: list[Any] = [1]
@@ -165,6 +169,7 @@ def test_circles() -> None:
     assert back["loop"][1] is back["loop"] and back["count"](4) == 4 and back["parent"].a.a is back["parent"]
 
 
+@pytest.mark.plain("makes values from rows")
 def test_what_is_missing_says_so() -> None:
     """When it is asked for something."""
     missing = there_and_back(x=[one for one in [(n for n in ())]])["x"][0]
@@ -175,6 +180,7 @@ def test_what_is_missing_says_so() -> None:
         missing()
 
 
+@pytest.mark.plain("makes values from rows")
 def test_what_is_not_there_any_more() -> None:
     """A module or a name that cannot be imported is one sentence."""
     with pytest.raises(ReplayError, match="the frame needs the module 'no_such_module', which cannot be imported here"):

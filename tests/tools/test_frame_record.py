@@ -88,6 +88,7 @@ def test_on_request(tmp_path: Path) -> None:
         dynexplore.record_frame(3)
 
 
+@pytest.mark.plain("describes values given by hand")
 def test_descriptions() -> None:
     """One line each."""
     assert described(torch.nn.BatchNorm1d(2)) == "BatchNorm1d, a state_dict of 5 tensors"

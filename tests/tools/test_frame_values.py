@@ -21,6 +21,7 @@ def saved(**values: Any) -> SavedValues:
     return table
 
 
+@pytest.mark.plain("makes rows of values")
 def test_one_object_is_one_row() -> None:
     """A tensor that stands in three places is one row and one tensor."""
     x = torch.ones(2)
@@ -28,6 +29,7 @@ def test_one_object_is_one_row() -> None:
     assert len(table.tensors) == 1 and [row["kind"] for row in table.rows] == ["tensor", "list", "dict"]
 
 
+@pytest.mark.plain("makes rows of values")
 def test_what_cannot_be_saved_is_named() -> None:
     """By its path, with why; the rest is there."""
     table = saved(cfg={"k": 1, "lock": threading.Lock()}, gen=(one for one in ()), kept=[1.5, b"x", 2 + 1j, float("nan")])
@@ -36,6 +38,7 @@ def test_what_cannot_be_saved_is_named() -> None:
     assert table.rows[0]["pairs"][0] == [{"plain": "k"}, {"plain": 1}]
 
 
+@pytest.mark.plain("makes rows of values")
 def test_an_object_that_raises_when_taken_apart() -> None:
     """Whatever its methods raise is why it is missing."""
 
@@ -46,6 +49,7 @@ def test_an_object_that_raises_when_taken_apart() -> None:
     assert saved(one=Stubborn()).missing == [("one", "KeyError: 'no'")]
 
 
+@pytest.mark.plain("makes rows of values")
 def test_a_tensor_subclass_is_named() -> None:
     """It is no plain tensor, and not taken for one."""
 
@@ -56,12 +60,14 @@ def test_a_tensor_subclass_is_named() -> None:
     assert path == "x" and why.endswith("Special is a tensor subclass")
 
 
+@pytest.mark.plain("makes rows of values")
 def test_paths_of_a_module_are_those_of_its_state_dict() -> None:
     """`model.0.weight`, not the dicts that it lies in."""
     table = saved(model=torch.nn.Sequential(torch.nn.Linear(2, 2)))
     assert [row["path"] for row in table.rows if row["kind"] == "tensor"] == ["model.0.weight", "model.0.bias"]
 
 
+@pytest.mark.plain("makes rows of values")
 def test_globals_of_imported_modules_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function that is saved by name reads globals that may have changed: their values are kept beside."""
     (tmp_path / "scaled_module.py").write_text(
@@ -76,6 +82,7 @@ def test_globals_of_imported_modules_of_the_program(tmp_path: Path, monkeypatch:
     assert table.modules == {"scaled_module": {"SCALE": {"plain": 7}}}
 
 
+@pytest.mark.plain("makes rows of values")
 def test_names_and_texts() -> None:
     """What code reads; what a tensor is in one line."""
     assert set(global_names((lambda x: (len(x), [abs(y) for y in x])).__code__)) == {"len", "abs"}

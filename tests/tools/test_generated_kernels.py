@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from dynexplore.tools.generated_kernels import fused_dot, kernels_of
 
 CPP = """
@@ -41,6 +43,7 @@ def triton_poi_fused_cos_0(in_ptr0, out_ptr0, xnumel, XBLOCK : tl.constexpr):
 """
 
 
+@pytest.mark.plain("reads generated code that is given as text")
 def test_kernels_in_cpp() -> None:
     """Name, language and text, under the name that the module calls it by."""
     (kernel,) = kernels_of(f"import torch\n{CPP}\nasync_compile.wait(globals())\n")
@@ -48,6 +51,7 @@ def test_kernels_in_cpp() -> None:
     assert kernel.text.startswith("// cpp_fused_cos_0\n#include") and kernel.text.endswith("}")
 
 
+@pytest.mark.plain("reads generated code that is given as text")
 def test_what_a_cpp_kernel_reads_and_writes() -> None:
     """Its arguments by name; one that is loaded from and stored to is both."""
     (kernel,) = kernels_of(CPP)
@@ -55,6 +59,7 @@ def test_what_a_cpp_kernel_reads_and_writes() -> None:
     assert kernel.writes == ("in_out_ptr0", "out_ptr1")
 
 
+@pytest.mark.plain("reads generated code that is given as text")
 def test_kernels_in_triton() -> None:
     """The same for a graphics card."""
     (kernel,) = kernels_of(TRITON)
@@ -63,6 +68,7 @@ def test_kernels_in_triton() -> None:
     assert (kernel.reads, kernel.writes) == (("in_ptr0",), ("out_ptr0",))
 
 
+@pytest.mark.plain("reads generated code that is given as text")
 def test_several_kernels_keep_their_order() -> None:
     """As they stand in the module."""
     assert [kernel.name for kernel in kernels_of(CPP + TRITON)] == ["cpp_fused_cos_0", "triton_poi_fused_cos_0"]
@@ -81,6 +87,7 @@ def scheduled(name: str, reads: list[str], writes: list[str], operators: list[st
     return SimpleNamespace(get_name=lambda: name, get_nodes=lambda: [part], read_writes=named)
 
 
+@pytest.mark.plain("reads generated code that is given as text")
 def test_the_diagram_has_a_box_for_each_kernel_and_an_edge_for_each_buffer() -> None:
     """Inputs are boxes, too; what a kernel makes for itself is no edge; names are quoted."""
     first = scheduled("op0_op1", ["x", "buf0"], ["buf0", "buf1"], ["cos", "sin"])

@@ -21,6 +21,7 @@ GRAPH = torch.fx.symbolic_trace(Model())
 INPUTS = [torch.randn(64, requires_grad=True)]
 
 
+@pytest.mark.plain("runs graphs made by hand")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch itself, as it imports Inductor
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_dropout_is_not_wrong(backend: str) -> None:
@@ -28,12 +29,14 @@ def test_dropout_is_not_wrong(backend: str) -> None:
     assert failure_of(GRAPH, INPUTS, resolve(backend)) is None
 
 
+@pytest.mark.plain("runs graphs made by hand")
 def test_a_wrong_value_behind_dropout() -> None:
     """Random numbers hide no fault."""
     failure = failure_of(GRAPH, INPUTS, lambda graph, inputs: lambda *given: [one + 1e-2 for one in graph(*given)])
     assert failure is not None and failure.kind == "differs" and "differs by" in failure.words
 
 
+@pytest.mark.plain("runs graphs made by hand")
 def test_what_raises() -> None:
     """While it compiles, or when it is called: the type tells failures apart."""
 
@@ -48,12 +51,14 @@ def test_what_raises() -> None:
     assert not found[0].is_like(found[1]) and not Failure("differs").is_like(None)  # type: ignore[union-attr]
 
 
+@pytest.mark.plain("runs graphs made by hand")
 def test_a_graph_that_makes_no_sense_is_no_failure() -> None:
     """What cannot run as it is says nothing about the compiler."""
     graph = torch.fx.symbolic_trace(lambda x: x.reshape(7))
     assert failure_of(graph, [torch.ones(3)], lambda graph, inputs: lambda *given: 1 // 0) is None
 
 
+@pytest.mark.plain("runs graphs made by hand")
 def test_copies_share_parameters() -> None:
     """And nothing else: a backend may change the graph that it is given."""
     graph = torch.fx.symbolic_trace(torch.nn.Linear(2, 2))

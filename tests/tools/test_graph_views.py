@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.fx
 
 from dynexplore.tools.graph_views import MOST_DRAWN, graph_html, graph_view
 
 
+@pytest.mark.plain("shows graphs made by hand")
 def test_table_and_drawing() -> None:
     """Every node with its target; one picture."""
     graph = torch.fx.symbolic_trace(lambda x: torch.tanh(x + 1))
@@ -21,6 +23,7 @@ def test_table_and_drawing() -> None:
     assert "torch.tanh" in page and 'alt="the graph before as a drawing"' in page
 
 
+@pytest.mark.plain("shows graphs made by hand")
 def test_a_large_graph_is_a_table() -> None:
     """It says why it is not drawn."""
 

@@ -16,6 +16,7 @@ import torch
 from dynexplore.tools.importable import can_import, import_name, is_installed, singleton_name
 
 
+@pytest.mark.plain("asks what can be imported")
 @pytest.mark.parametrize(
     ("value", "name"),
     [
@@ -39,6 +40,7 @@ def test_names(value: Any, name: tuple[str, str] | None) -> None:
         assert found is not None and found[1] == "linear"
 
 
+@pytest.mark.plain("asks what can be imported")
 def test_modules_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that lies on the path can be imported and is not installed; another of its name elsewhere cannot."""
     (tmp_path / "my_plain_module.py").write_text("def f(x):\n    return x\n")
@@ -51,6 +53,7 @@ def test_modules_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     del sys.modules["my_plain_module"]
 
 
+@pytest.mark.plain("asks what can be imported")
 def test_sentinels() -> None:
     """An object that is known by its place in an installed module."""
     assert singleton_name(dataclasses.MISSING) == ("dataclasses", "MISSING")

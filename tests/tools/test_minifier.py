@@ -130,6 +130,7 @@ def test_nothing_fails() -> None:
         dynexplore.minify(lambda x: x + 1, torch.ones(2), backend="eager")
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_a_wrong_choice() -> None:
     """`after` has two values."""
     with pytest.raises(ValueError, match="after is 'dynamo' or 'aot', not 'never'"):

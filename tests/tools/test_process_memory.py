@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from dynexplore.tools.process_memory import MemoryPeak, as_text
 
 
+@pytest.mark.plain("measures the process")
 def test_the_peak_is_seen_after_it_is_over() -> None:
     """A tensor that is gone at the end of the block still counts."""
     with MemoryPeak() as memory:
@@ -14,6 +16,7 @@ def test_the_peak_is_seen_after_it_is_over() -> None:
     assert memory.peak is None or memory.peak > 16 * 2**20
 
 
+@pytest.mark.plain("measures the process")
 def test_sizes_for_people() -> None:
     """MiB, and a question mark where the system says nothing."""
     assert as_text(5 * 2**20) == "5.0 MiB" and as_text(None) == "?"

@@ -30,6 +30,7 @@ def test_never_quiet() -> None:
     assert found.compiled == (1, 1, 1) and not found.is_quiet and "still compiles after 3 rounds" in str(found)
 
 
+@pytest.mark.plain("an error of the caller")
 def test_no_rounds() -> None:
     """At least one."""
     with pytest.raises(ValueError, match="rounds is 1 or more, not 0"):

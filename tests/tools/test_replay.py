@@ -169,6 +169,7 @@ def test_one_that_dies_or_never_ends(tmp_path: Path) -> None:
     assert late.outcome is not None and "did not end within 8 seconds" in late.outcome.message
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_files_that_cannot_be_used(tmp_path: Path, frames: tuple[Path, Path]) -> None:
     """Damaged, of another Python, in need of a module that is not here: one sentence each."""
     content = frames[0].read_bytes()

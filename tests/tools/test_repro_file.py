@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import torch.fx
 
@@ -15,6 +16,7 @@ def traced(fn: Any) -> torch.fx.GraphModule:
     return torch.fx.symbolic_trace(fn)
 
 
+@pytest.mark.plain("writes the parts of a program")
 def test_inputs_of_every_kind() -> None:
     """Floats, integers within their range, booleans, strides, plain numbers."""
     inputs = [torch.randn(2, 3).t(), torch.tensor([3, 7]), torch.tensor([True]), 5, torch.ones(1, requires_grad=True)]
@@ -27,6 +29,7 @@ def test_inputs_of_every_kind() -> None:
     assert 3 <= made[1].min() and made[1].max() <= 7 and made[3] == 5
 
 
+@pytest.mark.plain("writes the parts of a program")
 def test_exact_inputs_and_attributes_come_back() -> None:
     """What is packed into the text is the very content; the file is Python that compiles."""
     graph = traced(torch.nn.Sequential(torch.nn.Linear(2, 2)))
@@ -37,6 +40,7 @@ def test_exact_inputs_and_attributes_come_back() -> None:
     assert torch.equal(namespace["repro_inputs"]()[0], x)
 
 
+@pytest.mark.plain("writes the parts of a program")
 def test_who_can_stand_alone() -> None:
     """Names and importable functions can; a callable object without source cannot."""
     assert can_stand_alone("inductor") and can_stand_alone(torch.nn.functional.relu)

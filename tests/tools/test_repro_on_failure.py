@@ -148,6 +148,7 @@ def test_the_model_and_the_random_numbers_stay(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_an_option_that_is_none() -> None:
     """The right ones are named."""
     with pytest.raises(dynexplore.exc.ConfigError, match="'repro_after' takes one of '', 'dynamo', 'aot', not 'inductor'"):

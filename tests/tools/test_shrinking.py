@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import torch.fx
 
@@ -18,6 +19,7 @@ def no_tangent(graph: torch.fx.GraphModule, inputs: Any) -> Any:
     return graph.forward
 
 
+@pytest.mark.plain("cuts down graphs made by hand")
 def test_the_one_that_is_to_blame() -> None:
     """And the other failure that a cut might bring up is not taken for it."""
 
@@ -35,6 +37,7 @@ def test_the_one_that_is_to_blame() -> None:
     assert page.count("<img alt=") == 2 and "torch.tan" in page and "def repro_run" in page
 
 
+@pytest.mark.plain("cuts down graphs made by hand")
 def test_inputs_do_not_look_like_operators() -> None:
     """A backend that looks at names does not take an input for the operator that it was before."""
 

@@ -44,6 +44,7 @@ def run(text: str) -> dict[str, Any]:
     return namespace
 
 
+@pytest.mark.plain("writes the text of functions")
 def test_functions_classes_and_values() -> None:
     """Whatever a function names, and what that names, comes before it."""
     text = source_of(backend, "backend")
@@ -52,6 +53,7 @@ def test_functions_classes_and_values() -> None:
     assert "from torch import erf as BAD" in text and "LARGE = 7" in text and text.count("class Off") == 1
 
 
+@pytest.mark.plain("writes the text of functions")
 def test_closures_lambdas_and_objects() -> None:
     """A function in a function, one without a name, an object with attributes, a method of it."""
     offset = 3
@@ -78,6 +80,7 @@ def test_closures_lambdas_and_objects() -> None:
     assert run(source_of(Scaled(5).__call__, "f"))["f"](2) == 10
 
 
+@pytest.mark.plain("writes the text of functions")
 def test_a_class_of_a_notebook_cell() -> None:
     """It has no file, and its lines are known all the same; a decorator is left out."""
     text = "import functools\n\n@functools.total_ordering\nclass Cell:\n    def __lt__(self, other):\n        return True\n"
@@ -87,6 +90,7 @@ def test_a_class_of_a_notebook_cell() -> None:
     assert source_of(made["Cell"], "Cell") == text[text.index("class") :]
 
 
+@pytest.mark.plain("writes the text of functions")
 def test_what_has_none() -> None:
     """It is said what."""
     made: dict[str, Any] = {}

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from dynexplore.engine.bytecode import FACTS, Instruction, Label, Position, Writer, assemble, read
 from dynexplore.engine.bytecode.assembler import stack_depths
 
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
+
 
 def template(a):
     return a

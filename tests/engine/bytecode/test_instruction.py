@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dynexplore.engine.bytecode import Instruction, Label, Position, Step
+
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 
 
 def test_instructions_are_compared_by_identity() -> None:

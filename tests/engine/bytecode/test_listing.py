@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dynexplore.engine.bytecode import Writer, assemble, listing, read
+
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 
 
 def example(a):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dynexplore.engine.bytecode import live_locals, read
+
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 
 
 def live_before(function: Any, opname: str, argval: Any = None) -> set[str]:

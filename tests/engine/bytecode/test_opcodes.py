@@ -9,6 +9,8 @@ import pytest
 
 from dynexplore.engine.bytecode.opcodes import OPCODES, Opcode, stack_change, stack_effect
 
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
+
 
 @pytest.mark.parametrize("row", OPCODES.values(), ids=OPCODES)
 def test_a_row_is_complete(row: Opcode) -> None:

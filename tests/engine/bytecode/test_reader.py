@@ -13,6 +13,8 @@ import pytest
 
 from dynexplore.engine.bytecode import FACTS, ParsedCode, read
 
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
+
 
 def ops(parsed: ParsedCode) -> list[tuple[str, Any]]:
     return [(step.op, step.arg) for step in parsed.steps]

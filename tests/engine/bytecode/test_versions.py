@@ -11,6 +11,8 @@ import pytest
 from dynexplore.engine.bytecode import FACTS, OPCODES, UNSUPPORTED
 from dynexplore.engine.bytecode.versions import DECODE, EMIT, LOWER, rows
 
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
+
 RUNNING = sorted(name for name, number in opcode.opmap.items() if number < 256)
 #: how the operand of an opcode with a lowering row may look
 SAMPLES: list[tuple[int, Any]] = [(0, "x"), (1, "x"), (16, "x"), (5, "INTRINSIC_UNARY_POSITIVE")]

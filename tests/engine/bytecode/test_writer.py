@@ -10,6 +10,8 @@ import pytest
 
 from dynexplore.engine.bytecode import Label, Writer, assemble, read
 
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
+
 
 def template(a, b, c):
     """Three arguments, no cells."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from dynexplore.engine.config import config
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, known_bool, new_symbols
 from dynexplore.engine.graph.shapes import make_shape_env
+
+pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
 
 
 def test_only_when_asked_for() -> None:

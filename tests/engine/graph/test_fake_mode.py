@@ -8,6 +8,8 @@ import torch.nn.functional as F
 
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 
+pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
+
 
 def watch(operation):
     mode = WatchedFakeMode()

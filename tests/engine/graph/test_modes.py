@@ -10,6 +10,8 @@ from torch.amp import autocast_mode
 
 from dynexplore.engine.graph.modes import Modes
 
+pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
+
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:

@@ -10,6 +10,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from dynexplore.engine.graph import numpy_operators
 from dynexplore.engine.graph.numpy_operators import IN_PLACE, numpy_operator, wrapped_from_numpy, wrapped_mixed
 
+pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
+
 
 @pytest.mark.parametrize("name", ["sin", "add", "ndarray.sum", "T", "getitem", "stack", "iadd"])
 def test_both_faces_agree(name: str) -> None:

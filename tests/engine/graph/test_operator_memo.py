@@ -13,6 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from dynexplore.engine.graph import operator_memo
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode
 
+pytestmark = pytest.mark.plain("works on operators and modes by itself, without a frame")
+
 aten = torch.ops.aten
 
 # what the memo serves, with arguments made of two tensors

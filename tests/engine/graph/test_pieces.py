@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import torch.fx
 from torch import nn
@@ -44,6 +45,7 @@ def test_pieces_give_what_the_whole_gives() -> None:
         assert torch.equal(value, f(x))
 
 
+@pytest.mark.plain("cuts graphs made by hand")
 def test_inputs_and_outputs_of_a_piece() -> None:
     """What goes in is what it uses and does not make; what comes out is what is used after it."""
     graph = torch.fx.symbolic_trace(lambda x, y: (x + y) * torch.relu(x))
@@ -149,6 +151,7 @@ def test_a_symbolic_size_goes_with_the_tensor() -> None:
     assert taken == sizes & symbols
 
 
+@pytest.mark.plain("cuts graphs made by hand")
 def test_attributes_are_shared() -> None:
     """A parameter or a module that the graph holds is the same object in its pieces."""
     model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from code_swaps import run_script
+
+pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
 
 DEEP = """
 import gc, sys, threading
 from code_swaps import swapped, swapping_region
+import pytest
+
 from dynexplore.engine.native import *
 
 def deep(n):

@@ -22,6 +22,8 @@ from dynexplore.engine.native import (
     unskip_code,
 )
 
+pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
+
 
 def new_code(name: str = "fn") -> CodeType:
     """A code object that nobody else holds."""

@@ -12,10 +12,10 @@ from typing import Any
 import cpython_tests
 import pytest
 
-pytestmark = pytest.mark.skipif(
+pytestmark = [pytest.mark.plain("runs CPython's own tests under the bare hook"), pytest.mark.skipif(
     importlib.util.find_spec("test") is None or importlib.util.find_spec("test.test_scope") is None,
     reason="this Python comes without its own tests",
-)
+)]
 
 QUICK = ["test_scope", "test_contextlib", "test_generators", "test_with", "test_raise", "test_extcall"]
 LONG = [

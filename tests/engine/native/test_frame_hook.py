@@ -43,6 +43,8 @@ from dynexplore.engine.native import (
     unskip_code,
 )
 
+pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
+
 # -- programs ---------------------------------------------------------------------------------------------------------
 
 

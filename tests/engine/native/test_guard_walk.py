@@ -15,6 +15,8 @@ from code_swaps import entry_region, swapped
 
 from dynexplore.engine.native import UNBOUND, Entry, GuardWalk
 
+pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
+
 
 class Thing:
     """An object with an ordinary `__dict__`."""

@@ -24,6 +24,8 @@ from dynexplore.engine.native import (
     region_depth,
 )
 
+pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
+
 
 def test_enter_and_leave_nest() -> None:
     """enter returns what leave needs; the hook is installed exactly while the thread has a region."""

@@ -11,6 +11,8 @@ import torch
 import dynexplore
 from dynexplore.engine.policy.constants import constant_result, is_compiling, is_constant, table
 
+pytestmark = pytest.mark.plain("asks the rules what they say; nothing is captured")
+
 
 @pytest.mark.parametrize(
     ("function", "value"),

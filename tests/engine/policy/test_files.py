@@ -14,6 +14,8 @@ import torch
 import dynexplore
 from dynexplore.engine.policy.files import USER, rule_of, torch_rows
 
+pytestmark = pytest.mark.plain("asks the rules what they say; nothing is captured")
+
 
 def file_of(thing: object) -> str:
     """The file that a module or function stands in."""

@@ -19,6 +19,8 @@ import dynexplore
 from dynexplore.engine.policy import skip
 from dynexplore.engine.policy.markers import Mark, mark, unmark
 
+pytestmark = pytest.mark.plain("asks the rules what they say; nothing is captured")
+
 
 def user_function(x: Any) -> Any:
     return x

@@ -148,6 +148,7 @@ KINDS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+@pytest.mark.plain("makes checks of guards written by hand")
 @pytest.mark.parametrize("kind", KINDS)
 def test_check_and_explanation_agree(kind: str) -> None:
     """The fast check and the slow one, which explains, say the same of a value."""
@@ -161,6 +162,7 @@ def test_check_and_explanation_agree(kind: str) -> None:
         assert (check.first_failure(scope) is None) is fits
 
 
+@pytest.mark.plain("makes checks of guards written by hand")
 def test_equal_zeros_and_nans() -> None:
     """-0.0 is not 0.0, and NaN is NaN: what was computed with one is not right for the other."""
     for expected, others in ((0.0, (-0.0, 0, False)), (float("nan"), (1.0,)), (1, (True, 1.0))):
@@ -171,6 +173,7 @@ def test_equal_zeros_and_nans() -> None:
         assert not any(check.check(other, None, {}) for other in others)
 
 
+@pytest.mark.plain("makes checks of guards written by hand")
 def test_two_objects_that_become_one() -> None:
     """ALIAS and DISTINCT are about two sources."""
     first, second = LocalSource("a", 0), LocalSource("b", 1)

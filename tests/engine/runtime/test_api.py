@@ -108,6 +108,7 @@ def test_of_nested_optimizes_the_outer_wins() -> None:
     assert len(inner_backend.graphs) == 1
 
 
+@pytest.mark.plain("is about the engine being off")
 def test_disable_switches_off() -> None:
     """optimize(disable=True) changes nothing, as a decorator and as a block."""
     off = dynexplore.optimize(disable=True)
@@ -118,6 +119,7 @@ def test_disable_switches_off() -> None:
         assert dynexplore.optimize()(double) is double
 
 
+@pytest.mark.plain("is about the engine being off")
 def test_disabled_by_the_environment() -> None:
     """With DYNEXPLORE_DISABLE=1 optimized functions are the plain ones."""
     code = "import torch, dynexplore; f = lambda x: x; assert dynexplore.optimize()(f) is f; print('plain')"
@@ -126,6 +128,7 @@ def test_disabled_by_the_environment() -> None:
     assert done.stdout == "plain\n"
 
 
+@pytest.mark.plain("refused before anything is captured")
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -256,6 +259,7 @@ def test_run_as_decorator_and_block() -> None:
     assert one.__name__ == "one" and native.current() is None
 
 
+@pytest.mark.plain("nothing is compiled yet")
 def test_run_before_anything_is_compiled() -> None:
     """Where nothing is cached, run is plain Python."""
     assert dynexplore.run(double)(X).tolist() == [0, 2, 4]
@@ -338,6 +342,7 @@ def test_a_disabled_function_breaks_the_graph_of_its_caller() -> None:
     assert any("disable" in reason for reason in dynexplore.graph_breaks())
 
 
+@pytest.mark.plain("is about the engine being off")
 def test_a_disabled_module() -> None:
     """A disabled module is a module still, and is left alone."""
     backend = CountingBackend()
@@ -432,6 +437,7 @@ def test_counters_tell_what_happened() -> None:
     assert dynexplore.graph_breaks() == counters["graph_break"] and list(dynexplore.graph_breaks().values()) == [1]
 
 
+@pytest.mark.plain("asks the list of names")
 def test_backends_by_name() -> None:
     """list_backends names ours and torch's; register_backend adds one."""
     known = dynexplore.list_backends()

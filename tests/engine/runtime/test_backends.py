@@ -118,6 +118,7 @@ def test_registering_a_backend() -> None:
             backends._OWN.pop(name)
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """The error is a ValueError and InvalidBackend."""
     with pytest.raises(dynexplore.exc.InvalidBackend, match="there is no backend 'nope'; there are: .*eager"):

@@ -260,6 +260,7 @@ def test_what_was_compiled_before_ddp_is_compiled_again_for_it() -> None:
     assert dynexplore.counters["stats"]["graphs"] == 2
 
 
+@pytest.mark.plain("computes the limits of buckets")
 @pytest.mark.usefixtures("alone")
 def test_limits_of_buckets() -> None:
     """bucket_cap_mb holds for every bucket; without it the first one closes at 1 MiB."""

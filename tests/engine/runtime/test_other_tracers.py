@@ -18,11 +18,13 @@ from dynexplore.engine.runtime.other_tracers import active, dynamo_off
 from engine_checks import CountingBackend
 
 
+@pytest.mark.plain("asks who else traces")
 def test_nobody_is_there() -> None:
     """Usually nothing is active."""
     assert active() is None
 
 
+@pytest.mark.plain("asks who else traces")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_each_tracer_is_named() -> None:
     """Modes and tracers say who they are."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from dynexplore.engine.runtime.rebinding import Surroundings, copy_of_tensor, named_by, rebind, refill
+
+pytestmark = pytest.mark.plain("keeps and puts back state around any run")
 
 COUNT = 1
 LOG: list[int] = [1]

@@ -72,6 +72,7 @@ def test_stances_nest_and_belong_to_their_thread() -> None:
     assert len(backend.graphs) == 2
 
 
+@pytest.mark.plain("refused before anything is captured")
 def test_a_wrong_name() -> None:
     """It lists the right ones."""
     with pytest.raises(ValueError, match="there is no stance 'fast'; there are: default, eager_on_recompile"):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 import torch
 
 from dynexplore.engine.runtime.rebinding import copy_of_tensor
 from dynexplore.engine.runtime.starting_state import StartingState
+
+pytestmark = pytest.mark.plain("keeps and puts back state around any run")
 
 
 def test_modules_optimizers_and_random_numbers_are_put_back() -> None:

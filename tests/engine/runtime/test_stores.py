@@ -9,6 +9,7 @@ import pickle
 import weakref
 from typing import Any
 
+import pytest
 import torch
 
 import dynexplore
@@ -36,6 +37,7 @@ class WithMethod:
         return graph.forward
 
 
+@pytest.mark.plain("stores by themselves; nothing is compiled")
 def test_one_store_for_each_backend_and_options() -> None:
     """The same backend with the same options has one store; other options or another backend have another."""
     other = CountingBackend()
@@ -45,12 +47,14 @@ def test_one_store_for_each_backend_and_options() -> None:
     assert len(found) == 6
 
 
+@pytest.mark.plain("stores by themselves; nothing is compiled")
 def test_a_bound_method_is_one_backend() -> None:
     """obj.compile is a new object each time it is read, and the same backend; another instance is another."""
     one, two = WithMethod(), WithMethod()
     assert store_for(one.compile, PLAIN) is store_for(one.compile, PLAIN) is not store_for(two.compile, PLAIN)
 
 
+@pytest.mark.plain("stores by themselves; nothing is compiled")
 def test_a_backend_that_can_hold_no_attribute() -> None:
     """C functions and classes with slots have a store, too; it is kept until reset."""
     slotted = WithSlots()
@@ -60,6 +64,7 @@ def test_a_backend_that_can_hold_no_attribute() -> None:
     assert store_for(slotted, PLAIN) is not store
 
 
+@pytest.mark.plain("stores by themselves; nothing is compiled")
 def test_a_wrapper_of_a_backend_has_its_own_store() -> None:
     """functools.wraps copies attributes, and the store must not go along."""
     store_for(backend, PLAIN)
@@ -71,6 +76,7 @@ def test_a_wrapper_of_a_backend_has_its_own_store() -> None:
     assert store_for(wrapper, PLAIN) is not store_for(backend, PLAIN)
 
 
+@pytest.mark.plain("stores by themselves; nothing is compiled")
 def test_a_copy_of_a_backend_has_its_own_store() -> None:
     """A backend object that owns a store can be copied and pickled as before."""
     original = WithMethod()
@@ -88,6 +94,7 @@ def test_all_stores_begins_with_the_latest_used() -> None:
     assert next(stores.all_stores()) is store_for(first, PLAIN)
 
 
+@pytest.mark.plain("stores by themselves; nothing is compiled")
 def test_a_store_dies_with_its_backend() -> None:
     """Nothing else holds a store that belongs to a callable."""
     temporary = CountingBackend()

@@ -11,6 +11,8 @@ import torch
 
 from dynexplore.engine.runtime.torch_state import kept
 
+pytestmark = pytest.mark.plain("keeps and puts back state around any run")
+
 
 def read() -> list[Any]:
     return [

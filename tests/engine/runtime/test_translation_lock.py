@@ -54,6 +54,7 @@ def is_held_by_another_thread() -> bool:
     return not free[0]
 
 
+@pytest.mark.plain("the lock by itself")
 def test_released_lets_go_and_takes_again() -> None:
     """All levels are let go for the block and taken again, also after an exception; without the lock nothing happens."""
     with translation_lock, translation_lock:

@@ -6,10 +6,14 @@ import gc
 import linecache
 import weakref
 
+import pytest
+
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.events import CodeView
 from dynexplore.engine.translate.code_views import code_view, source_of
 from dynexplore.engine.translate.resume import make_resume_code
+
+pytestmark = pytest.mark.plain("shows code objects made by hand")
 
 
 def example(a, b):

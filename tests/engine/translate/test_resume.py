@@ -26,6 +26,8 @@ from dynexplore.engine.bytecode.assembler import stack_depths
 from dynexplore.engine.bytecode.reader import slot_names
 from dynexplore.engine.translate.resume import argument_slots, make_resume_code, resume_point
 
+pytestmark = pytest.mark.plain("writes resume functions for code made by hand, and runs them")
+
 # -- looking into a running frame -------------------------------------------------------------------------------------
 
 #: offsets in CPython's structs, the same in 3.11, 3.12 and 3.13: PyFrameObject.f_frame, _PyInterpreterFrame.localsplus

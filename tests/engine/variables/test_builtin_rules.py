@@ -18,6 +18,8 @@ from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.rules import rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
+pytestmark = pytest.mark.plain("asks rules in a context without translator")
+
 Point = namedtuple("Point", "x y")
 
 

@@ -13,6 +13,8 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.variables.containers.iterator import iterator_at, reversed_iterator_at
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
+pytestmark = pytest.mark.plain("asks trackers in a context without translator")
+
 
 def test_a_list_iterator_sees_later_changes() -> None:
     """An iterator walks the list as it is at each step; once exhausted it stays so."""

@@ -14,6 +14,8 @@ from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
+pytestmark = pytest.mark.plain("asks trackers in a context without translator")
+
 
 def test_an_existing_dict_guards_type_and_keys() -> None:
     """Building a dict costs a guard on its type, looking into it one on its keys; a value costs its own when it is read."""

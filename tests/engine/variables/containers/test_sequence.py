@@ -16,6 +16,8 @@ from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
+pytestmark = pytest.mark.plain("asks trackers in a context without translator")
+
 
 def test_an_existing_list_guards_type_and_length_and_reads_items_late() -> None:
     """Building a list costs a guard on its type, looking into it one on its length; an item costs its own when it is read."""

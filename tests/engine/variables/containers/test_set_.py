@@ -10,6 +10,8 @@ from engine.variables.fake_context import FakeContext, plain, raised
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.operators import binary, compare
 
+pytestmark = pytest.mark.plain("asks trackers in a context without translator")
+
 
 def test_an_existing_set_guards_its_content_and_its_order_when_walked() -> None:
     """Building a set costs two guards; only walking it relies on the order."""
