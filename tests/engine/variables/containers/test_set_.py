@@ -22,7 +22,10 @@ def test_an_existing_set_guards_its_content_and_its_order_when_walked() -> None:
     assert ctx.guards[2:] == [("arg", "DICT_KEYS")]
 
 
-@pytest.mark.parametrize("members", [{5, 1, 33, 9, 2}, {"b", "a", "c"}, {1.5, None, (1, 2)}, frozenset({10, 3})], ids=["ints", "texts", "mixed", "frozen"])
+SETS = [{5, 1, 33, 9, 2}, {"b", "a", "c"}, {1.5, None, (1, 2)}, frozenset({10, 3})]
+
+
+@pytest.mark.parametrize("members", SETS, ids=["ints", "texts", "mixed", "frozen"])
 def test_constants_are_walked_in_pythons_order(members: Any) -> None:
     """Members that are constants come in the order in which this very set gives them."""
     ctx = FakeContext()
