@@ -163,7 +163,7 @@ class Conversion:
             self.store.observers.calls.note(self.frame, function_of(self.state), self.state.values)
         observer = self.store.observers.run
         if observer is not None:
-            observer.entered(self.frame, slot_values(self.state), observer.modified_frame() if resume_point(self.code) else None)
+            observer.entered(self.frame, slot_values(self.state), self.state.goes_on_from)
         started = time.perf_counter()
         entry: Entry | None = None
         outcome = "failed"
