@@ -205,7 +205,7 @@ class StepChecker:
 
 
 _STACK = "___stack"
-_OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__parameters_", "__run_again")
+_OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__parameters_", "__run_again", "__tail_call")
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:

@@ -360,7 +360,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_a_traceback_is_that_of_eager(program: Callable[..., Any], backend: str) -> None:
-    """Where a compiled program raises, after breaks or in a graph, each traceback has eager's entries: in the first call and later."""
+    """Where a compiled program raises, after breaks or in a graph, each traceback has eager's entries, call after call."""
     report = assert_same_as_eager(program, X, calls=3, backend=backend)
     assert report.graphs
 

@@ -367,7 +367,7 @@ take_entry_off_traceback(void)
         return;
     }
     PyObject *traceback = PyException_GetTraceback(exception);
-    if (traceback != NULL && is_of_entry((PyTracebackObject *)traceback)) {
+    if (traceback != NULL && PyTraceBack_Check(traceback) && is_of_entry((PyTracebackObject *)traceback)) {
         PyObject *rest = (PyObject *)((PyTracebackObject *)traceback)->tb_next;
         PyException_SetTraceback(exception, rest == NULL ? Py_None : rest);
     }

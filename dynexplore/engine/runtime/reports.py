@@ -152,7 +152,8 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
     if recorder is None:
         return
     arguments = tuple((name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1))
-    recorder.record(ev.FrameEntered(frame=frame, parent=_parent(store, state.goes_on_from), code=code_view(state.code), arguments=arguments))
+    parent = _parent(store, state.goes_on_from)
+    recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code_view(state.code), arguments=arguments))
 
 
 def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:

@@ -1,9 +1,9 @@
 """The call of a compiled graph, and what happens when an operator in it fails.
 
 The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, keep the
-outputs. The call is covered by a handler that lets the segment run again as plain Python, in the frame's place, if an operator fails (no Python
-object has been changed yet), so that the program sees the exception, and the side effects before it, that eager gives. What the
-graph itself has changed by then is put back first: inputs that it writes to, the random number generator
+outputs. The call is covered by a handler that lets the segment run again as plain Python, in the frame's place, if an operator
+fails (no Python object has been changed yet), so that the program sees the exception, and the side effects before it, that eager
+gives. What the graph itself has changed by then is put back first: inputs that it writes to, the random number generator
 (`undone_on_failure`). Inputs are copied for that only in the first run (it shows whether there are kernels for these types), and
 in each run where the data of tensors decides whether an operator raises (an index out of range).
 
@@ -29,7 +29,7 @@ from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput
 from dynexplore.engine.native import TailCall, skip_code_recursively
 from dynexplore.engine.provenance.sources import PinnedSource
-from dynexplore.engine.translate.injected_locals import InjectedLocals
+from dynexplore.engine.translate.injected_locals import TAIL_CALL, InjectedLocals
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -128,7 +128,7 @@ class GraphCall:
         writer.load_const(None)  # no cycle through the frame of the traceback
         writer.store_fast(_FAILURE)
         writer.begin_call()
-        writer.load_fast(self.injected.name(TailCall))
+        writer.load_fast(self.injected.add(TailCall, TAIL_CALL))
         writer.callable_ready()
         if code.co_freevars:
             for variable in code.co_freevars:
@@ -241,7 +241,7 @@ def plain_copy(code: CodeType, slots: int) -> CodeType:
 
 
 def may_run_again(failure: BaseException) -> bool:
-    """Whether a segment is to run as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) goes on its way."""
+    """Whether a segment runs again as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) does not."""
     if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
         return False
     if failure is getattr(_half_done, "failure", None):

@@ -20,6 +20,7 @@ import torch
 from dynexplore.engine.bytecode import Instruction, live_locals
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.provenance.sources import LocalSource
+from dynexplore.engine.translate.injected_locals import TAIL_CALL
 from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
 from dynexplore.engine.translate.stack_shape import Shape
 from dynexplore.engine.translate.unique_names import NUMBERS
@@ -96,7 +97,7 @@ class ResumeCalls:
         resume = self._resume_code(target, tuple(shape))
         writer = self.writer
         writer.begin_call()
-        self.generator.push_object(TailCall)
+        writer.load_fast(self.generator.injected.add(TailCall, TAIL_CALL))
         writer.callable_ready()
         self._push_resume_function(resume)
         count = self._push_arguments(resume, slots)
