@@ -1,7 +1,7 @@
 """What a saved recording must be, beyond its types: numbers that can be, and places that there are.
 
-Which idea lives here: a recording is a file, and people edit files. A negative frame, a step beyond the end of its code, a time that
-is no number would go unnoticed until a view shows nonsense or fails. So all is looked at once, when the recording is read.
+Which idea lives here: a recording is a file, and people edit files. A negative frame, a step beyond the end of its code, a time
+that is no number would go unnoticed until a view shows nonsense or fails. So all is looked at once, when the recording is read.
 
 In: a number of a record, with the field that it is for; the events of a recording. Out: nothing, or a ValueError that says in one
 sentence what is wrong. PyTorch has no counterpart.

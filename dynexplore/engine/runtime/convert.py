@@ -55,7 +55,7 @@ from dynexplore.engine.runtime.frame_facts import ask_entries, entry_limit, fact
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
-from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.engine.translate.translator import translate
 
 

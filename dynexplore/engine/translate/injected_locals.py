@@ -14,7 +14,6 @@ from typing import Any
 
 from dynexplore.engine.provenance.sources import Namer
 
-
 TAIL_CALL = "__tail_call"
 """The name under which modified code knows `native.TailCall`."""
 
