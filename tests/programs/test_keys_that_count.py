@@ -1,7 +1,7 @@
 """A program that counts how often its keys are hashed and compared counts what it counts in eager.
 
-Theme: hashes and comparisons by methods of the program (variables/objects/program_key.py). The engine reads the keys of a dict to know
-them; where that could be noticed, the operation runs for real.
+Theme: hashes and comparisons by methods of the program (variables/objects/program_key.py). The engine reads the keys of a dict to
+know them; where that could be noticed, the operation runs for real.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whatever somebody does to a saved recording: it is read and shown, or it is a RecordingError in one sentence.
 
-Random changes of the JSON of recordings: numbers that cannot be, other types, parts that are missing or stand twice. What can still be
-read goes through every view, as text, as page and as the explorer's data.
+Random changes of the JSON of recordings: numbers that cannot be, other types, parts that are missing or stand twice. What can
+still be read goes through every view, as text, as page and as the explorer's data.
 """
 
 from __future__ import annotations
