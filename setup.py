@@ -10,7 +10,7 @@ setup(
     ext_modules=[
         Extension(
             name="dynexplore.engine.native._frame_hook",
-            sources=[f"{NATIVE}/{name}.c" for name in ("c_stack", "cache", "frame_hook", "guard_walk", "region")],
+            sources=[f"{NATIVE}/{name}.c" for name in ("c_stack", "cache", "frame_hook", "guard_walk", "region", "tail_call")],
             depends=[f"{NATIVE}/compat.h", f"{NATIVE}/native.h"],
             extra_compile_args=[
                 "-std=c11",

@@ -2,7 +2,7 @@
 
 Which idea lives here: `assert_same_as_eager` runs a function twice in two separate worlds, once as plain Python and
 once under `dynexplore.optimize`, and compares everything that a program can notice: values, types, identities, shared
-memory, changes to arguments, exceptions and the line that raised them, what was printed and warned, gradients, random
+memory, changes to arguments, exceptions and their tracebacks, what was printed and warned, gradients, random
 numbers and torch's global modes afterwards. Then it counts graphs, operators, breaks and recompiles.
 
 In:  a function, bound method or nn.Module and its arguments, which are copied and never touched.
@@ -37,6 +37,8 @@ from sameness import differences, tensors_in, without_addresses
 
 _PACKAGE = os.path.join(os.path.dirname(dynexplore.__file__), "")  # a checkout may lie in a folder of any name
 Arguments = tuple[tuple[Any, ...], Mapping[str, Any]]
+Place = tuple[str, str, int | None, int | None, int | None, int | None]
+"""An entry of a traceback: file, function, first and last line, first and last column."""
 
 
 class CountingBackend:
@@ -121,9 +123,11 @@ class Call:
     value: Any = None
     exceptions: list[tuple[str, str]] = field(default_factory=list)
     """Type and message of the exception that came out, then of its causes and contexts."""
-    raised_at: str = ""
+    tracebacks: list[list[Place]] = field(default_factory=list)
+    """Where each of these exceptions, and of the contexts that they hide, was raised: file, function, lines and columns, from
+    the first frame that `fn` began."""
     printed: str = ""
-    warned: list[tuple[str, str]] = field(default_factory=list)
+    warned: list[tuple[str, str, int]] = field(default_factory=list)
     observed: Any = None
     modes: dict[str, Any] = field(default_factory=dict)
     random_numbers: list[Any] = field(default_factory=list)
@@ -166,8 +170,9 @@ def assert_same_as_eager(
     dynexplore.reset()
     counting = CountingBackend(backend)
     series = [(args, kwargs)] * calls + [(more, kwargs) for more in then]
-    eager = _World(fn, series, setup, observe).run(lambda own: own)
-    optimized = _World(fn, series, setup, observe).run(dynexplore.optimize(counting))
+    sides: tuple[Callable[[Any], Any], ...] = (lambda own: own, dynexplore.optimize(counting))
+    # on one line: a program may look at the stack
+    eager, optimized = [_World(fn, series, setup, observe).run(wrap) for wrap in sides]
     problems = [
         f"call {number}: {problem}"
         for number, (expected, actual) in enumerate(zip(eager.calls, optimized.calls, strict=True), 1)
@@ -231,9 +236,9 @@ class _World:
                 if isinstance(error, (KeyboardInterrupt, dynexplore.exc.DynexploreError)):
                     raise
                 call.exceptions = list(_chain(error))
-                call.raised_at = _user_line(error, self._file)
+                call.tracebacks = tracebacks_of(error)
         call.printed = printed.getvalue()
-        call.warned = [(w.category.__name__, str(w.message)) for w in warned if w.filename == self._file]
+        call.warned = [(w.category.__name__, str(w.message), w.lineno) for w in warned if w.filename == self._file]
         _warn_again([w for w in warned if w.filename.startswith(_PACKAGE)])
         if self._observe is not None:
             call.observed = copied(self._observe())
@@ -349,9 +354,20 @@ def _chain(error: BaseException) -> Iterator[tuple[str, str]]:
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
-def _user_line(error: BaseException, file: str) -> str:
-    lines = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == file]
-    return f"line {lines[-1]}" if lines else "outside of the function's file"
+def tracebacks_of(error: BaseException) -> list[list[Place]]:
+    """The traceback of an exception that was caught here, without the frame that caught it, and those of all that hang on it."""
+    found: list[list[Place]] = []
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        entries = traceback.extract_tb(one.__traceback__)[one is error :]
+        found.append([(at.filename, at.name, at.lineno, at.end_lineno, at.colno, at.end_colno) for at in entries])
+        waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return found
 
 
 def _warn_again(warned: Sequence[warnings.WarningMessage]) -> None:
@@ -361,7 +377,7 @@ def _warn_again(warned: Sequence[warnings.WarningMessage]) -> None:
 
 
 def _call_differences(expected: Call, actual: Call) -> Iterator[str]:
-    for question in ("exceptions", "raised_at", "printed", "warned", "modes"):
+    for question in ("exceptions", "tracebacks", "printed", "warned", "modes"):
         wanted, got = getattr(expected, question), getattr(actual, question)
         if wanted != got:
             yield f"{question.replace('_', ' ')}: {wanted!r} expected, {got!r} found"

@@ -34,6 +34,7 @@ from dynexplore.engine import display_hooks
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
 from dynexplore.engine.recorder import Noted
+from dynexplore.recording import sanity
 from dynexplore.recording.real_values import Indexed, RealStep
 
 E = TypeVar("E", bound=ev.Event)
@@ -544,18 +545,21 @@ def resumed_at(code: ev.CodeView) -> int:
 def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
     try:
         tables = {
-            ev.ValueView: [_record(ev.ValueView, row, {}) for row in data["values"]],
-            ev.CodeView: [_record(ev.CodeView, row, {}) for row in data["codes"]],
+            ev.ValueView: [_record(ev.ValueView, row, {}) for row in _rows(data, "values")],
+            ev.CodeView: [_record(ev.CodeView, row, {}) for row in _rows(data, "codes")],
         }
+        for code in tables[ev.CodeView]:
+            sanity.check_code(code)
         recording = cls(title=_text(data["title"]))
         recording.versions = str(data.get("versions", ""))
         recording.redacted = bool(data["redacted"])
-        for position, row in enumerate(data["events"]):
+        for position, row in enumerate(_rows(data, "events")):
             try:
                 recording._append(_record(ev.EVENTS[row["event"]], row, tables))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
-        recording._cut = Cut(**data["cut"]) if data["cut"] else None
+        recording._cut = None if data["cut"] is None else _record(Cut, data["cut"], {})
+        sanity.check_places(recording.events, recording.code_of)
     except RecordingError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -563,6 +567,13 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
     highest = max((event.frame for event in recording.events), default=0)
     recording._frame_ids = itertools.count(highest + 1)
     return recording
+
+
+def _rows(data: dict[str, Any], table: str) -> list[Any]:
+    rows = data[table]
+    if not isinstance(rows, list):
+        raise TypeError(f"{table} is no list")
+    return rows
 
 
 def _say(error: Exception) -> str:
@@ -662,21 +673,25 @@ def _record(cls: Any, row: object, tables: _Tables) -> Any:
 
 @functools.cache
 def _parsers(cls: Any) -> dict[str, _Parse]:
-    return {name: _parser(hint, name) for name, hint in typing.get_type_hints(cls).items()}
+    defaults = _defaults(cls)
+    return {name: _parser(hint, name, -1 if defaults.get(name) == -1 else 0) for name, hint in typing.get_type_hints(cls).items()}
 
 
-def _parser(hint: Any, name: str) -> _Parse:
-    """A function that reads a value of this annotated type, and raises TypeError for a value of another."""
+def _parser(hint: Any, name: str, lowest: int | None = None) -> _Parse:
+    """A function that reads a value of this annotated type, and raises TypeError for a value of another.
+
+    A whole number counts something, from `lowest` on, unless that is None: an element of a tensor is any number.
+    """
     origin = typing.get_origin(hint)
     if origin is types.UnionType:
         # float last: it takes whole numbers too, and would turn an int into a float
         parts = sorted(typing.get_args(hint), key=lambda part: part is float)
-        return _union_parser([_parser(part, name) for part in parts], name)
+        return _union_parser([_parser(part, name, None if float in parts else lowest) for part in parts], name)
     if origin is tuple:
         items = typing.get_args(hint)
         if len(items) == 2 and items[1] is Ellipsis:
-            return _list_parser(_parser(items[0], name), name)
-        return _fixed_parser([_parser(item, name) for item in items], name)
+            return _list_parser(_parser(items[0], name, lowest), name)
+        return _fixed_parser([_parser(item, name, lowest) for item in items], name)
     if hint in (ev.ValueView, ev.CodeView):
         return _table_parser(hint, name)
     if dataclasses.is_dataclass(hint):
@@ -686,7 +701,9 @@ def _parser(hint: Any, name: str) -> _Parse:
     def parse_scalar(value: Any, tables: _Tables) -> Any:
         if type(value) not in wanted:
             raise TypeError(f"{name} is {type(value).__name__}, not {getattr(hint, '__name__', hint)}")
-        return float(value) if hint is float else value
+        if hint is float:
+            return sanity.finite(name, value)
+        return value if hint is not int or lowest is None else sanity.countable(name, value, lowest)
 
     return parse_scalar
 

@@ -168,11 +168,13 @@ class StepChecker:
                 summarized = {"why": f"{type(error).__name__}: {error}"}
             self.note((_value, what, name, where, summarized))
 
-    def entered(self, frame: int, values: Mapping[str, object], caller: tuple[int, dict[str, object]] | None) -> None:
-        """A frame begins with these arguments; those of a resume function are stack and locals of `caller` at its break."""
+    def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
+        """A frame begins with these arguments; in those of a resume function are the locals of the frame at its break."""
         self.record_locals(values, frame=frame, moment="entry")
-        if caller is not None and any(name.startswith(_STACK) or name in caller[1] for name in values):
-            self.record_locals(caller[1], frame=caller[0], moment="break")
+        known = self._modified_codes.get(id(goes_on_from))
+        if known is not None:
+            at_break = {name: value for name, value in values.items() if not name.startswith(_STACK)}
+            self.record_locals(at_break, frame=known[1], moment="break")
 
     def returned(self, frame: int, value: object) -> None:
         """A frame returned this."""
@@ -203,7 +205,7 @@ class StepChecker:
 
 
 _STACK = "___stack"
-_OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__parameters_", "__run_again")
+_OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__parameters_", "__run_again", "__tail_call")
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:

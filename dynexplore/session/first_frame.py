@@ -43,6 +43,11 @@ class DryRunFrame:
         return self.function.__code__
 
     @property
+    def goes_on_from(self) -> types.CodeType | None:
+        """No other frame: a call begins with it."""
+        return None
+
+    @property
     def globals(self) -> dict[str, Any]:
         """Its global names."""
         return self.function.__globals__

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import torch
 
-from dynexplore.engine.bytecode import read
+from dynexplore.engine.bytecode import name_of_code, read
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guard_check import Failure
 from dynexplore.engine.provenance.guards import Guard
@@ -81,7 +81,7 @@ def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Map
     kind = decision.kind
     assert kind != "ask the entries"
     assert kind != "hit"  # of no entry it is known that it fits
-    return PredictedResume(code.co_name, _line(code), kind, decision.reason)
+    return PredictedResume(name_of_code(code), _line(code), kind, decision.reason)
 
 
 def _said(cache: CodeCache | None, known: Mapping[str, Any]) -> EntriesSaid:

@@ -30,7 +30,7 @@ import torch
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import DEFAULTS, config
 from dynexplore.engine.events import clip
-from dynexplore.engine.native import FrameState
+from dynexplore.engine.native import ENTRY_FILE, FrameState
 from dynexplore.engine.runtime import optimized, reports, torch_state
 from dynexplore.engine.runtime.cache import function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Options, Store
@@ -165,7 +165,7 @@ def _freevars(frame: FrameToSave) -> tuple[str, ...]:
 
 def _shown_name(frame: FrameToSave) -> str:
     """The name of the function; of an optimized module, whose frame only calls it, the module's."""
-    if frame.code.co_filename == optimized.ENTRY_FILE and frame.closure:
+    if frame.code.co_filename == ENTRY_FILE and frame.closure:
         target = frame.closure[0].cell_contents
         return str(getattr(target, "__qualname__", type(target).__qualname__))
     resumed = resume_point(frame.code)
@@ -176,7 +176,7 @@ def _shown_name(frame: FrameToSave) -> str:
 def _source(frame: FrameToSave) -> tuple[str, int, str]:
     """File, first line and text of what people wrote."""
     shown: Any = frame.code
-    if frame.code.co_filename == optimized.ENTRY_FILE and frame.closure:
+    if frame.code.co_filename == ENTRY_FILE and frame.closure:
         target = frame.closure[0].cell_contents
         shown = type(target).forward if isinstance(target, torch.nn.Module) else target
     resumed = resume_point(frame.code)

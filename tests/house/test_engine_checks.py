@@ -117,7 +117,7 @@ def test_exceptions_are_compared(engine: Callable[[Wrap], None]) -> None:
         raise ValueError("no")
 
     engine(lambda fn: other_line)
-    with pytest.raises(AssertionError, match="raised at"):
+    with pytest.raises(AssertionError, match="tracebacks"):
         assert_same_as_eager(fails, torch.ones(1), graphs=0)
 
     def with_cause(x: torch.Tensor) -> None:

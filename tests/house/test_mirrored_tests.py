@@ -39,7 +39,7 @@ THEMES: dict[str, tuple[str, ...]] = {
         "opcodes/test_calls", "opcodes/test_containers", "opcodes/test_control", "opcodes/test_names_and_operators",
     ),
     "engine/translate/narrator": ("recording/test_recording", "session/test_explain", "properties/test_watched_programs"),
-    "engine/translate/tail_calls": ("programs/test_tail_calls",),
+    "engine/translate/resume_call": ("programs/test_tail_calls", "programs/test_tracebacks", "programs/test_live_stacks"),
     "engine/variables/containers": (
         "programs/test_containers", "programs/test_container_styles", "programs/test_iterators",
         "properties/test_container_programs",
@@ -52,6 +52,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/objects/exception": ("programs/test_exceptions",),
     "engine/variables/objects/functional_rules": ("programs/test_builtins",),
     "engine/variables/objects/generator": ("programs/test_generators",),
+    "engine/variables/objects/program_key": ("programs/test_keys_that_count",),
     "engine/variables/operators": ("programs/test_builtins", "programs/test_objects"),
     "engine/variables/all_rows": ("programs/test_themes",),
     "engine/variables/rules": ("programs/test_builtins",),

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from dynexplore.engine.bytecode.instruction import Instruction
-from dynexplore.engine.bytecode.reader import read
+from dynexplore.engine.bytecode.reader import name_of_code, read
 from dynexplore.engine.bytecode.versions import DECODE
 from dynexplore.engine.bytecode.writer import Writer
 
@@ -76,11 +76,6 @@ def operand_text(instruction: Instruction) -> str:
     if instruction.opname == "LOAD_GLOBAL" and instruction.arg is not None and instruction.arg & 1:
         return f"{argval} + NULL"
     return str(argval)
-
-
-def name_of_code(code: CodeType) -> str:
-    """The qualified name of a code object; a resume function's own, for it bears that of the function which it continues."""
-    return code.co_qualname if code.co_qualname.rpartition(".")[2] == code.co_name else code.co_name
 
 
 def _constant_text(value: Any) -> str:

@@ -112,6 +112,7 @@ _readings: dict[int, _Reading] = {}
 #: emitted code object -> what the assembler knows about each instruction's origin: final offset -> (origin,
 #: role)
 _origins: dict[int, tuple[weakref.ref[CodeType], dict[int, tuple[Instruction | None, str]]]] = {}
+_names: dict[int, tuple[weakref.ref[CodeType], str]] = {}
 
 
 def _forgetter(table: dict[int, Any], key: int) -> Callable[[Any], None]:
@@ -144,6 +145,18 @@ def remember_origins(code: CodeType, origins: dict[int, tuple[Instruction | None
     """Let later reads of an emitted code object know each instruction's origin and role (by final offset)."""
     key = id(code)
     _origins[key] = (weakref.ref(code, _forgetter(_origins, key)), origins)
+
+
+def remember_name(code: CodeType, name: str) -> None:
+    """Let people see an emitted code object under another name than the one that it bears in tracebacks."""
+    key = id(code)
+    _names[key] = (weakref.ref(code, _forgetter(_names, key)), name)
+
+
+def name_of_code(code: CodeType) -> str:
+    """The qualified name of a code object; of a resume function, which bears that of the function it continues, its own."""
+    known = _names.get(id(code))
+    return known[1] if known is not None and known[0]() is code else code.co_qualname
 
 
 def slot_names(code: CodeType) -> list[str]:

@@ -10,6 +10,7 @@ PyTorch does the same job in torch/csrc/dynamo/ (eval_frame.c, extra_state.cpp, 
 from __future__ import annotations
 
 from dynexplore.engine.native._frame_hook import (
+    ENTRY_FILE,
     UNBOUND,
     CacheStore,
     CodeCache,
@@ -19,6 +20,7 @@ from dynexplore.engine.native._frame_hook import (
     Region,
     RegionBlock,
     RegionCall,
+    TailCall,
     current,
     enter,
     installed,
@@ -31,6 +33,7 @@ from dynexplore.engine.native._frame_hook import (
 )
 
 __all__ = [
+    "ENTRY_FILE",
     "UNBOUND",
     "CacheStore",
     "CodeCache",
@@ -40,6 +43,7 @@ __all__ = [
     "Region",
     "RegionBlock",
     "RegionCall",
+    "TailCall",
     "current",
     "enter",
     "installed",

@@ -21,6 +21,9 @@ class _Unbound: ...
 UNBOUND: Final[_Unbound]
 """Stands for "there is no value": in `FrameState.values`, and for an absent key in `GuardWalk.first_failure()`."""
 
+ENTRY_FILE: Final[str]
+"""The file of entries (functions that only call something): a `RegionCall` takes their frames off tracebacks."""
+
 class Entry:
     """One compiled variant of a code object: when it may run, what runs, and which objects that needs.
 
@@ -119,6 +122,18 @@ class FrameState:
     @property
     def cache(self) -> CodeCache:
         """The code object's cache in the region's store (None when the region has no store)."""
+    @property
+    def goes_on_from(self) -> CodeType | None:
+        """The modified code whose `TailCall` started the frame; None for any other frame."""
+
+@final
+class TailCall:
+    """What modified code returns when another function is to go on in the place of its frame.
+
+    The hook calls the function when the frame has ended; nobody but the hook ever sees it.
+    """
+
+    def __new__(cls, function: FunctionType, *args: object) -> Self: ...
 
 @final
 class Region:

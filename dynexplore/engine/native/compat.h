@@ -98,6 +98,33 @@ frame_set_code(Frame *frame, PyCodeObject *code)
     Py_DECREF(old);
 }
 
+/* The frame that runs in this thread; NULL: none. */
+static inline Frame *
+current_frame(void)
+{
+#if PY_IS_313
+    return PyThreadState_Get()->current_frame;
+#else
+    return PyThreadState_Get()->cframe->current_frame;
+#endif
+}
+
+/* A frame that has ended lets go of its locals, but not where a frame object may show them. */
+static inline void
+drop_locals_of_ended_frame(Frame *frame)
+{
+#if PY_IS_311
+    if (frame->frame_obj == NULL) {
+        int count = frame->stacktop;
+        for (int i = 0; i < count; i++) {
+            Py_CLEAR(frame->localsplus[i]);
+        }
+    }
+#else
+    (void)frame;            /* the evaluator has cleared it, see below */
+#endif
+}
+
 /* Up to 3.11 the caller of an evaluator clears and pops the frame; from 3.12 the evaluator does (Python/ceval.c,
    _PyEval_Vector and clear_thread_frame). */
 #define EVALUATOR_CLEARS_FRAME (!PY_IS_311)

@@ -1,7 +1,8 @@
 /* The frame hook: what happens when a Python function is called inside a region (PEP 523).
 
        a frame is about to run -> find its code object's entries -> the first whose guards pass:
-                                    swap the frame's code object for the entry's and let CPython run it
+                                    swap the frame's code object for the entry's and let CPython run it;
+                                    where that ends with a TailCall, run what is to go on in its place
                                -> none passes: ask the region's callback, which may make an entry
 
    Nothing of the frame has run when the hook sees it, so only the argument slots hold values, and swapping the code
@@ -27,6 +28,7 @@ typedef struct {
     PyObject *closure;
     PyObject *values;
     PyObject *cache;
+    PyObject *goes_on_from;
 } FrameState;
 
 static PyTypeObject FrameState_Type;
@@ -41,6 +43,7 @@ frame_state_traverse(FrameState *self, visitproc visit, void *arg)
     Py_VISIT(self->closure);
     Py_VISIT(self->values);
     Py_VISIT(self->cache);
+    Py_VISIT(self->goes_on_from);
     return 0;
 }
 
@@ -55,6 +58,7 @@ frame_state_clear(FrameState *self)
     Py_CLEAR(self->closure);
     Py_CLEAR(self->values);
     Py_CLEAR(self->cache);
+    Py_CLEAR(self->goes_on_from);
     return 0;
 }
 
@@ -87,6 +91,7 @@ static PyGetSetDef frame_state_getset[] = {
     FRAME_STATE_FIELD(closure, "The function's closure: a tuple of cells, or None."),
     FRAME_STATE_FIELD(values, "The objects in the argument slots, in order; UNBOUND where there is none."),
     FRAME_STATE_FIELD(cache, "The CodeCache of the code object in the region's store; None without a store."),
+    FRAME_STATE_FIELD(goes_on_from, "The modified code whose TailCall started the frame; None for any other frame."),
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -117,7 +122,7 @@ slot_value(Frame *frame, int slot)
 }
 
 static FrameState *
-frame_state_new(Frame *frame, CodeCache *cache)
+frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from)
 {
     int slots = argument_slots(frame_code(frame));
     PyObject *values = PyTuple_New(slots);
@@ -139,6 +144,7 @@ frame_state_new(Frame *frame, CodeCache *cache)
     self->closure = Py_NewRef(closure_of(frame));
     self->values = values;
     self->cache = Py_NewRef(cache == NULL ? Py_None : (PyObject *)cache);
+    self->goes_on_from = Py_NewRef(goes_on_from == NULL ? Py_None : goes_on_from);
     PyObject_GC_Track(self);
     return self;
 }
@@ -146,7 +152,8 @@ frame_state_new(Frame *frame, CodeCache *cache)
 /* -- guards ----------------------------------------------------------------------------------------------------- */
 
 enum Outcome {
-    RUN,         /* let CPython run the frame, swapped or not */
+    RUN,         /* let CPython run the frame as it is */
+    RUN_SWAPPED, /* let CPython run the frame, whose code is that of an entry now */
     RUN_ALONE,   /* the callback marked the code: the frame runs plain, and so does all it calls */
     RUN_MOVED,   /* the entry in thread_state.arriving is to run, but does not fit into the frame */
     RAISED,      /* an exception is set: the frame must not run */
@@ -298,7 +305,7 @@ judge_answer(PyObject *answer, PyCodeObject *code, Entry **entry)
 
 /* Called with the hook off and, where possible, uninstalled: a translation runs many frames. */
 static COLD enum Outcome
-ask_callback(Region *region, Frame *frame, CodeCache *cache, Entry **entry)
+ask_callback(Region *region, Frame *frame, CodeCache *cache, PyObject *goes_on_from, Entry **entry)
 {
     if (region->store != NULL && cache == NULL) {
         cache = store_cache_of(region->store, frame_code(frame));
@@ -306,7 +313,7 @@ ask_callback(Region *region, Frame *frame, CodeCache *cache, Entry **entry)
             return RAISED;
         }
     }
-    FrameState *state = frame_state_new(frame, cache);
+    FrameState *state = frame_state_new(frame, cache, goes_on_from);
     if (state == NULL) {
         return RAISED;
     }
@@ -464,7 +471,7 @@ static enum Outcome
 use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
 {
     if (likely(swap_in_place(tstate, frame, entry))) {
-        return RUN;
+        return RUN_SWAPPED;
     }
     if (_PyInterpreterState_GetEvalFrameFunc(tstate->interp) != frame_hook) {
         return RUN;                 /* nobody would see the new frame arrive: run the original */
@@ -477,7 +484,7 @@ use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
    cleared, and this returns before the frame runs, so that a hooked call needs hardly more C stack than another.
    We hold what we use: the program may drop entry, cache, store and region while a guard runs. */
 static NOINLINE enum Outcome
-look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache)
+look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache, PyObject *goes_on_from)
 {
     if (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL) {
         return RUN;
@@ -503,7 +510,7 @@ look_up(PyThreadState *tstate, Frame *frame, CodeCache *cache)
     else if (outcome == MISS && region->callback != NULL) {
         thread_state.region = region;
         switch_region(NULL);
-        outcome = ask_callback(region, frame, cache, &entry);
+        outcome = ask_callback(region, frame, cache, goes_on_from, &entry);
         Py_XDECREF((PyObject *)switch_region(region));
         thread_state.region = NULL;
     }
@@ -584,6 +591,33 @@ run_without_region(ThreadState *thread, PyThreadState *tstate, Frame *frame, int
     return delegate(thread, tstate, frame, throwflag);
 }
 
+/* Is this the frame that `go_on` has just called?  Then it holds its arguments alone from now on, and what it ends with
+   is for `go_on` to see.  Gives the code object that it goes on from (a reference of its own). */
+static bool
+goes_on(ThreadState *thread, Frame *frame, PyObject **from)
+{
+    TailCall *call = thread->going_on;
+    if (call->function != (PyObject *)frame_function(frame)) {
+        return false;
+    }
+    thread->going_on = NULL;
+    *from = Py_XNewRef(call->made_by);
+    Py_DECREF(call);
+    return true;
+}
+
+/* A frame that has run modified code is at its end, unless something is to go on in its place. */
+static NOINLINE PyObject *
+run_swapped(PyThreadState *tstate, Frame *frame)
+{
+    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    if (likely(result == NULL || !Py_IS_TYPE(result, &TailCall_Type))) {
+        return result;
+    }
+    drop_locals_of_ended_frame(frame);
+    return go_on(result);
+}
+
 PyObject *
 frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
 {
@@ -595,30 +629,42 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
     if (unlikely(c_stack_left_is_below(thread, thread->stack_low) || c_recursion_is_low(tstate))) {
         return run_with_hook_off(tstate, frame, throwflag);
     }
+    bool is_going_on = false;
+    PyObject *goes_on_from = NULL;
+    if (unlikely(thread->going_on != NULL)) {
+        is_going_on = goes_on(thread, frame, &goes_on_from);
+    }
     PyCodeObject *code = frame_code(frame);
     CodeExtra *extra = code_extra(code);
     CodeCache *cache = NULL;
-    if (extra != NULL) {
-        if (extra->skip != RUN_HOOKED) {
-            return extra->skip == SKIP_FRAME ? _PyEval_EvalFrameDefault(tstate, frame, throwflag)
-                                             : run_with_hook_off(tstate, frame, throwflag);
+    enum Outcome outcome = RUN;
+    if (extra != NULL && extra->skip != RUN_HOOKED) {
+        outcome = extra->skip == SKIP_FRAME ? RUN : RUN_ALONE;
+    }
+    else {
+        cache = extra == NULL ? NULL : find_cache(extra, region->store);
+        bool nothing_to_do = cache == NULL ? region->callback == NULL
+                             : cache->skip || (region->callback == NULL && PyTuple_GET_SIZE(cache->entries) == 0);
+        if (!nothing_to_do && !throwflag && is_plain_function_code(code)) {
+            outcome = look_up(tstate, frame, cache, goes_on_from);
         }
-        cache = find_cache(extra, region->store);
     }
-    bool nothing_to_do = cache == NULL ? region->callback == NULL
-                         : cache->skip || (region->callback == NULL && PyTuple_GET_SIZE(cache->entries) == 0);
-    if (nothing_to_do || throwflag || !is_plain_function_code(code)) {
-        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    if (unlikely(goes_on_from != NULL)) {
+        Py_DECREF(goes_on_from);
     }
-    switch (look_up(tstate, frame, cache)) {
+    switch (outcome) {
         case RAISED:
             return dispose(tstate, frame, NULL);
-        case RUN_MOVED:
-            return run_in_new_frame(tstate, frame);
+        case RUN_SWAPPED:
+            return is_going_on ? _PyEval_EvalFrameDefault(tstate, frame, 0) : run_swapped(tstate, frame);
+        case RUN_MOVED: {
+            PyObject *result = run_in_new_frame(tstate, frame);
+            return is_going_on ? result : go_on(result);
+        }
         case RUN_ALONE:
-            return run_with_hook_off(tstate, frame, 0);
+            return run_with_hook_off(tstate, frame, throwflag);
         default:
-            return _PyEval_EvalFrameDefault(tstate, frame, 0);
+            return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
     }
 }
 
@@ -692,7 +738,7 @@ PyInit__frame_hook(void)
     }
     if (PyModule_AddFunctions(module, cache_functions) < 0 || PyModule_AddFunctions(module, region_functions) < 0
         || init_frame_hook(module) < 0 || init_cache(module) < 0 || init_region(module) < 0
-        || init_guard_walk(module) < 0) {
+        || init_tail_call(module) < 0 || init_guard_walk(module) < 0) {
         Py_DECREF(module);
         return NULL;
     }

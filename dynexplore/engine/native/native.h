@@ -3,6 +3,7 @@
        c_stack.c      how much C stack a thread has left
        cache.c        CacheStore, CodeCache, Entry; the extra pointer of a code object, skip marks
        region.c       Region, RegionCall, enter/leave: which region a thread is in, installing and uninstalling
+       tail_call.c    TailCall, and how the hook goes on where modified code has ended with one
        frame_hook.c   the evaluator itself: look up, check, swap, run; FrameState; the module
        guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
 
@@ -123,9 +124,18 @@ typedef struct {
     PyObject *weakrefs;
 } Region;
 
+/* What modified code returns when another function is to go on in its place: see tail_call.c. */
+typedef struct {
+    PyObject_VAR_HEAD
+    PyObject *function;
+    PyObject *made_by;        /* the code object of the frame that made it, or NULL */
+    PyObject *args[1];
+} TailCall;
+
 /* What the hook knows of the thread that it is called in. */
 typedef struct {
     Region *region;           /* owned; NULL: no hooking here now */
+    TailCall *going_on;       /* owned: its function has just been called, and its frame will be here next */
     Entry *arriving;          /* borrowed; this and the next two: see run_in_new_frame in frame_hook.c */
     Frame *arriving_from;
     Region *arriving_region;
@@ -148,6 +158,13 @@ Evaluator evaluator_below(void);         /* who runs frames of threads that have
 void uninstall_if_unused(void);
 int init_region(PyObject *module);
 extern PyMethodDef region_functions[];
+
+/* -- tail_call.c ------------------------------------------------------------------------------------------------ */
+
+extern PyTypeObject TailCall_Type;
+
+PyObject *go_on(PyObject *result);       /* takes what a frame of modified code returned, gives what its caller gets */
+int init_tail_call(PyObject *module);
 
 /* -- c_stack.c -------------------------------------------------------------------------------------------------- */
 

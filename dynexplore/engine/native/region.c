@@ -345,14 +345,51 @@ is_compiling_already(Region *inner)
     return inner != NULL && inner->callback != NULL && outer != NULL && outer->callback != NULL;
 }
 
+/* The file of the functions that only call a module or a C function, so that there is a code object to look up: their
+   frames are nothing of the program's. */
+static const char entry_file[] = "<dynexplore entry>";
+
+static bool
+is_of_entry(PyTracebackObject *entry)
+{
+    PyCodeObject *code = PyFrame_GetCode(entry->tb_frame);
+    bool answer = PyUnicode_CompareWithASCIIString(code->co_filename, entry_file) == 0;
+    Py_DECREF(code);
+    return answer;
+}
+
+/* An exception comes out of a call: its traceback does not tell of the frame that we put between. */
+static COLD void
+take_entry_off_traceback(void)
+{
+    PyObject *exception = take_exception();
+    if (exception == NULL) {
+        return;
+    }
+    PyObject *traceback = PyException_GetTraceback(exception);
+    if (traceback != NULL && PyTraceBack_Check(traceback) && is_of_entry((PyTracebackObject *)traceback)) {
+        PyObject *rest = (PyObject *)((PyTracebackObject *)traceback)->tb_next;
+        PyException_SetTraceback(exception, rest == NULL ? Py_None : rest);
+    }
+    Py_XDECREF(traceback);
+    put_exception_back(exception);
+}
+
 static PyObject *
 region_call_vectorcall(RegionCall *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     if (is_compiling_already(self->region)) {
-        return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+        PyObject *result = PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+        if (unlikely(result == NULL)) {
+            take_entry_off_traceback();
+        }
+        return result;
     }
     Region *before = enter_region((Region *)Py_XNewRef((PyObject *)self->region));
     PyObject *result = PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+    if (unlikely(result == NULL)) {
+        take_entry_off_traceback();
+    }
     Py_XDECREF((PyObject *)leave_region(before));
     return result;
 }
@@ -692,6 +729,9 @@ init_region(PyObject *module)
         return -1;
     }
     if (PyModule_AddType(module, &Region_Type) < 0) {
+        return -1;
+    }
+    if (PyModule_AddStringConstant(module, "ENTRY_FILE", entry_file) < 0) {
         return -1;
     }
     if (PyModule_AddType(module, &RegionBlock_Type) < 0) {

@@ -171,9 +171,6 @@ _OTHER_PACKAGE = Rule("plain", "skip", "a package that does no tensor work", "pa
 # What carries output to a notebook's page: what it calls on the way (dates, JSON, sockets) is no part of the program either.
 _TRANSPORT = Rule("alone", "skip", "carries output out of the program", "package")
 _OWN_PACKAGE = Rule("alone", "skip", "dynexplore itself", "dynexplore")
-# What modified code calls to go on with the user's program: the functions that it runs are the user's.
-_OWN_GO_ON = Rule("plain", "skip", "dynexplore itself, going on with the program", "dynexplore")
-_GOES_ON = ("engine/translate/tail_calls.py",)
 
 _PLAIN_PACKAGES = _words(
     """
@@ -219,7 +216,7 @@ def rule_of(filename: str) -> Rule:
     if path.startswith(_TORCH_FOLDER):
         return _torch_rule(path.removeprefix(_TORCH_FOLDER).replace(os.sep, "/"))
     if path.startswith(OWN_FOLDER):
-        return _OWN_GO_ON if path.replace(os.sep, "/").endswith(_GOES_ON) else _OWN_PACKAGE
+        return _OWN_PACKAGE
     package = _package_of(path)
     if package in _TRANSPORTS:
         return _TRANSPORT

@@ -86,8 +86,22 @@ def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
         return f"{code.co_qualname}: a method that runs at odd moments and does no tensor work"
     rule = rule_of(code.co_filename)
     if rule.frame == "translate":
+        if asks_for_its_frame(code):
+            return f"{code.co_qualname}: it asks for its own frame"
         return f"{code.co_qualname}: it asks for its own local variables" if asks_for_its_locals(code) else None
     return f"{code.co_qualname} in {_short_path(code.co_filename)}: {rule.why}"
+
+
+_TELL_FRAME = _words("_getframe currentframe")
+
+
+def asks_for_its_frame(code: types.CodeType) -> bool:
+    """Whether a function names `sys._getframe` or `inspect.currentframe`: a frame that is kept must go on to the function's end.
+
+    >>> asks_for_its_frame((lambda: sys._getframe()).__code__)
+    True
+    """
+    return not _TELL_FRAME.isdisjoint(code.co_names)
 
 
 _TELL_LOCALS = _words("locals vars dir")

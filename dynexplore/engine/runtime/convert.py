@@ -55,7 +55,7 @@ from dynexplore.engine.runtime.frame_facts import ask_entries, entry_limit, fact
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
-from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.engine.translate.translator import translate
 
 
@@ -163,7 +163,7 @@ class Conversion:
             self.store.observers.calls.note(self.frame, function_of(self.state), self.state.values)
         observer = self.store.observers.run
         if observer is not None:
-            observer.entered(self.frame, slot_values(self.state), observer.modified_frame() if resume_point(self.code) else None)
+            observer.entered(self.frame, slot_values(self.state), self.state.goes_on_from)
         started = time.perf_counter()
         entry: Entry | None = None
         outcome = "failed"

@@ -32,11 +32,8 @@ class WatchedGraph(Protocol):
 class RunObserver(StepObserver, Protocol):
     """Who looks at the real run beside the symbolic one: at the steps, at what frames begin with, and at each graph."""
 
-    def entered(self, frame: int, values: Mapping[str, object], caller: tuple[int, dict[str, object]] | None) -> None:
-        """A frame begins with these values; `caller`: the modified frame that called a resume function, and its locals."""
-
-    def modified_frame(self) -> tuple[int, dict[str, object]] | None:
-        """The innermost running frame of modified code: its number and its locals."""
+    def entered(self, frame: int, values: Mapping[str, object], goes_on_from: CodeType | None) -> None:
+        """A frame begins with these values; `goes_on_from`: the modified code of the frame that a resume function goes on with."""
 
     def plan(self, graph: FinishedGraph, name: str, frame: int) -> WatchedGraph:
         """A graph is about to be handed to the backend, which may change it."""

@@ -29,7 +29,7 @@ from typing import Any, cast
 
 import torch
 
-from dynexplore.engine.native import Region, RegionCall, skip_code
+from dynexplore.engine.native import ENTRY_FILE, Region, RegionCall, skip_code
 from dynexplore.engine.policy.skip import skip_reason
 
 
@@ -115,9 +115,6 @@ def with_own_code(function: Any) -> Any:
     own = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     own.__kwdefaults__ = function.__kwdefaults__
     return own
-
-
-ENTRY_FILE = "<dynexplore entry>"
 
 
 # -- modules -------------------------------------------------------------------------------------------------

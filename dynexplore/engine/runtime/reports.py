@@ -152,11 +152,14 @@ def entered(recorder: Recorder | None, frame: int, store: Store, state: FrameSta
     if recorder is None:
         return
     arguments = tuple((name, value_view(value, number, name)) for number, (name, value) in enumerate(slot_values(state).items(), 1))
-    recorder.record(ev.FrameEntered(frame=frame, parent=_parent(store), code=code_view(state.code), arguments=arguments))
+    parent = _parent(store, state.goes_on_from)
+    recorder.record(ev.FrameEntered(frame=frame, parent=parent, code=code_view(state.code), arguments=arguments))
 
 
-def _parent(store: Store) -> int | None:
-    """The frame in whose modified code this call was made."""
+def _parent(store: Store, goes_on_from: CodeType | None) -> int | None:
+    """The frame in whose modified code this call was made, or with which a resume function goes on."""
+    if goes_on_from is not None and (known := store.observers.modified_codes.get(id(goes_on_from))) is not None:
+        return known[1]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         known = store.observers.modified_codes.get(id(frame.f_code))

@@ -132,7 +132,7 @@ class BreakWriter:
     def _live(self) -> frozenset[str]:
         live = live_locals(self.parsed, self.unit[0])
         for target in self._targets():
-            live |= live_locals(self.parsed, target)
+            live |= self.resumes.handed_on(target)
         return live
 
     def _targets(self) -> list[Instruction]:

@@ -19,8 +19,8 @@ import weakref
 from types import CodeType
 from typing import Any
 
-from dynexplore.engine.bytecode import Instruction, ParsedCode, Step, read
-from dynexplore.engine.bytecode.listing import name_of_code, offset_of, operand_text
+from dynexplore.engine.bytecode import Instruction, ParsedCode, Step, name_of_code, read
+from dynexplore.engine.bytecode.listing import offset_of, operand_text
 from dynexplore.engine.events import CodeView, ListingRow, StepView, safe_repr
 from dynexplore.engine.translate.resume import resume_point
 
@@ -50,8 +50,8 @@ def _make(code: CodeType) -> CodeView:
     original = resumed.parsed if resumed is not None else None
     return CodeView(
         id=next(_ids),
-        # a resume function bears the qualified name of what it continues, for tracebacks; its own name tells it apart
-        qualname=code.co_qualname if resumed is None else code.co_name,
+        # a resume function bears the names of what it continues, for tracebacks; people see one that tells it apart
+        qualname=name_of_code(code),
         file=code.co_filename,
         first_line=code.co_firstlineno,
         source=source_of(code),

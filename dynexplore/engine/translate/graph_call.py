@@ -1,9 +1,9 @@
 """The call of a compiled graph, and what happens when an operator in it fails.
 
 The idea: the modified code begins with the call: load the inputs from their sources, call `__compiled_fn_0`, keep the
-outputs. The call is covered by a handler that runs the segment again as plain Python if an operator fails (no Python object
-has been changed yet), so that the program sees the exception, and the side effects before it, that eager gives. What the
-graph itself has changed by then is put back first: inputs that it writes to, the random number generator
+outputs. The call is covered by a handler that lets the segment run again as plain Python, in the frame's place, if an operator
+fails (no Python object has been changed yet), so that the program sees the exception, and the side effects before it, that eager
+gives. What the graph itself has changed by then is put back first: inputs that it writes to, the random number generator
 (`undone_on_failure`). Inputs are copied for that only in the first run (it shows whether there are kernels for these types), and
 in each run where the data of tensors decides whether an operator raises (an index out of range).
 
@@ -27,9 +27,9 @@ from dynexplore.engine.bytecode import Label, Writer
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput
-from dynexplore.engine.native import skip_code
+from dynexplore.engine.native import TailCall, skip_code_recursively
 from dynexplore.engine.provenance.sources import PinnedSource
-from dynexplore.engine.translate.injected_locals import InjectedLocals
+from dynexplore.engine.translate.injected_locals import TAIL_CALL, InjectedLocals
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -113,12 +113,23 @@ class GraphCall:
             writer.load_fast(_RANDOM_STATE)
             writer.call(1)
             writer.pop_top()
+        again = Label("again")
         writer.begin_call()
-        writer.load_fast(self.injected.add(rerun_after_failure, "__run_again"))
+        writer.load_fast(self.injected.add(may_run_again, "__run_again"))
         writer.callable_ready()
+        writer.load_fast(_FAILURE)
+        writer.call(1)
+        writer.pop_jump_if_true(again)
         writer.load_fast(_FAILURE)
         writer.load_const(None)
         writer.store_fast(_FAILURE)
+        writer.reraise_exception()
+        writer.mark(again)
+        writer.load_const(None)  # no cycle through the frame of the traceback
+        writer.store_fast(_FAILURE)
+        writer.begin_call()
+        writer.load_fast(self.injected.add(TailCall, TAIL_CALL))
+        writer.callable_ready()
         if code.co_freevars:
             for variable in code.co_freevars:
                 writer.load_closure(variable)
@@ -129,7 +140,7 @@ class GraphCall:
                 writer.load_deref(slot)
             else:
                 writer.load_fast(slot)
-        writer.call(2 + len(slots))
+        writer.call(1 + len(slots))
         writer.return_value()
 
 
@@ -222,19 +233,19 @@ def _random_states(inputs: Sequence[Any]) -> list[Callable[[], object]]:
 
 
 def plain_copy(code: CodeType, slots: int) -> CodeType:
-    """The same code as a function of positional arguments only; the engine leaves it alone."""
+    """The same code as a function of positional arguments only; the engine leaves it, and what it calls, alone."""
     copy = code.replace(co_argcount=slots, co_posonlyargcount=0, co_kwonlyargcount=0,
                         co_flags=code.co_flags & ~(_VARARGS | _VARKEYWORDS))
-    skip_code(copy)
+    skip_code_recursively(copy)
     return copy
 
 
-def rerun_after_failure(failure: BaseException, function: Callable[..., Any], *args: Any) -> Any:
-    """Run a segment as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) goes on its way."""
+def may_run_again(failure: BaseException) -> bool:
+    """Whether a segment runs again as plain Python after its graph failed; what is no error of it (Ctrl-C, our own) does not."""
     if not isinstance(failure, Exception) or isinstance(failure, DynexploreError):
-        raise failure
+        return False
     if failure is getattr(_half_done, "failure", None):
         _half_done.failure = None
-        raise failure
+        return False
     counters["graph_failure"][f"{type(failure).__name__}: {failure}"] += 1
-    return function(*args)
+    return True

@@ -14,6 +14,9 @@ from typing import Any
 
 from dynexplore.engine.provenance.sources import Namer
 
+TAIL_CALL = "__tail_call"
+"""The name under which modified code knows `native.TailCall`."""
+
 
 class InjectedLocals(Namer):
     """Objects that the cache entry holds and the modified code finds in local variables of its own."""

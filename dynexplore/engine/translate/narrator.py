@@ -16,7 +16,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.bytecode import OPCODES, Instruction, Step
+from dynexplore.engine.bytecode import OPCODES, Instruction, Step, name_of_code
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
@@ -346,11 +346,11 @@ class Narrator:
             point = resume_point(resume)
             self.recorder.record(ev.ResumeFunctionMade(
                 frame=self.frame, attempt=self.attempt, offset=point.target.offset if point is not None else -1,
-                name=resume.co_name, parameters=point.parameters if point is not None else (), code=code_view(resume),
+                name=name_of_code(resume), parameters=point.parameters if point is not None else (), code=code_view(resume),
             ))
         self.recorder.record(ev.CodeEmitted(
             frame=self.frame, attempt=self.attempt, code=code_view(code), graphs=tuple(graphs),
-            resume_functions=tuple(resume.co_name for resume in resume_codes),
+            resume_functions=tuple(map(name_of_code, resume_codes)),
         ))
 
 

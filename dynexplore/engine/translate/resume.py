@@ -3,11 +3,13 @@
 Idea: after a graph break the rest of the frame must run, and be captured in its turn. So it becomes a function of its
 own: a prefix that puts the stack back and jumps, then the *whole original body*. The original body, also when a resume
 function itself breaks: resume functions of resume functions are made from the original code, keyed on (code, instruction,
-shape of the stack), and so do not explode. Three things make this exact:
+shape of the stack), and so do not explode. Four things make this exact:
 
 - Exception regions stay valid, because the stack is restored from its bottom. A `for` loop's iterator and a `with`
   block's `__exit__` are ordinary stack values.
 - The original argument slots come first, for zero-argument `super()` reads slot 0.
+- It bears the name of the original, as its lines are those of the original: so tracebacks and live stacks show the function.
+  People who look at modified code see another name, `__resume_at_30_1` (`name_of_code`).
 - The cell and free variables of the frame become free variables of the resume function, the cells its closure. What was a
   cell variable is then moved to a local: where it is unbound CPython must still speak of a local variable.
 
@@ -22,7 +24,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 from types import CodeType
 
-from dynexplore.engine.bytecode import Instruction, Label, ParsedCode, Writer, assemble, read
+from dynexplore.engine.bytecode import Instruction, Label, ParsedCode, Writer, assemble, name_of_code, read
+from dynexplore.engine.bytecode.reader import remember_name
 from dynexplore.engine.records import record
 
 _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
@@ -126,7 +129,7 @@ def _refuse(parsed: ParsedCode) -> None:
     if code.co_flags & _GENERATOR_FLAGS:
         raise ValueError(f"{code.co_qualname} is a generator or coroutine: it cannot be resumed as a function")
     if resume_point(code) is not None:
-        raise ValueError(f"{code.co_name} is a resume function: make others from the original, resume_point().parsed")
+        raise ValueError(f"{name_of_code(code)} is a resume function: make others from the original, resume_point().parsed")
     if parsed.ambiguous_names:
         raise ValueError(f"{code.co_qualname}: {sorted(parsed.ambiguous_names)} name both a cell and a free variable")
 
@@ -168,7 +171,6 @@ def _make(
     code = assemble(
         writer,
         original,
-        name=name,
         argcount=len(parameters),
         posonlyargcount=0,
         kwonlyargcount=0,
@@ -178,6 +180,7 @@ def _make(
         freevars=freevars,
         moved=original.co_cellvars,
     )
+    remember_name(code, name)
     return ResumeCode(
         code, parameters, freevars, arguments, bound_args, locals, shadowed, cleared, stack, stack_parameters,
         original.co_cellvars, target,

@@ -1,10 +1,13 @@
 """Calls of resume functions: how the rest of a frame goes on after the instruction that broke.
 
 The idea: when the broken instruction has run for real, its results are taken off the stack, and the resume function at the next
-instruction is called with the argument slots, the other live locals and the stack values. In code with a loop the calls of one
-iteration must not nest in those of the one before (tail_calls.py).
+instruction is called with the argument slots, the other live locals and the stack values. The modified code does not call it
+itself: it returns a `TailCall`, and the frame hook calls the function when the frame has ended (native/tail_call.c). So a
+function is one frame at any time, in tracebacks, in live stacks and against the recursion limit, however often it breaks.
+What the ended frame held dies with it: so objects that nobody reads any more are handed on as well, where the program could see
+them die too early (a file, a temporary folder, a weak reference's target).
 
-In: where to go on, and which temporaries hold the stack. Out: bytecode that calls the resume function and returns its result.
+In: where to go on, and which temporaries hold the stack. Out: bytecode that returns the call of the resume function.
 torch/_dynamo/symbolic_convert.py (create_call_resume_at) does the same job.
 """
 
@@ -12,16 +15,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from dynexplore.engine.bytecode import Instruction, live_locals
+from dynexplore.engine.native import TailCall
+from dynexplore.engine.provenance.sources import LocalSource
+from dynexplore.engine.translate.injected_locals import TAIL_CALL
 from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
 from dynexplore.engine.translate.stack_shape import Shape
-from dynexplore.engine.translate.tail_calls import TailCall, run_resumes
 from dynexplore.engine.translate.unique_names import NUMBERS
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import LITERALS, TORCH_CONSTANTS
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.codegen import CodeGenerator
 
 Slot = str | None  # the temporary that holds a stack value; None for NULL
+
+
+def _death_is_seen(value: VariableTracker) -> bool:
+    """Whether a local holds an object that came in from outside and whose end a program may notice: no constant, no tensor."""
+    if not isinstance(value.source, LocalSource) or value.source.is_cell:
+        return False
+    try:
+        kind = value.python_type()
+    except NotImplementedError:
+        return True
+    return not issubclass(kind, (torch.Tensor, *LITERALS, *TORCH_CONSTANTS))
 
 
 class ResumeCalls:
@@ -38,6 +58,11 @@ class ResumeCalls:
         self.other_cells: dict[str, str] = {}  # name of a cell variable -> the temporary with another cell than the frame's own
         self.is_resume = self.ctx.resume is not None
         self.loops = any(step.target >= 0 and step.target <= step.index for step in self.parsed.steps)
+
+    def handed_on(self, target: Instruction) -> frozenset[str]:
+        """The locals that a resume function at `target` is given: those that it may read, and those that must not die yet."""
+        kept = (name for name, value in self.frame.locals.items() if _death_is_seen(value))
+        return live_locals(self.parsed, target).union(kept)
 
     def leave_cells(self) -> None:
         """Inside an inlined comprehension, the slot of a cell may hold the plain value of its variable, or a cell of its own."""
@@ -71,14 +96,10 @@ class ResumeCalls:
         shape = [slot is not None for slot in slots] + [True] * (lasti + (exception is not None))
         resume = self._resume_code(target, tuple(shape))
         writer = self.writer
-        tail_call = self.loops and self.is_resume
         writer.begin_call()
-        if self.loops:
-            self.generator.push_object(TailCall if tail_call else run_resumes)
-            writer.callable_ready()
+        writer.load_fast(self.generator.injected.add(TailCall, TAIL_CALL))
+        writer.callable_ready()
         self._push_resume_function(resume)
-        if not self.loops:
-            writer.callable_ready()
         count = self._push_arguments(resume, slots)
         if lasti:
             writer.load_const(resume.lasti_of(self.broken))
@@ -86,7 +107,7 @@ class ResumeCalls:
             writer.load_fast(exception)
             writer.load_const(None)  # no cycle through the frame of the traceback
             writer.store_fast(exception)
-        writer.call(count + lasti + (exception is not None) + bool(self.loops))
+        writer.call(count + lasti + (exception is not None) + 1)
         with writer.role("return"):
             writer.return_value()
 
@@ -95,7 +116,7 @@ class ResumeCalls:
             self.ctx.break_graph("DX504", names=", ".join(sorted(self.parsed.ambiguous_names)))
         arguments = self.ctx.argument_names
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
-        live = live_locals(self.parsed, target)
+        live = self.handed_on(target)
         bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
         passed = tuple(
             name
@@ -114,7 +135,7 @@ class ResumeCalls:
             shadowed=tuple(self.shadowed),
             cleared=cleared,
         )
-        if resume.code not in self.generator.resume_codes:
+        if all(resume.code is not known for known in self.generator.resume_codes):
             self.generator.resume_codes.append(resume.code)
         return resume
 
@@ -131,7 +152,7 @@ class ResumeCalls:
     def _push_arguments(self, resume: ResumeCode, slots: list[Slot]) -> int:
         """The argument slots (None for a dead or unbound one), other locals, stack values."""
         writer = self.writer
-        live = live_locals(self.parsed, resume.target)
+        live = self.handed_on(resume.target)
         cells = {*resume.freevars}
         for index, name in enumerate(resume.arguments):
             if name in cells:

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from dynexplore.engine.bytecode import FACTS, Label, Writer, listing, live_locals, read
+from dynexplore.engine.bytecode import FACTS, Label, Writer, listing, live_locals, name_of_code, read
 from dynexplore.engine.bytecode.assembler import stack_depths
 from dynexplore.engine.bytecode.reader import slot_names
 from dynexplore.engine.translate.resume import argument_slots, make_resume_code, resume_point
@@ -635,7 +635,8 @@ def test_a_traceback_shows_the_users_line() -> None:
     shown, expected = traceback.extract_tb(resumed)[0], traceback.extract_tb(plain)[0]
     for attribute in ("filename", "lineno", "end_lineno", "colno", "end_colno", "line"):
         assert getattr(shown, attribute) == getattr(expected, attribute)
-    assert resume.code.co_name == shown.name == "__resume_at_1_0"
+    assert name_of_code(resume.code) == "__resume_at_1_0"
+    assert resume.code.co_name == shown.name == f.__code__.co_name
     assert resume.code.co_qualname == f.__code__.co_qualname
     assert resume.code.co_firstlineno == f.__code__.co_firstlineno
 

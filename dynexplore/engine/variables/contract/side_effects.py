@@ -27,6 +27,8 @@ class Journal:
         self._trackers: dict[int, VariableTracker] = {}
         self._keep: list[object] = []
         self.changed: dict[VariableTracker, int] = {}  # and the root frame's step at which each first changed
+        self.count = 0
+        """How many changes were noted: of two moments with the same count, nothing changed in between."""
         self._on_change = on_change
 
     def tracker_of(self, value: object) -> VariableTracker | None:
@@ -53,6 +55,7 @@ class Journal:
 
     def note(self, tracker: VariableTracker, what: str) -> None:
         """A tracker is about to change; only what existed before the frame is replayed."""
+        self.count += 1
         if self._on_change is not None:
             self._on_change(tracker, what)
         if tracker.source is not None:
@@ -60,6 +63,7 @@ class Journal:
 
     def must_replay(self, tracker: VariableTracker, what: str) -> None:
         """Like `note`, for a tracker without a source that has something to replay all the same (cells, globals)."""
+        self.count += 1
         if self._on_change is not None:
             self._on_change(tracker, what)
         self.changed.setdefault(tracker, progress.step)

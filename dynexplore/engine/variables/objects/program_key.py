@@ -2,14 +2,16 @@
 
 The idea: containers keep real dicts and sets of hash keys. For an object whose class defines `__hash__` and `__eq__`, the hash is
 computed once, by tracing `__hash__`; equality is traced whenever a real dict or set asks for it, which is exactly when
-Python would ask.
+Python would ask. But to have a hash for each key, the engine asks more often than Python, which keeps the hashes of a dict's keys:
+methods that change anything (that count their calls, say) break the graph, so that Python asks.
 
 In: an object's tracker. Out: a key for DictVariable and SetVariable.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import compare
@@ -17,6 +19,8 @@ from dynexplore.engine.variables.scalars.concrete_values import known_index, kno
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
+
+T = TypeVar("T")
 
 
 class ProgramKey:
@@ -32,7 +36,9 @@ class ProgramKey:
 
     def __eq__(self, other: object) -> bool:
         tracker = self._tracker(other)
-        return self.value is tracker or known_truth(self.ctx, compare(self.ctx, "==", self.value, tracker), "DX111")
+        if self.value is tracker:
+            return True
+        return unnoticed(self.ctx, self.value, lambda: known_truth(self.ctx, compare(self.ctx, "==", self.value, tracker), "DX111"))
 
     def _tracker(self, other: object) -> VariableTracker:
         if isinstance(other, ProgramKey):
@@ -42,5 +48,14 @@ class ProgramKey:
 
 def key_by_program(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
     """The key of an object whose class defines `__hash__` in Python."""
-    number = known_index(ctx, value.call_method(ctx, "__hash__", [], {}), "__hash__()")
+    number = unnoticed(ctx, value, lambda: known_index(ctx, value.call_method(ctx, "__hash__", [], {}), "__hash__()"))
     return ProgramKey(ctx, value, hash(number))
+
+
+def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:
+    """The answer of a method that changes nothing, so that nobody can tell how often it was asked."""
+    before = ctx.journal.count
+    answer = ask()
+    if ctx.journal.count != before:
+        ctx.break_graph("DX320", question="a hash or comparison that changes something", type=value.type_name())
+    return answer

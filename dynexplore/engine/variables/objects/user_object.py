@@ -60,6 +60,11 @@ _PLAIN_SETTERS: tuple[Any, ...] = (object.__setattr__,)
 _LONGEST_SEQUENCE = 10_000  # items of an object iterated through `__getitem__`
 
 
+def _is_written_by_hand(method: Any) -> bool:
+    """Whether a method of a dataclass is the program's own, and not the one that dataclasses generate."""
+    return isinstance(method, types.FunctionType) and method.__code__.co_filename != "<string>"
+
+
 class UserObjectVariable(VariableTracker):
     """An instance of a class written in Python; see the head of this file."""
 
@@ -438,7 +443,8 @@ class UserObjectVariable(VariableTracker):
     def _hash_of_fields(self, ctx: TraceContext) -> object:
         """A frozen dataclass is equal to another of its class when its fields are."""
         parameters = getattr(self.cls, "__dataclass_params__", None)
-        if parameters is None or not (parameters.eq and parameters.frozen):
+        written = any(_is_written_by_hand(raw_lookup(self.cls, name)) for name in ("__hash__", "__eq__"))
+        if parameters is None or written or not (parameters.eq and parameters.frozen):
             return key_by_program(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
         fields = [field for field in self.cls.__dataclass_fields__.values()
                   if (field.hash if field.hash is not None else field.compare)]
