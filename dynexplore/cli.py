@@ -220,19 +220,19 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
 def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
     """The files that are asked for, each with the ending that says its form; what cannot be written is found out now."""
     asked = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
-    found = [(out, ending or out.suffix.lower()) for out, ending in asked if out is not None]
-    if arguments.graphviz and ".html" not in [ending for _, ending in found]:
+    outputs = [(out, ending or out.suffix.lower()) for out, ending in asked if out is not None]
+    if arguments.graphviz and ".html" not in [ending for _, ending in outputs]:
         raise Mistake("--graphviz is about HTML files: say --html OUT, too")
     from dynexplore.widgets.exports import check_form
 
-    for out, ending in found:
+    for out, ending in outputs:
         if not out.resolve().parent.is_dir():
             raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
         try:
             check_form(out, ending)
         except dynexplore.exc.ExportError as error:
             raise Mistake(str(error)) from None
-    return found
+    return outputs
 
 
 def _write(outputs: Sequence[tuple[Path, str]], recording: Recording, arguments: argparse.Namespace) -> None:

@@ -159,7 +159,7 @@ def _outcome(lens: Lens, fn: Any, kept: Sequence[tuple[Trial, EagerRun]], settin
         return Outcome(*about, failure="the lazy backend needs a process of its own, which cannot be had here")
     trials, answers = [trial for trial, _ in kept], [run.answer for _, run in kept]
     try:
-        found: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
+        outcome: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
     except isolation.ChildFailed as error:
         return Outcome(*about, failure=f"{lens.name} could not be tried: {error}")
-    return found
+    return outcome

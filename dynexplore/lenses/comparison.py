@@ -91,8 +91,8 @@ def _against(outcome: Outcome, ours: Outcome | None) -> Outcome:
         return outcome
     mine, theirs = ours.operators, outcome.operators
     is_in_order = all(graph.in_order for graph in outcome.graphs)
-    found = _in_place(mine, theirs) if is_in_order else _altogether(mine, theirs)
-    return dataclasses.replace(outcome, differences=tuple(found))
+    differences = _in_place(mine, theirs) if is_in_order else _altogether(mine, theirs)
+    return dataclasses.replace(outcome, differences=tuple(differences))
 
 
 def _in_place(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:

@@ -64,13 +64,13 @@ def _path(fn: Callable[..., Any], trial: Trial) -> tuple[str, ...]:
 
 def _seconds(run: Callable[..., Any], trial: Trial, repeats: int = 3) -> float:
     """The shortest of some calls."""
-    found = []
+    seconds = []
     for _ in range(repeats):
         args, kwargs = trial.start.fresh()
         start = time.perf_counter()
         run(*args, **kwargs)
-        found.append(time.perf_counter() - start)
-    return min(found)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def examine(lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expected: Sequence[Answer]) -> Outcome:

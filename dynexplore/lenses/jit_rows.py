@@ -62,8 +62,8 @@ class _Reader:
 
     def behind(self, values: Any) -> tuple[str, ...]:
         """The rows that values come from."""
-        found = [row for value in values for row in self.nodes.get(value.debugName(), ())]
-        return tuple(dict.fromkeys(found))
+        rows = [row for value in values for row in self.nodes.get(value.debugName(), ())]
+        return tuple(dict.fromkeys(rows))
 
     def block(self, nodes: Any, path: str) -> None:
         """The nodes of one block."""

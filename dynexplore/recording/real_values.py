@@ -170,8 +170,8 @@ class Indexed:
 
     def _contents_at(self, frame: int, attempt: int, step: int, value: _Key) -> ev.ContentsSeen | None:
         records = self._contents.get((frame, attempt), {}).get(value, ())
-        found = [record for record in records if record.step <= step]
-        return found[-1] if found else None
+        earlier = [record for record in records if record.step <= step]
+        return earlier[-1] if earlier else None
 
     def _of_contents(self, seen: ev.ContentsSeen, step: int, inside: tuple[int, ...]) -> RealValue:
         """A container or an object, put together from the real values of its items."""
@@ -180,12 +180,12 @@ class Indexed:
         texts = []
         for label, item in seen.items:
             if item.id == seen.value or (item.id in inside and item.id):
-                found = RealValue("replayed", "itself" if item.id == seen.value else "a container that it is in")
+                real = RealValue("replayed", "itself" if item.id == seen.value else "a container that it is in")
             else:
-                found = self._value(seen.frame, seen.attempt, step, item, (*inside, seen.value))
-            if found.provenance == "not observed" and found.why != _NOT_FOLLOWED:
-                return found
-            text = f"{found.text or item.text}{_few(found.observed)}"
+                real = self._value(seen.frame, seen.attempt, step, item, (*inside, seen.value))
+            if real.provenance == "not observed" and real.why != _NOT_FOLLOWED:
+                return real
+            text = f"{real.text or item.text}{_few(real.observed)}"
             texts.append(f"{label}{' = ' if seen.is_object else ': '}{text}" if label else text)
         more = ", ..." if seen.length > len(seen.items) else ""
         joined = ", ".join(texts) + more
@@ -194,7 +194,7 @@ class Indexed:
 
     def contents_of(self, frame: int) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
         """attempt -> id and kind of a container -> (from this step on, what it really held), in order."""
-        found: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
+        contents: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
         for (number, attempt), known in self._contents.items():
             if number != frame:
                 continue
@@ -204,8 +204,8 @@ class Indexed:
                     (since, self._value(frame, attempt, since, ev.ValueView(*value, ""), ())) for since in steps[:_MOST_CHANGES]
                 ]
                 changed = [pair for pair, last in zip(values, [None, *values], strict=False) if last is None or pair[1] != last[1]]
-                found.setdefault(attempt, {})[value] = changed
-        return found
+                contents.setdefault(attempt, {})[value] = changed
+        return contents
 
     def _changes(self, frame: int, attempt: int, value: _Key, inside: tuple[int, ...]) -> set[int]:
         """The steps at which a container, or anything in it, becomes another one."""
@@ -224,15 +224,15 @@ class Indexed:
         known = self._nodes.get((frame, node))
         if known is None:
             return []
-        found = [(since, _of(observed)) for since, observed in known.seen or ()]
+        history = [(since, _of(observed)) for since, observed in known.seen or ()]
         if known.real is None:
-            return found
+            return history
         real = _of(known.real, "real")
         if known.real.what == "input":  # what went in is what it was until something wrote to it
-            return [(-1, real), *((since, value) for since, value in found if value.observed and value.observed.after)]
-        if len(found) < 2:
+            return [(-1, real), *((since, value) for since, value in history if value.observed and value.observed.after)]
+        if len(history) < 2:
             return [(known.made_at, real)]
-        return [*found[:-1], (found[-1][0], real)]  # what came out is the last that it was
+        return [*history[:-1], (history[-1][0], real)]  # what came out is the last that it was
 
     def arguments_of(self, frame: int) -> dict[str, RealValue]:
         """What a frame was called with, by name; of a resume function its stack slots too (`___stack0`)."""
@@ -272,14 +272,14 @@ class Indexed:
             return RealValue("not observed", why=_NOT_KEPT)
         if not self.is_same_node(frame, attempt, view.node):
             return RealValue("not observed", why="this attempt was given up, and its graph never ran")
-        found: RealValue | None = None
+        latest: RealValue | None = None
         for since, value in self.history(frame, view.node):
-            if found is None or since <= step:
-                found = value
+            if latest is None or since <= step:
+                latest = value
         argument = self._locals.get((frame, view.source))
-        if found is None and argument is not None:  # an input that the graph does not need
+        if latest is None and argument is not None:  # an input that the graph does not need
             return _argument(argument)
-        return found or RealValue("not observed", why=self.why_not(frame, view.node))
+        return latest or RealValue("not observed", why=self.why_not(frame, view.node))
 
 
 def _few(observed: ev.ValueObserved | None) -> str:

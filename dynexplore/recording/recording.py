@@ -306,10 +306,10 @@ class Recording:
     def step(self, number: int) -> ev.InstructionStepped:
         """Step `number`, from 0, over all frames; negative numbers count from the end."""
         self._catch_up()
-        found = self._index.get(ev.InstructionStepped, [])
-        if not -len(found) <= number < len(found):
-            raise IndexError(f"no step {number}: this recording has {len(found)} steps")
-        return typing.cast(ev.InstructionStepped, found[number])
+        steps = self._index.get(ev.InstructionStepped, [])
+        if not -len(steps) <= number < len(steps):
+            raise IndexError(f"no step {number}: this recording has {len(steps)} steps")
+        return typing.cast(ev.InstructionStepped, steps[number])
 
     def final_attempt(self, frame: int) -> int:
         """The number of the frame's last attempt, whose graph and guards count (0: it never was translated)."""
@@ -352,13 +352,13 @@ class Recording:
     @property
     def divergences(self) -> tuple[ev.DivergenceFound, ...]:
         """Where real and symbolic run part, of every frame's final attempt, the first one first."""
-        found = self._final(ev.DivergenceFound)
-        return tuple(sorted(found, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
+        divergences = self._final(ev.DivergenceFound)
+        return tuple(sorted(divergences, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
 
-    def step_of(self, found: ev.DivergenceFound) -> ev.InstructionStepped | None:
+    def step_of(self, divergence: ev.DivergenceFound) -> ev.InstructionStepped | None:
         """The step at which a divergence is flagged; None when it is at no step (an input, say)."""
-        steps = [step for step in self.of_frame(found.frame, ev.InstructionStepped) if step.attempt == found.attempt]
-        return steps[found.step] if 0 <= found.step < len(steps) else None
+        steps = [step for step in self.of_frame(divergence.frame, ev.InstructionStepped) if step.attempt == divergence.attempt]
+        return steps[divergence.step] if 0 <= divergence.step < len(steps) else None
 
     def real(self, number: int, run: int = 1) -> RealStep:
         """Step `number` (as in `step`) with the real values beside the symbolic ones, in the `run`-th run of its graph.
@@ -389,14 +389,14 @@ class Recording:
         place = (step.attempt, step.inline)
         entries = self.of_frame(step.frame, ev.InlineEntered)
         arguments = self.frame(step.frame).arguments if not step.inline else ()
-        found = dict(next((one.arguments for one in entries if (one.attempt, one.callee) == place), arguments))
+        locals_ = dict(next((one.arguments for one in entries if (one.attempt, one.callee) == place), arguments))
         for one in self.of_frame(step.frame, ev.InstructionStepped):
             if (one.attempt, one.inline) == place:
                 for name, view in one.changed:
-                    found.pop(name, None) if view is None else found.update({name: view})
+                    locals_.pop(name, None) if view is None else locals_.update({name: view})
             if one is step:
                 break
-        return found
+        return locals_
 
     @property
     def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
@@ -424,11 +424,11 @@ class Recording:
     def codes(self) -> dict[int, ev.CodeView]:
         """Every original code object that occurs, by id: of frames and inlined callees, what they continue."""
         self._catch_up()
-        found = dict(self._codes)
+        codes = dict(self._codes)
         for entered in self.frames:
             code = continued(entered.code, self._codes)
-            found.setdefault(code.id, code)
-        return found
+            codes.setdefault(code.id, code)
+        return codes
 
     # -- being shown and saved --------------------------------------------------------------------------------
 
@@ -778,7 +778,7 @@ def _redact(value: Any, done: dict[int, Any]) -> Any:
 
 
 def _redact_text(text: str) -> str:
-    return _PATH.sub(lambda found: _file_name(found.group()), _QUOTED.sub("'...'", text))
+    return _PATH.sub(lambda match: _file_name(match.group()), _QUOTED.sub("'...'", text))
 
 
 def _file_name(path: str) -> str:

@@ -222,10 +222,10 @@ def _name(target: Any) -> str:
 
 
 def _attribute(module: torch.nn.Module, path: str) -> Any:
-    found: Any = module
+    value: Any = module
     for part in path.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def attribute_of(plan: Plan, row: PlanRow) -> Any:

@@ -86,9 +86,9 @@ class RandomState:
 
     def now(self) -> RandomState:
         """The state of the same generators at this moment."""
-        found = RandomState()
-        found._cuda = {device: torch.cuda.get_rng_state(device) for device in self._cuda}
-        return found
+        state = RandomState()
+        state._cuda = {device: torch.cuda.get_rng_state(device) for device in self._cuda}
+        return state
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RandomState):

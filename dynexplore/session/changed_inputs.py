@@ -44,10 +44,10 @@ class Input:
 
 def inputs_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Input]:
     """What may be changed of a call's inputs: tensors and plain values, also in tuples, lists and dicts."""
-    found: list[Input] = []
+    inputs: list[Input] = []
     for name, value in _Call(function, args, kwargs).arguments().items():
-        found += _leaves(name, value, 0)
-    return found[:_MOST]
+        inputs += _leaves(name, value, 0)
+    return inputs[:_MOST]
 
 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
@@ -233,10 +233,10 @@ def _checked_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _checked_dtype(dtype: Any) -> torch.dtype:
-    found = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
-    if not isinstance(found, torch.dtype):
+    known = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
+    if not isinstance(known, torch.dtype):
         raise ValueError(f"there is no dtype {dtype!r}; there are float32, int64, bool and others")
-    return found
+    return known
 
 
 def _checked_device(device: Any) -> torch.device:

@@ -81,12 +81,12 @@ def counts(recording: Recording) -> Counts:
 
 def plain_function(target: Any) -> types.FunctionType:
     """The Python function behind a function, method or module. Raises EditError."""
-    found = type(target).forward if isinstance(target, torch.nn.Module) else getattr(target, "__func__", target)
-    if not isinstance(found, types.FunctionType):
+    function = type(target).forward if isinstance(target, torch.nn.Module) else getattr(target, "__func__", target)
+    if not isinstance(function, types.FunctionType):
         raise EditError(f"only a Python function can be edited here, not a {type(target).__qualname__}")
-    if not found.__name__.isidentifier():  # a lambda, a cell
-        raise EditError(f"only a function that is made with `def` can be edited here, and {found.__qualname__} is not")
-    return found
+    if not function.__name__.isidentifier():  # a lambda, a cell
+        raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
+    return function
 
 
 def source_of(target: Any) -> str:
@@ -100,10 +100,10 @@ def source_of(target: Any) -> str:
         tree = ast.parse(text)
     except SyntaxError:
         tree = ast.Module([], [])
-    found = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
-    if found is None:
+    definition = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
+    if definition is None:
         raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
-    return "\n".join(text.splitlines()[found.lineno - 1 :]) + "\n"
+    return "\n".join(text.splitlines()[definition.lineno - 1 :]) + "\n"
 
 
 # -- another source ----------------------------------------------------------------------------------------------
@@ -160,10 +160,10 @@ def _parsed(text: str, file: str, name: str) -> ast.Module:
         raise EditError(_of_syntax(error)) from None
     except ValueError as error:  # a null byte
         raise EditError(f"the text cannot be read: {error}") from None
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    if not found:
+    definitions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not definitions:
         raise EditError(f"the text defines no function named {name!r}")
-    found[-1].decorator_list = []  # what is explained is the function itself
+    definitions[-1].decorator_list = []  # what is explained is the function itself
     return tree
 
 

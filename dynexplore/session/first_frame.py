@@ -50,8 +50,8 @@ class DryRunFrame:
     @property
     def builtins(self) -> dict[str, Any]:
         """Its builtin names."""
-        found = self.globals.get("__builtins__", builtins)
-        return found if isinstance(found, dict) else vars(found)
+        namespace = self.globals.get("__builtins__", builtins)
+        return namespace if isinstance(namespace, dict) else vars(namespace)
 
     @property
     def closure(self) -> tuple[types.CellType, ...] | None:

@@ -235,8 +235,8 @@ class LiveRun:
     @property
     def error(self) -> BaseException | None:
         """What the call raised."""
-        found: BaseException | None = self._result.get("error")
-        return None if isinstance(found, Stopped) else found
+        error: BaseException | None = self._result.get("error")
+        return None if isinstance(error, Stopped) else error
 
     def __enter__(self) -> LiveRun:
         return self

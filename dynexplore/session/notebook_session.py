@@ -181,18 +181,18 @@ def _may_change(name: str, value: Any) -> bool:
 
 def _names_within_reach(cell: types.FunctionType) -> list[str]:
     """The names of the namespace that a cell reads or stores, itself or by functions and classes of the notebook."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting: list[types.CodeType] = [cell.__code__]
     seen = set(waiting)
     while waiting:
         for name in _names_of(waiting.pop(0)):
-            if name in found:
+            if name in names:
                 continue
-            found[name] = None
+            names[name] = None
             codes = [code for code in _codes_behind(cell.__globals__.get(name), cell.__globals__) if code not in seen]
             seen.update(codes)
             waiting += codes
-    return list(found)
+    return list(names)
 
 
 def _names_of(code: types.CodeType) -> Iterator[str]:

@@ -62,18 +62,18 @@ def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) ->
     """Every resume function that the call may come to, in the order in which they are met; changes nothing."""
     known = _handed_on(frame)
     caches = {id(cache.code): cache for cache in store.native.caches()}
-    found: dict[int, PredictedResume] = {}
+    predicted: dict[int, PredictedResume] = {}
     waiting = list(entry.resumes)
     while waiting:
         code = waiting.pop(0)
-        if id(code) in found:
+        if id(code) in predicted:
             continue
         cache = caches.get(id(code))
-        found[id(code)] = _predicted(store, code, cache, known)
-        if found[id(code)].fate == "not known" and cache is not None:
+        predicted[id(code)] = _predicted(store, code, cache, known)
+        if predicted[id(code)].fate == "not known" and cache is not None:
             fitting = (one for one in _entries(cache) if _first_failure(one, known) is None)
             waiting += [following for one in fitting for following in one.resumes]
-    return tuple(found.values())
+    return tuple(predicted.values())
 
 
 def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Mapping[str, Any]) -> PredictedResume:

@@ -94,8 +94,8 @@ class Session:
     @property
     def entries(self) -> list[CompiledEntry]:
         """Every cache entry that the recorded calls made."""
-        found = (entry for cache in self._store.native.caches() for entry in cache.entries)
-        return [entry for entry in found if isinstance(entry, CompiledEntry)]
+        entries = (entry for cache in self._store.native.caches() for entry in cache.entries)
+        return [entry for entry in entries if isinstance(entry, CompiledEntry)]
 
     # -- frames
 
@@ -266,8 +266,8 @@ class Session:
 def _only_calls(frame: DryRunFrame) -> bool:
     """Whether an entry that fits this call captured nothing: the graph breaks at the call of the module."""
     fitting = (entry for entry in frame.cache.entries if fits(entry, frame))
-    found = next(fitting, None)
-    return isinstance(found, CompiledEntry) and not found.graphs
+    entry = next(fitting, None)
+    return isinstance(entry, CompiledEntry) and not entry.graphs
 
 
 def _weakly(target: Any) -> Callable[[], Any]:

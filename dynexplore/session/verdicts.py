@@ -99,20 +99,20 @@ def _verdicts(entry: CompiledEntry, miss: Miss | None, scope: Scope) -> tuple[Gu
     """The walk over modules comes first, then the guards in order, up to the one that fails."""
     guards: Sequence[Guard] = entry.guards.guards
     order = sorted(range(len(guards)), key=lambda index: guards[index].kind != "MODULE_STATE")
-    found: dict[int, GuardVerdict] = {}
+    verdicts: dict[int, GuardVerdict] = {}
     reached: Word = "pass"
     for index in order:
         guard = guards[index]
         if miss is not None and miss.index == index:
-            found[index] = _verdict(guard, index, "fail", miss.expected, miss.actual, "fail")
+            verdicts[index] = _verdict(guard, index, "fail", miss.expected, miss.actual, "fail")
             reached = "not reached"
         elif reached == "pass":
-            found[index] = _verdict(guard, index, "pass")
+            verdicts[index] = _verdict(guard, index, "pass")
         else:
             alone = entry.guards.failure_of(guard, scope)
             words = ("", "", "pass") if alone is None else (alone.expected, alone.actual, "fail")
-            found[index] = _verdict(guard, index, "not reached", *words)
-    return tuple(found[index] for index in range(len(guards)))
+            verdicts[index] = _verdict(guard, index, "not reached", *words)
+    return tuple(verdicts[index] for index in range(len(guards)))
 
 
 def _verdict(guard: Guard, index: int, word: Word, expected: str = "", actual: str = "", alone: str = "pass") -> GuardVerdict:

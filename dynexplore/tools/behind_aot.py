@@ -62,8 +62,8 @@ def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backen
 def inner_compiler(backend: str | CompilerFn) -> Compiler:
     """What stands behind AOTAutograd: Inductor's own part of it, or the callable."""
     if backend == "inductor":
-        found: Compiler = importlib.import_module("torch._inductor.compile_fx").compile_fx_inner
-        return lambda graph, inputs: _unboxed(found(graph, inputs))
+        compile_inner: Compiler = importlib.import_module("torch._inductor.compile_fx").compile_fx_inner
+        return lambda graph, inputs: _unboxed(compile_inner(graph, inputs))
     if isinstance(backend, str):
         raise ValueError(f"after='aot' takes backend='inductor' or a callable for aten graphs, not {backend!r}")
     return resolve(backend)

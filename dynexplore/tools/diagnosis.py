@@ -229,7 +229,7 @@ def _run_stage(
             with measured:
                 outcome = _observe(called, start)[0]
             again, second = _observe(called, start)
-        differences = (_compared(expected, found, _ANY if is_unsteady else tolerance) for found in (outcome, again))
+        differences = (_compared(expected, actual, _ANY if is_unsteady else tolerance) for actual in (outcome, again))
         difference = next(filter(None, differences), None)
     except MissingCompiler as error:
         return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
@@ -294,13 +294,13 @@ def _run_backward(value: Any) -> None:
         torch.autograd.backward(results, weights)
 
 
-def _compared(expected: _Outcome, found: _Outcome, tolerance: float | None) -> Difference | None:
+def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> Difference | None:
     parts = (
-        ("the value", expected.value, found.value),
-        ("the gradient of argument", expected.input_gradients, found.input_gradients),
-        ("the gradient of parameter", expected.reached["gradients"], found.reached["gradients"]),
-        ("the arguments afterwards", expected.arguments, found.arguments),
-        ("the module's", expected.reached["state"], found.reached["state"]),
+        ("the value", expected.value, actual.value),
+        ("the gradient of argument", expected.input_gradients, actual.input_gradients),
+        ("the gradient of parameter", expected.reached["gradients"], actual.reached["gradients"]),
+        ("the arguments afterwards", expected.arguments, actual.arguments),
+        ("the module's", expected.reached["state"], actual.reached["state"]),
     )
     differences = (first_difference(wanted, got, tolerance, title) for title, wanted, got in parts)
     return next(filter(None, differences), None)

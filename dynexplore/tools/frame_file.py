@@ -70,8 +70,8 @@ def unpacked_tensors(packed: bytes, path: Path) -> dict[str, torch.Tensor]:
     """The tensors of a file, where no accelerator is there on the CPU. Raises ReplayError."""
     place = None if torch.accelerator.is_available() else "cpu"
     try:
-        found: dict[str, torch.Tensor] = torch.load(io.BytesIO(packed), map_location=place, weights_only=True)
+        tensors: dict[str, torch.Tensor] = torch.load(io.BytesIO(packed), map_location=place, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError) as error:
         why = next(iter(str(error).splitlines()), type(error).__name__)
         raise ReplayError(f"the tensors in {path} cannot be loaded: {why}") from None
-    return found
+    return tensors

@@ -77,8 +77,8 @@ class Rebuilt:
         if reference not in self._made:
             row = self._rows[reference]
             make = getattr(self, f"_make_{row['kind']}", None) or self._make_plainly
-            found = make(reference, row)
-            self._made.setdefault(reference, found)
+            value = make(reference, row)
+            self._made.setdefault(reference, value)
         return self._made[reference]
 
     def set_modules(self, modules: Mapping[str, Mapping[str, Any]]) -> None:
@@ -145,12 +145,12 @@ class Rebuilt:
     # -- code ----------------------------------------------------------------------------------------------------------
 
     def _make_import(self, number: int, row: Row) -> Any:
-        found = _imported(row["module"])
+        value = _imported(row["module"])
         for part in filter(None, row["name"].split(".")):
-            if not hasattr(found, part):
+            if not hasattr(value, part):
                 raise ReplayError(f"the frame needs {row['module']}.{row['name']}, which is not there any more")
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
 
     def _make_function(self, number: int, row: Row) -> Any:
         namespace, closure = self.value(row["globals"]), tuple(self._values(row["closure"]))

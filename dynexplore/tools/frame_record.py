@@ -237,16 +237,16 @@ def _can_be_written(tensor: torch.Tensor, key: str, saved: SavedValues) -> bool:
 
 def _contents(frame: FrameToSave) -> list[list[str]]:
     """What people read: where it stands, its name, what it is."""
-    found = [["argument", name, described(value)] for name, value in frame.slots.items()]
+    rows = [["argument", name, described(value)] for name, value in frame.slots.items()]
     for name, cell in zip(_freevars(frame), frame.closure, strict=True):
         try:
-            found.append(["closure", name, described(cell.cell_contents)])
+            rows.append(["closure", name, described(cell.cell_contents)])
         except ValueError:
-            found.append(["closure", name, "not assigned yet"])
+            rows.append(["closure", name, "not assigned yet"])
     for name in dict.fromkeys(global_names(frame.code)):
         if name in frame.globals:
-            found.append(["global", name, described(frame.globals[name])])
-    return found
+            rows.append(["global", name, described(frame.globals[name])])
+    return rows
 
 
 def described(value: object) -> str:

@@ -97,8 +97,8 @@ class SavedValues:
             return self._imported(value) or self._class(value, path)
         if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             raise NotSavable("TorchScript is compiled already, and has a file format of its own (torch.jit.save)")
-        found = self._imported(value) or _as_import(singleton_name(value))
-        return found or self._taken_apart(value, path)
+        row = self._imported(value) or _as_import(singleton_name(value))
+        return row or self._taken_apart(value, path)
 
     def _imported(self, value: Any) -> Row | None:
         name = import_name(value)
@@ -142,9 +142,9 @@ class SavedValues:
     # -- functions and classes without a name --------------------------------------------------------------------------
 
     def _function(self, value: types.FunctionType, path: str) -> Row:
-        found = self._imported(value)
-        if found is not None:
-            return found
+        imported = self._imported(value)
+        if imported is not None:
+            return imported
         row: Row = {"kind": "function", "code": packed_code(value.__code__), "name": value.__name__, "qualname": value.__qualname__}
         row["module"] = value.__module__
         row["globals"] = self.add_globals(value.__globals__, value.__code__, path)
@@ -212,19 +212,19 @@ class SavedValues:
 
     def _builtin(self, value: Any, path: str) -> Row:
         """A C function, or a method of C: by name, or as an attribute of what it is bound to."""
-        found = self._imported(value)
-        if found is not None:
-            return found
+        imported = self._imported(value)
+        if imported is not None:
+            return imported
         holder = getattr(value, "__self__", getattr(value, "__objclass__", None))
         if holder is None or isinstance(holder, types.ModuleType):
             raise NotSavable(f"{value!r} has no name to import it by")
         return {"kind": "attribute", "of": self.add(holder, path), "name": value.__name__}
 
     def _module(self, value: types.ModuleType, path: str) -> Row:
-        found = self._imported(value)
-        if found is None:
+        imported = self._imported(value)
+        if imported is None:
             raise NotSavable(f"module {value.__name__} cannot be imported elsewhere")
-        return found
+        return imported
 
     def _weak(self, value: Any, path: str) -> Row:
         return {"kind": "weakref", "to": self.add(value(), path)}

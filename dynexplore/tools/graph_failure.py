@@ -68,15 +68,15 @@ def failure_of(
     try:
         with quiet(), same_random_numbers():
             compiled = compiler(copy_of_graph(graph), copies(inputs))
-            found = run_once(compiled, inputs)
+            actual = run_once(compiled, inputs)
     except Exception as error:  # whatever the compiler raises is the finding
         if missing_compiler(error):
             raise MissingCompiler(missing_compiler(error)) from None
         return Failure("raises", type(error).__name__, f"raises {type(error).__name__}: {_first_line(error)}".rstrip(": "))
-    difference = first_difference(expected, found, tolerance)
+    difference = first_difference(expected, actual, tolerance)
     if difference is None:
         return None
-    same_form = first_difference(expected, found, math.inf) is None
+    same_form = first_difference(expected, actual, math.inf) is None
     return Failure("differs", "" if same_form else "form", f"differs from the graph run as it is: {difference}")
 
 

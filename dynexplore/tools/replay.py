@@ -98,10 +98,10 @@ class Replay:
 
     def state_dict(self, name: str) -> dict[str, torch.Tensor]:
         """The tensors of the module that the frame knows by this name; runs nothing. Raises ReplayError."""
-        found = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
-        if not found:
+        tensors = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
+        if not tensors:
             raise ReplayError(f"{self.path} holds no tensors of {name!r}")
-        return found
+        return tensors
 
     def __str__(self) -> str:
         lines = [self._title(), *self._failure_lines(), "", "source"]
@@ -173,22 +173,22 @@ def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeou
     >>> import dynexplore, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = dynexplore.record_frame(lambda x: x + 1, torch.ones(2), path=f"{folder}/f.frame")
-    ...     found = replay(file)
-    >>> [(held.name, held.text) for held in found.holds], found.outcome
+    ...     replayed = replay(file)
+    >>> [(held.name, held.text) for held in replayed.holds], replayed.outcome
     ([('x', 'float32[2] cpu')], None)
     """
     place = Path(path)
-    found = _described(place)
+    frame = _described(place)
     if not trust:
-        return found
-    if tuple(map(int, found.python.split(".")[:2])) != _version():
-        needed = ".".join(found.python.split(".")[:2])
+        return frame
+    if tuple(map(int, frame.python.split(".")[:2])) != _version():
+        needed = ".".join(frame.python.split(".")[:2])
         raise ReplayError(
-            f"{place} holds bytecode of Python {found.python}, and this is Python {PYTHON}: run it with Python {needed};"
+            f"{place} holds bytecode of Python {frame.python}, and this is Python {PYTHON}: run it with Python {needed};"
             " without trust=True (--trust) it is shown here"
         )
     with tempfile.TemporaryDirectory() as folder:
-        return _run(found, backend, timeout, Path(folder))
+        return _run(frame, backend, timeout, Path(folder))
 
 
 def _version() -> tuple[int, ...]:
@@ -218,20 +218,20 @@ def _described(path: Path) -> Replay:
 # -- the other process -------------------------------------------------------------------------------------------------
 
 
-def _run(found: Replay, backend: Any, timeout: float | None, folder: Path) -> Replay:
+def _run(frame: Replay, backend: Any, timeout: float | None, folder: Path) -> Replay:
     out = folder / "outcome.json"
-    command = [sys.executable, "-m", _PROCESS, str(found.path.absolute()), _of_this_process(backend, folder), str(out)]
+    command = [sys.executable, "-m", _PROCESS, str(frame.path.absolute()), _of_this_process(backend, folder), str(out)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, env=_environment())
     except subprocess.TimeoutExpired:
-        return _with(found, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
+        return _with(frame, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
     if not out.is_file():
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
-        return _with(found, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
+        return _with(frame, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
     said = json.loads(out.read_text(encoding="utf-8"))
     if said["outcome"] == "cannot":
         raise ReplayError(said["message"])
-    return _with(found, said, done.stdout)
+    return _with(frame, said, done.stdout)
 
 
 def _environment() -> dict[str, str]:
@@ -259,8 +259,8 @@ def _of_this_process(backend: Any, folder: Path) -> str:
     return str(path)
 
 
-def _with(found: Replay, said: Mapping[str, Any], printed: str) -> Replay:
+def _with(frame: Replay, said: Mapping[str, Any], printed: str) -> Replay:
     """The frame with what came of it."""
     recording = Recording.from_json(said["recording"]) if "recording" in said else None
-    values = {name: getattr(found, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
+    values = {name: getattr(frame, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
     return Replay(**values, outcome=Outcome(said["outcome"], said.get("type", ""), said["message"], printed), recording=recording)

@@ -85,8 +85,8 @@ def repro_run(function):
 
 if __name__ == "__main__":
     expected = repro_run(Repro())
-    found = repro_run(backend(torch.fx.symbolic_trace(Repro()), repro_inputs()))
-    for number, (wanted, got) in enumerate(zip(expected, found)):
+    actual = repro_run(backend(torch.fx.symbolic_trace(Repro()), repro_inputs()))
+    for number, (wanted, got) in enumerate(zip(expected, actual)):
         if isinstance(wanted, torch.Tensor) and wanted.numel():
             try:
                 torch.testing.assert_close(got, wanted, rtol={tolerance}, atol={tolerance}, equal_nan=True)

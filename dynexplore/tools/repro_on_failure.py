@@ -157,8 +157,8 @@ def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend:
         compiler = inner_compiler(given)
     except ValueError:
         return None
-    found = (_cut(inner, held, compiler, backend, "aot") for inner, held in graphs_behind_aot(graph, inputs, given))
-    return next(filter(None, found), None)
+    cuts = (_cut(inner, held, compiler, backend, "aot") for inner, held in graphs_behind_aot(graph, inputs, given))
+    return next(filter(None, cuts), None)
 
 
 def _as_given(backend: Backend) -> Any:

@@ -139,15 +139,15 @@ def _parsed(value: Any) -> tuple[Any, str]:
     except (OSError, TypeError):
         raise NoSource(f"{getattr(value, '__qualname__', value)!r} has no source file") from None
     try:
-        found = ast.parse(text).body[0]
+        definition = ast.parse(text).body[0]
     except SyntaxError:
         raise NoSource(f"the source of {value.__qualname__!r} cannot be read by itself") from None
-    if isinstance(found, ast.FunctionDef | ast.ClassDef):
-        if isinstance(value, type) == isinstance(found, ast.ClassDef):
-            lines = text.splitlines()[found.lineno - 1 : found.end_lineno]
-            found.decorator_list = []
-            return found, "\n".join(lines)
-    lambdas = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
+    if isinstance(definition, ast.FunctionDef | ast.ClassDef):
+        if isinstance(value, type) == isinstance(definition, ast.ClassDef):
+            lines = text.splitlines()[definition.lineno - 1 : definition.end_lineno]
+            definition.decorator_list = []
+            return definition, "\n".join(lines)
+    lambdas = [node for node in ast.walk(definition) if isinstance(node, ast.Lambda)]
     if len(lambdas) != 1:
         raise NoSource(f"the source of {value.__qualname__!r} cannot be told from its neighbours")
     return lambdas[0], text

@@ -80,10 +80,10 @@ class ParsedCode:
 
     def placed(self, instruction: Instruction) -> Instruction:
         """The instruction if it has a line of its own, else the nearest before it that has one."""
-        found = instruction
-        while found.lineno is None and found.index > 0:
-            found = self.instructions[found.index - 1]
-        return found
+        nearest = instruction
+        while nearest.lineno is None and nearest.index > 0:
+            nearest = self.instructions[nearest.index - 1]
+        return nearest
 
     def next_unit(self, instruction: Instruction) -> Instruction:
         """The raw instruction that follows the unit in the code; IndexError at the end."""

@@ -123,8 +123,8 @@ def lookup(name: str) -> CompilerFn:
     names = list_backends()
     if name not in names:
         raise InvalidBackend(f"there is no backend {name!r}; there are: {', '.join(names)}")
-    found: CompilerFn = _registry().lookup_backend(name)
-    return found
+    compiler: CompilerFn = _registry().lookup_backend(name)
+    return compiler
 
 
 def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:

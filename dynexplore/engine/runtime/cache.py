@@ -62,8 +62,8 @@ def state_of(cache: CodeCache) -> CodeState:
     state = cache.payload
     if state is None:
         state = cache.payload = CodeState(FrameHistory())
-    found: CodeState = state
-    return found
+    code_state: CodeState = state
+    return code_state
 
 
 def add_entry(cache: CodeCache, translation: Translation, frame: int) -> CompiledEntry:
@@ -180,8 +180,8 @@ class Miss:
 
 def misses(cache: CodeCache, scope: Scope) -> list[Miss]:
     """Why each entry of a code object does not fit a call, in the order in which they were tried."""
-    found = (_miss(entry, scope) for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.valid)
-    return [miss for miss in found if miss is not None]
+    tried = (_miss(entry, scope) for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.valid)
+    return [miss for miss in tried if miss is not None]
 
 
 _IDENTITY_KINDS = frozenset({"ID_MATCH", "NN_MODULE"})

@@ -104,14 +104,14 @@ def _first_uses(graph: FinishedGraph, ddp: DistributedDataParallel) -> list[_Use
     position = {node: place for place, node in enumerate(calls(graph.module))}
     names = {id(parameter): name for name, parameter in ddp.module.named_parameters()}
     places = {id(parameter): place for place, parameter in enumerate(_reduced(ddp))}
-    found = []
+    uses = []
     for graph_input in graph.inputs:
         users = [user for user in graph_input.node.users if user in position]
         key = id(graph_input.example)
         if key in places and users:
             first = min(users, key=position.__getitem__)
-            found.append(_Use(graph_input.example, names.get(key, ""), places[key], first, position[first]))
-    return sorted(found, key=lambda use: (-use.position, -use.place))
+            uses.append(_Use(graph_input.example, names.get(key, ""), places[key], first, position[first]))
+    return sorted(uses, key=lambda use: (-use.position, -use.place))
 
 
 # -- buckets -------------------------------------------------------------------------------------------------
@@ -171,14 +171,14 @@ def _sparse(ddp: DistributedDataParallel) -> set[int]:
 def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Node]:
     """The nodes that begin a piece: where a bucket is complete, and parameters are left for the piece before."""
     by_place = {use.place: use for use in uses}
-    found = {}
+    borders = {}
     for bucket in buckets:
         here = [by_place[place] for place in bucket if place in by_place]
         if here and min(bucket) >= min(by_place):  # else it is complete only with an earlier graph's gradients
             complete = min(here, key=lambda use: use.position)
             if any(use.position < complete.position for use in uses):
-                found[complete.position] = complete.node
-    return [found[position] for position in sorted(found)]
+                borders[complete.position] = complete.node
+    return [borders[position] for position in sorted(borders)]
 
 
 def _record(piece: Piece, uses: Sequence[_Use], buckets: Sequence[Sequence[int]]) -> GraphPiece:

@@ -198,11 +198,11 @@ def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
 # -- the cache -----------------------------------------------------------------------------------------------
 
 
-def missed(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
+def missed(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
     """No entry fits: the guard of each that said no."""
     if recorder is None:
         return
-    for miss in found:
+    for miss in misses:
         recorder.record(
             ev.GuardFailed(
                 frame=frame,
@@ -217,10 +217,10 @@ def missed(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
         )
 
 
-def recompiled(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
+def recompiled(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
     """A frame is translated although there are entries."""
     if recorder is not None:
-        recorder.record(ev.Recompiled(frame=frame, reason=str(found[0]), entries=len(found)))
+        recorder.record(ev.Recompiled(frame=frame, reason=str(misses[0]), entries=len(misses)))
 
 
 def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str, is_news: bool) -> None:

@@ -30,12 +30,12 @@ class StartingState:
 
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._call = (tuple(args), dict(kwargs))
-        self._found = list(_reachable(fn, args, kwargs))
-        self._modules = [_KeptModule(found) for found in self._found if isinstance(found, torch.nn.Module)]
+        self._objects = list(_reachable(fn, args, kwargs))
+        self._modules = [_KeptModule(module) for module in self._objects if isinstance(module, torch.nn.Module)]
         self._optimizers = [
-            (found, copy.deepcopy(found.state_dict())) for found in self._found if isinstance(found, torch.optim.Optimizer)
+            (value, copy.deepcopy(value.state_dict())) for value in self._objects if isinstance(value, torch.optim.Optimizer)
         ]
-        self._generators = [(found, found.get_state()) for found in self._found if isinstance(found, torch.Generator)]
+        self._generators = [(value, value.get_state()) for value in self._objects if isinstance(value, torch.Generator)]
         self._random = (torch.get_rng_state(), random.getstate())
         self._around = Surroundings(fn)
         self._arguments = self._copies(self._call)
@@ -71,7 +71,7 @@ class StartingState:
 
     def _copies(self, call: Any) -> Any:
         """Copies of all arguments: what is there twice is one object again. What is restored in place stays itself."""
-        memo: dict[int, Any] = {id(found): found for found in self._found}
+        memo: dict[int, Any] = {id(value): value for value in self._objects}
         return tree_map(lambda value: _copied(value, memo), call)
 
 
