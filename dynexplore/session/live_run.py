@@ -156,13 +156,13 @@ class LiveRun:
     # -- going on
 
     def step(self, count: int = 1, timeout: float | None = None) -> timeline.State | None:
-        """Go on by `count` steps, and return the state there. After `timeout` seconds it may still be "running"."""
+        """Continue by `count` steps, and return the state there. After `timeout` seconds it may still be "running"."""
         if count < 1:
             raise ValueError(f"a live run goes forward only: count is at least 1, not {count}")
         return self._until(STOPS["step"], count - 1, timeout)
 
     def until(self, what: str, timeout: float | None = None) -> timeline.State | None:
-        """Go on to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
+        """Continue to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
         if what not in STOPS:
             raise ValueError(f"a live run goes on until one of {', '.join(STOPS)}, not {what!r}")
         return self._until(STOPS[what], 0, timeout)
@@ -246,7 +246,7 @@ class LiveRun:
 
     def __repr__(self) -> str:
         state = self.state
-        where = f" at moment {state.number}" if state is not None else ""
+        where = f" at state {state.number}" if state is not None else ""
         return f"LiveRun({self.recording.title}: {self.status}{where})"
 
 

@@ -29,7 +29,7 @@ _WORDS: dict[Kind, str] = {
     "hit": "it hits entry {0.entry}",
     "compile": "it is compiled: there is no entry yet",
     "recompile": "it is compiled again: {0.reason}",
-    "limit reached": "it runs as plain Python, for there are as many entries as allowed: {0.reason}",
+    "limit reached": "it runs as plain Python, because the cache limit is reached: {0.reason}",
     "plain Python": "it runs as plain Python: {0.reason}",
     "raises": "it raises {0.reason}",
 }
@@ -100,8 +100,8 @@ class Prediction:
 _FATES: dict[Fate, str] = {
     "compile": "{0.function}, which goes on at line {0.line}, is compiled: there is no entry yet",
     "recompile": "{0.function}, which goes on at line {0.line}, is compiled again: {0.reason}",
-    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, for it has as many entries as"
-    " allowed: {0.reason}",
+    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, because its cache limit is"
+    " reached: {0.reason}",
     "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python: {0.reason}",
     "raises": "{0.function}, which goes on at line {0.line}, raises {0.reason}",
     "not known": "what comes of {0.function}, which goes on at line {0.line}, is not known",

@@ -1,7 +1,7 @@
 """Live values as data: a table of plain entries, and the tensors they name.
 
-The idea: what a frame works on is a net of objects that share parts. Each object becomes one row of a table, rows name each
-other by number, so what was one object stays one: a tensor that is passed twice, a module that stands in two others, a list
+The idea: the values of a frame are a graph of objects that share parts. Each object becomes one row of a table, rows refer to
+each other by number, so shared objects stay shared: a tensor that is passed twice, a submodule of two modules, a list
 that holds itself. Tensors go into a dict of their own, which torch.save keeps with shared storage and strides. Objects are
 taken apart as `pickle` does (their class, how to make one, their state), but nothing here is a pickle: the table is text, and
 reading it runs nothing. What cannot be saved becomes a row that says so, and is named; the rest is saved all the same.
@@ -43,7 +43,7 @@ _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class NotSavable(Exception):
-    """This value has no form as data; says why."""
+    """This value cannot be saved as data; the message says why."""
 
 
 class SavedValues:

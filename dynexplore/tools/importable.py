@@ -1,8 +1,8 @@
-"""What another process can have by importing it, and what it must be given.
+"""What another process can import, and what must be sent to it.
 
 The idea: a function of an installed module needs no copy, its name is enough; one of a script, a notebook cell or another
-function has no name that means anything elsewhere. Between the two stand modules of the program that lie on the path: they
-are imported too, but what they hold may have changed since.
+function has no name that means anything elsewhere. In between are modules of the program that are on the path: they
+are imported too, but their globals may have changed since.
 
 In: a module, function, class or other object. Out: where it can be imported from, or nothing.
 
@@ -48,7 +48,7 @@ def import_name(value: Any) -> tuple[str, str] | None:
 
 
 def singleton_name(value: Any) -> tuple[str, str] | None:
-    """The same for an object that stands under a name in the installed module of its class, as sentinels do."""
+    """The same for an object that is a global of the installed module of its class, as sentinels are."""
     module = type(value).__module__
     if not is_installed(module):
         return None
@@ -71,7 +71,7 @@ def can_import(module: str) -> bool:
 
 
 def is_installed(module: str) -> bool:
-    """Whether it belongs to Python, to an installed package or to this one: a fresh import is as good as this one."""
+    """Whether it belongs to Python, to an installed package or to dynexplore, so that a fresh import is equal to it."""
     loaded = sys.modules.get(module)
     if loaded is None or module == "__main__":
         return False

@@ -3,7 +3,7 @@
 The idea: `config.replay_record_enabled` leaves a file for each frame that the engine could not translate (frame_record.py).
 `replay(path)` reads it and runs nothing: source, what the frame worked on, what could not be saved, how it failed.
 `replay(path, trust=True)` runs the frame in a process of its own (frame_process.py), and has the recording of that run: so
-the explorer shows each step up to the failure, on the machine of whoever is to mend it.
+the explorer shows each step up to the failure, on the machine of the one who fixes it.
 
 In: the path of a file. Out: `Replay`.
 
@@ -38,7 +38,7 @@ _PROCESS = "dynexplore.tools.frame_process"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One thing that the frame works on: "argument", "closure" or "global", its name, and what it is in one line."""
+    """One value that the frame uses: "argument", "closure" or "global", its name, and what it is in one line."""
 
     where: str
     name: str
@@ -47,7 +47,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
+    """The outcome of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
 
     `error` is the type of what was raised, `message` its words, or the value in one line.
     """
@@ -155,7 +155,7 @@ def _same_failure(saved: Outcome, now: Outcome) -> bool:
 
 
 def _steady(message: str) -> str:
-    """A message without what differs from process to process."""
+    """A message without the parts that differ between processes."""
     return re.sub(r"0x[0-9a-f]+|__compiled_fn_\d+|(?<=__resume_at_)\d+_\d+|\b\d+(?= is taken)", "?", message)
 
 
@@ -235,7 +235,7 @@ def _run(frame: Replay, backend: Any, timeout: float | None, folder: Path) -> Re
 
 
 def _environment() -> dict[str, str]:
-    """The other process finds this package where this one did, and saves no frame of its own."""
+    """The environment of the other process: it imports this same package, and saves no frames."""
     home = str(Path(__file__).parents[2])
     left = {name: value for name, value in os.environ.items() if not name.startswith("DYNEXPLORE_")}
     return {**left, "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))}
@@ -260,7 +260,7 @@ def _of_this_process(backend: Any, folder: Path) -> str:
 
 
 def _with(frame: Replay, said: Mapping[str, Any], printed: str) -> Replay:
-    """The frame with what came of it."""
+    """The frame with its outcome."""
     recording = Recording.from_json(said["recording"]) if "recording" in said else None
     values = {name: getattr(frame, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
     return Replay(**values, outcome=Outcome(said["outcome"], said.get("type", ""), said["message"], printed), recording=recording)
