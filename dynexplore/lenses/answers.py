@@ -40,7 +40,7 @@ class Answer:
 
 
 def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
-    """Call `run` on fresh arguments from `start`, and tell what it did. `fn` is the program whose surroundings are watched."""
+    """Call `run` on fresh arguments from `start`, and return what it did. `fn` is the program whose surroundings are watched."""
     args, kwargs = start.fresh()
     before = _surroundings(fn)
     printed = io.StringIO()
@@ -138,7 +138,7 @@ def _named(fn: Any) -> list[tuple[str, Any]]:
 
 
 def _changes(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
-    """What became of each, in words that do not depend on how often it happened before."""
+    """The change of each, in words that do not depend on earlier calls."""
     changed: dict[str, str] = {}
     for name, (kind, now) in after.items():
         was = before.get(name, (kind, None))[1]

@@ -73,7 +73,7 @@ def compare(
     "dynamo", "dynexplore"); None: all. second: positional arguments of one more call to try, where those that are made up
     (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take.
 
-    Each captured program is tried on the call as given and on other ones, and its answers are held against eager's. Every
+    Each captured program is tried on the call as given and on other ones, and its answers are compared with eager's. Every
     method works in a forked process: nothing of the program, its modules, random numbers or caches changes.
 
     `compare(fn)` alone gives a function that does it when it is called, as `explain(fn)` does.
@@ -125,7 +125,7 @@ def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings,
 
 
 def _prepare(lenses: Sequence[Lens]) -> None:
-    """Import what the methods need: once, here, because each child would do it again. To import is not to use."""
+    """Import what the methods need once, here, because each child would do it again. Importing is not using."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for lens in lenses:

@@ -1,10 +1,9 @@
-"""The real value beside each symbolic one: a pure question to the records of a recording.
+"""The real value beside each symbolic one: a pure query on the records of a recording.
 
-The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. What it really was is found by the node that
-holds it (an input or output of the compiled graph: a value of the call itself; a node inside: replayed), by the argument that
-it is, or because it is a constant. What a container holds, or an object made in the frame, is put together from its items. A
-tensor that is written to in place has one value before and another one after. Where nothing is known, `why` says so: nothing
-is ever guessed.
+The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. Its real value is found by its node (an input
+or output of the compiled graph has a value from the call itself, an inner node a replayed one), by the argument that it is, or
+because it is a constant. A container, or an object made in the frame, is put together from its items. A tensor that is written
+to in place has one value before and another one after. Where nothing is known, `why` gives the reason: nothing is guessed.
 
 In:  events (`Indexed` makes the tables, once). Out: a `RealValue` for a ValueView at a step.
 
@@ -208,7 +207,7 @@ class Indexed:
         return contents
 
     def _changes(self, frame: int, attempt: int, value: _Key, inside: tuple[int, ...]) -> set[int]:
-        """The steps at which a container, or anything in it, becomes another one."""
+        """The steps at which a container, or anything in it, changes."""
         steps: set[int] = set()
         for record in self._contents[frame, attempt].get(value, ()):
             steps.add(record.step)
@@ -239,7 +238,7 @@ class Indexed:
         return {name: _argument(observed) for (number, name), observed in self._locals.items() if number == frame}
 
     def locals_of(self, frame: int) -> list[tuple[str, str, RealValue]]:
-        """What the locals of the modified code were as it ran: (moment, name, value)."""
+        """The locals of the modified code as it ran: (moment, name, value)."""
         seen = self._ran_with.get(frame, [])
         return [(one.moment, one.name if one.what != "stack" else f"stack {one.name}", _of(one, "real")) for one in seen]
 
@@ -312,7 +311,7 @@ _NOT_RECORDED = "the real run was not recorded"
 
 
 def _argument(observed: ev.ValueObserved) -> RealValue:
-    """What was passed; the program may have changed a list or an object since."""
+    """The value that was passed; the program may have changed a list or an object since."""
     later = ", as it came in" if observed.text.startswith(_MUTABLE) else ""
     return _of(observed, "real", later)
 

@@ -1,4 +1,4 @@
-"""A recording: the events of one capture as dead data, to be asked, saved and loaded.
+"""A recording: the events of one capture as plain data, to be queried, saved and loaded.
 
 Which idea lives here: the engine knows only the small Protocol `Recorder`; a `Recording` is the recorder that
 keeps everything. It is append-only, has a cap on steps and bytes and says where it was cut, answers questions
@@ -49,7 +49,7 @@ LONGEST_TEXT = 20_000
 
 
 _MOST_OF_A_NOTE = 1_000
-"""So many bytes an event is taken for that is only noted: texts of events are cut, most to 240 letters."""
+"""The assumed size, in bytes, of an event that is only noted: texts of events are cut, most to 240 letters."""
 
 _PIECES = frozenset(ev.PIECES.values())
 _CODE_BEARERS = (
@@ -57,7 +57,7 @@ _CODE_BEARERS = (
 )  # fmt: skip
 
 _STEP_FIRST = {"step": 0}
-"""A step that is wrong comes before what follows from it at the same place."""
+"""A wrong step comes before its consequences at the same place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Recording:
     # -- recording ------------------------------------------------------------------------------------------
 
     def note(self, noted: Noted) -> None:
-        """Append an event that is made when somebody asks for it: most of a recording is made by this."""
+        """Append an event that is made on the first query: most events of a recording come this way."""
         if self._room:
             self._room -= 1
             self._told.append(noted)
@@ -158,7 +158,7 @@ class Recording:
             self.record(noted[0](*noted[1:]))
 
     def _settle(self) -> list[ev.Event]:
-        """Make the events that are only noted so far; all events."""
+        """Make the events that are only noted so far; return all events."""
         told = self._told
         for position in range(self._settled, len(told)):
             noted = told[position]
@@ -199,7 +199,7 @@ class Recording:
         return event
 
     def _catch_up(self) -> None:
-        """Index what was recorded since the last question: recording itself is to cost as little as possible."""
+        """Index what was recorded since the last query, so that recording itself costs as little as possible."""
         for event in self._settle()[self._indexed :]:
             self._index.setdefault(type(event), []).append(event)
             self._frame_index.setdefault((event.frame, type(event)), []).append(event)
@@ -351,7 +351,7 @@ class Recording:
 
     @property
     def divergences(self) -> tuple[ev.DivergenceFound, ...]:
-        """Where real and symbolic run part, of every frame's final attempt, the first one first."""
+        """Where the real run diverges from the symbolic one, in every frame's final attempt, in order."""
         divergences = self._final(ev.DivergenceFound)
         return tuple(sorted(divergences, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
 

@@ -29,7 +29,7 @@ SMALLEST: dict[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 1e-5,
 """How much an element may be off in any case."""
 
 FLIPPED = 0.01
-"""Integers and truths that a compiler's rounding may turn over (x > 0.5): at most this part of the elements."""
+"""The share of integers and bools that may flip by a compiler's rounding (x > 0.5)."""
 
 
 class Difference(NamedTuple):
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
 def difference(expected: Any, actual: Any, *, elements: bool = True, exact: bool = True) -> Difference | None:
     """The first thing in which two values differ.
 
-    `elements`: whether the elements count, too. `exact`: whether integers must be equal (else a few may be turned over).
+    `elements`: whether the elements count, too. `exact`: whether integers must be equal (else a few may differ).
     """
     if isinstance(expected, tuple | list) and isinstance(actual, tuple | list):
         return _of_sequences(expected, actual, elements, exact)
@@ -109,7 +109,7 @@ def _of_elements(expected: torch.Tensor, actual: torch.Tensor, exact: bool) -> D
 
 
 def _worst(expected: torch.Tensor, actual: torch.Tensor, off: torch.Tensor) -> Difference:
-    """The element that is off most, and by how much."""
+    """The element with the largest error, and the error."""
     place = int(off.reshape(-1).argmax())
     wanted, got = expected.reshape(-1)[place].item(), actual.reshape(-1)[place].item()
     index = [int(one) for one in torch.unravel_index(torch.tensor(place), expected.shape)] if expected.dim() else []
