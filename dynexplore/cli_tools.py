@@ -140,7 +140,7 @@ def _function_of(arguments: argparse.Namespace) -> str:
 
 
 def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dict[str, Any]) -> tuple[int | None, Any]:
-    """What a tool says of the script's call; or the status of a script that failed before it, or in it."""
+    """The result of a tool on the script's call; or the status of a script that failed before it, or in it."""
     from dynexplore.lenses.compare import NothingToCompare
     from dynexplore.tools.first_call import FirstCall, NotCalled, at_first_call
     from dynexplore.tools.minifier import NothingFails
@@ -169,7 +169,7 @@ def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dic
             raise
         except (dynexplore.exc.DynexploreError, NothingToCompare) as error:
             raise Mistake(str(error)) from None
-        except Exception as error:  # the function's own: said as the script would say it
+        except Exception as error:  # the function's own: printed as the script would print it
             program.failed(error)
             return program.status, None
     _show(result, arguments)
@@ -177,7 +177,7 @@ def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dic
 
 
 def _check_place(out: Path | None) -> None:
-    """What cannot be written is found out before a long run."""
+    """Report a file that cannot be written before a long run."""
     if out is not None and (not out.resolve().parent.is_dir() or out.is_dir() or not os.access(out.resolve().parent, os.W_OK)):
         raise Mistake(
             f"{out} cannot be written: {'it is a folder' if out.is_dir() else f'there is no folder {out.parent} to write to'}"

@@ -60,7 +60,7 @@ class Counters(Mapping[str, "Counter[str]"]):
         return {group: dict(self[group]) for group in self}
 
     def put_back(self, counted: Mapping[str, Mapping[str, int]]) -> None:
-        """Set all counts to what they were when `snapshot` gave `counted`."""
+        """Set all counts to what they were when `snapshot` returned `counted`."""
         self.clear()
         for group, counts in counted.items():
             self[group].update(counts)

@@ -1,4 +1,4 @@
-"""Marks that people put on functions: leave it alone, put it into the graph as one node, its result is a constant.
+"""Marks that users put on functions: leave it alone, put it into the graph as one node, its result is a constant.
 
 The idea: a mark belongs to one object, so it is kept beside the object, by identity, and not as an attribute:
 `functools.wraps` would copy an attribute to the wrapper, and C functions take none. torch has marks of its own
@@ -64,7 +64,7 @@ def mark(function: T, what: Mark) -> T:
 
 
 def unmark(function: object) -> None:
-    """Take our mark off."""
+    """Remove our mark."""
     _MARKS.pop(id(getattr(function, "__func__", function)), None)
 
 

@@ -3,7 +3,7 @@
 The idea, and why it is needed. DistributedDataParallel (DDP) trains one copy of a model in each process and averages the
 gradients with an all-reduce. It does not wait for the whole backward: parameters are grouped into *buckets* in the
 order in which their gradients come, which is about the reverse of the order in which forward used them, and a bucket is
-sent off as soon as its last gradient is there. So sending overlaps with the rest of backward, and costs little.
+sent as soon as its last gradient is there. So sending overlaps with the rest of backward, and costs little.
 
 A compiler undoes that. One graph for the whole model has one backward, which autograd runs as a single node: every gradient
 comes at its very end, and only then does the first all-reduce start. So the graph is split into *pieces*, each compiled by
@@ -51,7 +51,7 @@ CompilePiece = Callable[[torch.fx.GraphModule, list[Any], str], Callable[..., An
 def pieces_of(graph: FinishedGraph) -> list[Piece]:
     """The pieces of a graph that is captured now; none where it is to stay whole.
 
-    What was found stands in `graph.pieces` as records, and in the meta of the nodes as `piece`.
+    The result is also in `graph.pieces`, as records, and in the meta of the nodes, as `piece`.
     """
     ddp = active_ddp()
     if ddp is None or not config.optimize_ddp or not torch.is_grad_enabled() or not can_be_cut(graph.module):
@@ -83,7 +83,7 @@ def compiled_in_pieces(graph: FinishedGraph, pieces: Sequence[Piece], name: str,
 
 @record()
 class _Use:
-    """A parameter that DDP reduces, the how manieth it has registered, and the first node that uses it: with the backward of
+    """A parameter that DDP reduces, its place in the order of registration, and the first node that uses it: with the backward of
     that node its gradient is complete.
     """
 
@@ -182,7 +182,7 @@ def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Nod
 
 
 def _record(piece: Piece, uses: Sequence[_Use], buckets: Sequence[Sequence[int]]) -> GraphPiece:
-    """A piece as people see it."""
+    """A piece as a record."""
     inside = set(piece.nodes)
     own = [use for use in uses if use.node in inside]
     numbers = sorted({number for number, bucket in enumerate(buckets) for use in own if use.place in bucket})

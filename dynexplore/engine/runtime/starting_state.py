@@ -1,8 +1,8 @@
-"""The same call again and again: everything that a call starts from, so that each run finds it as the first one did.
+"""Repeating a call: everything that a call starts from, restored so that each run starts as the first one did.
 
 The idea: a call changes things: its arguments, buffers and gradients of modules, the state of optimizers, the random
 number generators, globals. To run it under several compilers and compare, each run gets copies of the arguments, and what
-it can reach gets its content back, in place, because code may hold it anywhere.
+it can reach is restored in place, because code may refer to it from anywhere.
 
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: what
 that run changed. Reached are modules, optimizers and random number generators among the arguments, in the function's
@@ -26,7 +26,7 @@ from dynexplore.engine.runtime.rebinding import Surroundings, copy_of_tensor, na
 
 
 class StartingState:
-    """What one call starts from; see the head of this file."""
+    """The state that one call starts from; see the head of this file."""
 
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._call = (tuple(args), dict(kwargs))
@@ -87,7 +87,7 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
 
 
 class _KeptModule:
-    """A module whose content can be put back."""
+    """A module whose content can be restored."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module

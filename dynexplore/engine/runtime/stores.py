@@ -29,7 +29,7 @@ _births = itertools.count()
 
 @record()
 class Options:
-    """What besides the backend decides what is compiled."""
+    """The options that decide, besides the backend, what is compiled."""
 
     nopython: bool = False
     dynamic: bool | None = None
@@ -121,7 +121,7 @@ def store_of_callable(function: Any, backend: Backend, options: Options, make: M
 
 
 def _owned_by(owner: Any) -> _Owned | None:
-    """The stores kept in an object's own `__dict__`; None where there is no place for them."""
+    """The stores kept in an object's own `__dict__`; None if it has none."""
     own = getattr(owner, "__dict__", None)
     if not isinstance(own, dict):
         return None
