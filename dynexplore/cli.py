@@ -1,7 +1,7 @@
 """The command line: `dynexplore explain`, `open`, `replay`, `lab` and `bench`, and the tools (cli_tools.py).
 
 Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
-returns an exit status; what is wrong with the input is said in one sentence on standard error (status 2), and a
+returns an exit status; a mistake in the input is reported in one sentence on standard error (status 2), and a
 failing script keeps its own traceback and status. The rooms a command needs are imported inside it, so that
 `dynexplore --help` is quick and `dynexplore open` works without torch.
 
@@ -55,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command line looks like."""
+    """The parser of the command line."""
     top = argparse.ArgumentParser(prog="dynexplore", description="See what a TorchDynamo does with your code.")
     top.add_argument("--version", action="version", version=f"dynexplore {dynexplore.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -129,7 +129,7 @@ def explain_script(arguments: argparse.Namespace) -> int:
     script: Path = arguments.script
     if not script.is_file():
         raise Mistake(f"there is no script {script}")
-    outputs = _outputs(arguments)  # found out before a long run, not after it
+    outputs = _outputs(arguments)  # mistakes are reported before a long run, not after it
     program = Program(script)
     with as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
         # graph breaks are not logged as they happen: the report below has all of them
@@ -218,21 +218,21 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
 
 
 def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:
-    """The files that are asked for, each with the ending that says its form; what cannot be written is found out now."""
+    """The files that are asked for, each with the ending that says its form; files that cannot be written are reported now."""
     asked = [(arguments.html, ".html"), (getattr(arguments, "json", None), ".json"), (arguments.save, "")]
-    found = [(out, ending or out.suffix.lower()) for out, ending in asked if out is not None]
-    if arguments.graphviz and ".html" not in [ending for _, ending in found]:
-        raise Mistake("--graphviz is about HTML files: say --html OUT, too")
+    outputs = [(out, ending or out.suffix.lower()) for out, ending in asked if out is not None]
+    if arguments.graphviz and ".html" not in [ending for _, ending in outputs]:
+        raise Mistake("--graphviz applies to HTML files: add --html OUT")
     from dynexplore.widgets.exports import check_form
 
-    for out, ending in found:
+    for out, ending in outputs:
         if not out.resolve().parent.is_dir():
             raise Mistake(f"{out} cannot be written: there is no folder {out.parent}")
         try:
             check_form(out, ending)
         except dynexplore.exc.ExportError as error:
             raise Mistake(str(error)) from None
-    return found
+    return outputs
 
 
 def _write(outputs: Sequence[tuple[Path, str]], recording: Recording, arguments: argparse.Namespace) -> None:

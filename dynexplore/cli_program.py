@@ -22,7 +22,7 @@ import dynexplore
 
 
 class Mistake(Exception):
-    """What the user asked for cannot be done; the message is the one sentence that says why."""
+    """The command cannot be carried out; the message says why in one sentence."""
 
 
 class Program:

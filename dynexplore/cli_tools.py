@@ -84,8 +84,8 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 def _diagnose(arguments: argparse.Namespace) -> int:
     """Status 1: a layer fails."""
     options = {"backend": arguments.backend, "tolerance": arguments.tolerance}
-    status, found = _asked(arguments, dynexplore.diagnose, options)
-    return int(found.failing is not None) if status is None else status
+    status, diagnosis = _asked(arguments, dynexplore.diagnose, options)
+    return int(diagnosis.failing is not None) if status is None else status
 
 
 def _minify(arguments: argparse.Namespace) -> int:
@@ -96,13 +96,13 @@ def _minify(arguments: argparse.Namespace) -> int:
     _check_place(out)
     options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "after": arguments.after}
     try:
-        status, found = _asked(arguments, dynexplore.minify, options)
+        status, minified = _asked(arguments, dynexplore.minify, options)
     except NothingFails as error:
         print(error)
         return 0
     if status is not None:
         return status
-    print(f"wrote {found.write(out)}: run it with python {out}")
+    print(f"wrote {minified.write(out)}: run it with python {out}")
     return 1
 
 
@@ -114,9 +114,9 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         _check_place(arguments.json)
     methods = arguments.methods.split(",") if arguments.methods else None
-    status, found = _asked(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
+    status, comparison = _asked(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
     if status is None and arguments.json is not None:
-        arguments.json.write_text(found.to_json(), encoding="utf-8")
+        arguments.json.write_text(comparison.to_json(), encoding="utf-8")
         print(f"wrote {arguments.json}")
     return status or 0
 
@@ -140,7 +140,7 @@ def _function_of(arguments: argparse.Namespace) -> str:
 
 
 def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dict[str, Any]) -> tuple[int | None, Any]:
-    """What a tool says of the script's call; or the status of a script that failed before it, or in it."""
+    """The result of a tool on the script's call; or the status of a script that failed before it, or in it."""
     from dynexplore.lenses.compare import NothingToCompare
     from dynexplore.tools.first_call import FirstCall, NotCalled, at_first_call
     from dynexplore.tools.minifier import NothingFails
@@ -160,7 +160,7 @@ def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dic
     program = Program(script)
     with as_python_starts_it(script, arguments.args), dynexplore.config.patch(log_level="ERROR"):
         try:
-            found = at_first_call(program.as_function(), str(script), wanted, look)
+            result = at_first_call(program.as_function(), str(script), wanted, look)
         except NotCalled as error:
             if program.status:
                 return program.status, None
@@ -169,26 +169,26 @@ def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dic
             raise
         except (dynexplore.exc.DynexploreError, NothingToCompare) as error:
             raise Mistake(str(error)) from None
-        except Exception as error:  # the function's own: said as the script would say it
+        except Exception as error:  # the function's own: printed as the script would print it
             program.failed(error)
             return program.status, None
-    _show(found, arguments)
-    return None, found
+    _show(result, arguments)
+    return None, result
 
 
 def _check_place(out: Path | None) -> None:
-    """What cannot be written is found out before a long run."""
+    """Report a file that cannot be written before a long run."""
     if out is not None and (not out.resolve().parent.is_dir() or out.is_dir() or not os.access(out.resolve().parent, os.W_OK)):
         raise Mistake(
             f"{out} cannot be written: {'it is a folder' if out.is_dir() else f'there is no folder {out.parent} to write to'}"
         )
 
 
-def _show(found: Any, arguments: argparse.Namespace) -> None:
-    print(found)
+def _show(result: Any, arguments: argparse.Namespace) -> None:
+    print(result)
     out: Path | None = arguments.html
     if out is not None:
         from dynexplore.views.html_text import document
 
-        out.write_text(document(Path(arguments.script).name, found._repr_html_()), encoding="utf-8")
+        out.write_text(document(Path(arguments.script).name, result._repr_html_()), encoding="utf-8")
         print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB)")

@@ -196,7 +196,7 @@ def test_a_page_that_draws_its_diagrams(script: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert '<script type="application/json" id="graphviz">' in page.read_text()
     done = run("explain", script, "--graphviz", "--json", tmp_path / "rec.json")
-    assert (done.returncode, done.stderr) == (2, "dynexplore: --graphviz is about HTML files: say --html OUT, too\n")
+    assert (done.returncode, done.stderr) == (2, "dynexplore: --graphviz applies to HTML files: add --html OUT\n")
 
 
 def test_files_can_be_redacted(script: Path, tmp_path: Path) -> None:

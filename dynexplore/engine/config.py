@@ -214,11 +214,11 @@ def _fits(value: object, wanted: type) -> bool:
 
 
 def _option_types() -> dict[str, tuple[type, ...]]:
-    found: dict[str, tuple[type, ...]] = {}
+    accepted: dict[str, tuple[type, ...]] = {}
     for name, hint in typing.get_type_hints(Config).items():
         parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-        found[name] = tuple(typing.get_origin(part) or part for part in parts)
-    return found
+        accepted[name] = tuple(typing.get_origin(part) or part for part in parts)
+    return accepted
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -39,10 +39,10 @@ class Counters(Mapping[str, "Counter[str]"]):
         self._groups: dict[str, Counter[str]] = {}
 
     def __getitem__(self, group: str) -> Counter[str]:
-        found = self._groups.get(group)
-        if found is None:
-            found = self._groups.setdefault(group, Counter())
-        return found
+        counter = self._groups.get(group)
+        if counter is None:
+            counter = self._groups.setdefault(group, Counter())
+        return counter
 
     def __iter__(self) -> Iterator[str]:
         return iter([group for group, counts in self._groups.items() if counts])
@@ -60,7 +60,7 @@ class Counters(Mapping[str, "Counter[str]"]):
         return {group: dict(self[group]) for group in self}
 
     def put_back(self, counted: Mapping[str, Mapping[str, int]]) -> None:
-        """Set all counts to what they were when `snapshot` gave `counted`."""
+        """Set all counts to what they were when `snapshot` returned `counted`."""
         self.clear()
         for group, counts in counted.items():
             self[group].update(counts)

@@ -1,4 +1,4 @@
-"""What the rooms above the engine do for a recording: show it in a notebook, write it to a file.
+"""Hooks for the rooms above the engine: showing a recording in a notebook, writing it to a file.
 
 Which idea lives here: a recording can be displayed (`_repr_mimebundle_`) and saved (`save`), but how it looks is the
 business of views/ and widgets/, which the engine does not know. So the engine has two places for functions, and the
@@ -21,7 +21,7 @@ Bundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
 
 
 class DisplayHooks(Protocol):
-    """Who shows and writes recordings."""
+    """The functions that show and write recordings."""
 
     def mimebundle(self, shown: Any) -> Bundle:
         """What a notebook displays for a recording or an explanation; empty where its repr does."""
@@ -37,12 +37,12 @@ _connected: list[DisplayHooks] = []
 
 
 def connect(hooks: DisplayHooks) -> None:
-    """From now on `hooks` show and write."""
+    """Use `hooks` for showing and writing from now on."""
     _connected[:] = [hooks]
 
 
 def connected() -> DisplayHooks:
-    """Who shows and writes now. RuntimeError when nobody does."""
+    """The hooks in use. RuntimeError when there are none."""
     if not _connected:
         raise RuntimeError("nothing is connected that could show or write a recording: import dynexplore first")
     return _connected[0]

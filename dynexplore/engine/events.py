@@ -568,7 +568,7 @@ class ContentsSeen(PlacedEvent):
 
 @record(kw_only=True)
 class DivergenceFound(PlacedEvent):
-    """What was seen in a real run is not what the symbolic run foretold, or not what the instruction means.
+    """What was seen in a real run is not what the symbolic run predicted, or not what the instruction means.
 
     `where` is "step" (the instruction does something else than CPython's), "node" (a node's real dtype, shape or device is
     not the symbolic one), "output" or "input" (what the backend's callable returned, or left in an input, is not what the

@@ -3,7 +3,8 @@
 A graph break is no error: the translator does not trace something, so the graph ends there, Python does it,
 and a resume function goes on. Which idea lives here: *why* is data. Each cause is one row of `KINDS` with a
 stable id, a title without run-time text, why it is so, how to avoid it, and whether it is fundamental (it
-could not be captured by any tracer of this sort) or only not done yet. A call site gives the id and the
+could not be captured by any tracer of this sort) or only not done yet. Where only a rule is missing, it is not done
+yet, and the fix says where the rule goes. A call site gives the id and the
 facts; message, docs page and widget come from the row. To add a kind: one row here, one test that triggers
 it, and `python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md`.
 
@@ -53,6 +54,12 @@ THEMES: dict[str, str] = {
     "DX5": "Limits of the engine",
 }
 """The theme of each id range."""
+
+
+def _rule_goes(place: str) -> str:
+    """The sentence for developers where nothing is missing but a row in a table of rules."""
+    return f'To have it traced, add a rule: {place} (CONTRIBUTING.md, "Adding a rule for a C function").'
+
 
 _ROWS: tuple[Kind, ...] = (
     # -- DX1xx: the value decides ----------------------------------------------------------------------------------
@@ -195,14 +202,14 @@ def f(x):
     Kind(
         "DX201",
         "call of a C function that is not traced",
-        "The function has no Python bytecode to look into, and the engine has no rule for it.",
-        "Move the call out of the compiled function, or mark it with `allow_in_graph` if it maps tensors to tensors.",
+        "The function has no Python bytecode to trace, and the engine has no rule for it.",
+        "Move the call out of the compiled function, or mark it with `allow_in_graph` if it maps tensors to tensors. "
+        + _rule_goes("`runs_on_constants` in scalars/number_rules.py if it acts on nothing but its arguments, else `@builtin`"),
         example="""
 import zlib
 def f(x):
     return x * zlib.crc32(b"a")
 """,
-        fundamental=True,
     ),
     Kind(
         "DX202",
@@ -233,7 +240,8 @@ def f(x):
         "DX204",
         "call of a builtin that is not traced",
         "The engine has no rule for this builtin.",
-        "Write it with operations that are traced, or move it out of the compiled function.",
+        "Write it with operations that are traced, or move it out of the compiled function. "
+        + _rule_goes("`@builtin` in builtin_rules.py"),
         example="""
 def f(x):
     return x * 2, len(dir(x)) > 0
@@ -243,7 +251,8 @@ def f(x):
         "DX205",
         "call of a builtin with an argument it has no rule for",
         "The engine has a rule for this builtin, but not for these types of arguments.",
-        "Convert the arguments first, or move the call out of the compiled function.",
+        "Convert the arguments first, or move the call out of the compiled function. "
+        + _rule_goes("the function below `@builtin` or `@rule` answers for these arguments, too"),
         example="""
 def f(x):
     parts = [x, x * 2]
@@ -339,7 +348,8 @@ def f(x):
         "DX213",
         "call of a method that is not traced",
         "The engine has no rule for this method of this type.",
-        "Write it with methods that are traced, or move it out of the compiled function.",
+        "Write it with methods that are traced, or move it out of the compiled function. "
+        + _rule_goes("`@builtin_method` in the file of the type's tracker"),
         example="""
 def f(x):
     return x.__lt__(x + 1)
@@ -371,8 +381,8 @@ def f(x):
     Kind(
         "DX218",
         "a call whose arguments do not fit the function",
-        "Binding the arguments raises in Python; the engine lets Python raise it.",
-        "Pass the arguments that the function takes.",
+        "Binding the arguments raises in Python, or the engine's rule does not take all of them yet. Python makes the call.",
+        "Pass the arguments that the function takes. " + _rule_goes("the signature below `@builtin` or `@builtin_method`"),
         example="""
 def f(x):
     try:
@@ -381,7 +391,6 @@ def f(x):
         x = x + 1
     return x
 """,
-        fundamental=True,
     ),
     Kind(
         "DX219",
@@ -752,7 +761,8 @@ args = (torch.ones(3).to_sparse(),)
         "DX411",
         "a tensor attribute that is not traced",
         "The engine has no rule for this attribute of a tensor.",
-        "Read the attribute before the compiled function and pass the value.",
+        "Read the attribute before the compiled function and pass the value. "
+        + _rule_goes("`@attribute` in torch_/tensor.py"),
         example="""
 def f(x):
     y = x * 2

@@ -1,7 +1,7 @@
 """Running numbers that can be taken back: for names in modified code, and for cache entries.
 
-The idea: people meet these numbers (`__compiled_fn_0`, `entry 3`), so they start from 0 and have no gaps. What is only asked
-(what would this call do?) translates as if it were real, and its numbers are given again afterwards.
+The idea: people meet these numbers (`__compiled_fn_0`, `entry 3`), so they start from 0 and have no gaps. A dry run
+(what would this call do?) translates as a real call does, and its numbers are used again afterwards.
 
 In:  nothing. Out: `Numbering`. One translation at a time asks, so no lock is needed.
 PyTorch's counterpart: torch/_dynamo/bytecode_transformation.py (unique_id).

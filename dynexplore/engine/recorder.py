@@ -1,8 +1,8 @@
-"""Recorder: what the engine knows of whoever watches it.
+"""Recorder: the interface between the engine and whoever watches it.
 
 Which idea lives here: the engine emits frozen events (events.py) and does not know who takes them. A recorder takes events
-one by one; one that can take an event unmade, as a function and its arguments (`note`), is given most of them so, because an event
-that nobody asks for need never be made.
+one by one; a recorder with a method `note` gets most of them as a function and its arguments, because an event that nobody reads
+need never be made.
 
 In:  events, or `Noted` ones. Out: nothing.
 
@@ -21,7 +21,7 @@ Noted = tuple[Any, ...]
 
 
 class Recorder(Protocol):
-    """What the engine needs to know of whoever watches it."""
+    """What the engine needs of a recorder."""
 
     def record(self, event: ev.Event) -> None:
         """Take one event."""

@@ -5,7 +5,7 @@ an argument, to print, to append to a list of the program, to update a buffer. S
 made plain, and two answers are compared part by part.
 
 In:  something to call, and the state that it starts from (the engine's `StartingState`).
-Out: `Answer`; `judge(expected, found)`: a verdict and the words for it.
+Out: `Answer`; `judge(expected, actual)`: a verdict and the words for it.
 
 PyTorch's counterpart: torch/_dynamo/testing.py (same), torch/_dynamo/debug_utils.py (same_two_models).
 """
@@ -40,7 +40,7 @@ class Answer:
 
 
 def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
-    """Call `run` on fresh arguments from `start`, and tell what it did. `fn` is the program whose surroundings are watched."""
+    """Call `run` on fresh arguments from `start`, and return what it did. `fn` is the program whose surroundings are watched."""
     args, kwargs = start.fresh()
     before = _surroundings(fn)
     printed = io.StringIO()
@@ -56,32 +56,32 @@ def answer_of(run: Callable[..., Any], start: Any, fn: Any) -> Answer:
     return Answer(plain(result), plain([list(args), kwargs]), state, printed.getvalue(), effects)
 
 
-def judge(expected: Answer, found: Answer) -> tuple[str, str]:
+def judge(expected: Answer, actual: Answer) -> tuple[str, str]:
     """The verdict on an answer (see outcome.py), and what differs in words."""
-    if expected.raised or found.raised:
+    if expected.raised or actual.raised:
         kind = expected.raised.split(":")[0]
-        if found.raised.split(":")[0] == kind:
+        if actual.raised.split(":")[0] == kind:
             return SAME, ""
-        return (
-            (REFUSES, f"raises {found.raised}") if found.raised else (WRONG, f"gives a result where eager raises {expected.raised}")
-        )
-    for what, wanted, has in (("result", expected.result, found.result), ("arguments", expected.arguments, found.arguments)):
+        if actual.raised:
+            return REFUSES, f"raises {actual.raised}"
+        return WRONG, f"gives a result where eager raises {expected.raised}"
+    for what, wanted, has in (("result", expected.result, actual.result), ("arguments", expected.arguments, actual.arguments)):
         if (difference := first_difference(wanted, has)) is not None:
             where = "the result" if what == "result" else "what is in the arguments afterwards"
             return WRONG, f"{where} is not eager's: {difference}"
-    lost = _lost(expected, found)
+    lost = _lost(expected, actual)
     return (LOSES, lost) if lost else (SAME, "")
 
 
-def _lost(expected: Answer, found: Answer) -> str:
+def _lost(expected: Answer, actual: Answer) -> str:
     """Side effects that eager has and the captured program has not, or the other way round."""
-    if expected.printed != found.printed:
-        return f"prints {clip(found.printed, 60)!r} where eager prints {clip(expected.printed, 60)!r}"
-    for name in sorted({*expected.effects, *found.effects}):
-        wanted, has = expected.effects.get(name, "stays as it was"), found.effects.get(name, "stays as it was")
+    if expected.printed != actual.printed:
+        return f"prints {clip(actual.printed, 60)!r} where eager prints {clip(expected.printed, 60)!r}"
+    for name in sorted({*expected.effects, *actual.effects}):
+        wanted, has = expected.effects.get(name, "stays as it was"), actual.effects.get(name, "stays as it was")
         if wanted != has:
             return f"{name} {has}, and in eager it {wanted}"
-    difference = first_difference(expected.state, found.state)
+    difference = first_difference(expected.state, actual.state)
     return f"parameters and buffers are not eager's afterwards: {difference}" if difference is not None else ""
 
 
@@ -109,15 +109,15 @@ def plain(value: Any) -> Any:
 
 def _surroundings(fn: Any) -> dict[str, tuple[str, Any]]:
     """Containers and numbers that the program can reach besides its arguments: closure, globals that it names, its module."""
-    found: dict[str, tuple[str, Any]] = {}
+    surroundings: dict[str, tuple[str, Any]] = {}
     for name, value in _named(fn):
         if isinstance(value, list | dict | set):
-            found[name] = (type(value).__name__, len(value))
+            surroundings[name] = (type(value).__name__, len(value))
         elif type(value) in (int, float):
-            found[name] = ("number", value)
+            surroundings[name] = ("number", value)
         elif type(value) in (bool, str):
-            found[name] = ("value", value)
-    return found
+            surroundings[name] = ("value", value)
+    return surroundings
 
 
 def _named(fn: Any) -> list[tuple[str, Any]]:
@@ -138,7 +138,7 @@ def _named(fn: Any) -> list[tuple[str, Any]]:
 
 
 def _changes(before: Mapping[str, tuple[str, Any]], after: Mapping[str, tuple[str, Any]]) -> dict[str, str]:
-    """What became of each, in words that do not depend on how often it happened before."""
+    """The change of each, in words that do not depend on earlier calls."""
     changed: dict[str, str] = {}
     for name, (kind, now) in after.items():
         was = before.get(name, (kind, None))[1]

@@ -1,4 +1,4 @@
-"""A backend that keeps each graph and runs it as it is: how the two readers of bytecode are watched.
+"""A backend that keeps each graph and runs it uncompiled: how the two methods that read bytecode are observed.
 
 Which idea lives here: torch.compile and this engine have the same interface, a backend that is given graphs, so they are
 watched in the same way, and what they were given can be compared row by row.

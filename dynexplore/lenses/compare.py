@@ -73,7 +73,7 @@ def compare(
     "dynamo", "dynexplore"); None: all. second: positional arguments of one more call to try, where those that are made up
     (negated, other sizes, other numbers) do not show what you want to see. seconds: how long each method may take.
 
-    Each captured program is tried on the call as given and on other ones, and its answers are held against eager's. Every
+    Each captured program is tried on the call as given and on other ones, and its answers are compared with eager's. Every
     method works in a forked process: nothing of the program, its modules, random numbers or caches changes.
 
     `compare(fn)` alone gives a function that does it when it is called, as `explain(fn)` does.
@@ -125,7 +125,7 @@ def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings,
 
 
 def _prepare(lenses: Sequence[Lens]) -> None:
-    """Import what the methods need: once, here, because each child would do it again. To import is not to use."""
+    """Import what the methods need once, here, because each child would do it again. Importing is not using."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for lens in lenses:
@@ -159,7 +159,7 @@ def _outcome(lens: Lens, fn: Any, kept: Sequence[tuple[Trial, EagerRun]], settin
         return Outcome(*about, failure="the lazy backend needs a process of its own, which cannot be had here")
     trials, answers = [trial for trial, _ in kept], [run.answer for _, run in kept]
     try:
-        found: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
+        outcome: Outcome = alone(lambda: examine(lens, fn, trials, answers), settings.seconds)
     except isolation.ChildFailed as error:
         return Outcome(*about, failure=f"{lens.name} could not be tried: {error}")
-    return found
+    return outcome

@@ -86,13 +86,13 @@ class Comparison:
 
 
 def _against(outcome: Outcome, ours: Outcome | None) -> Outcome:
-    """The same outcome, with where its operators differ from ours."""
+    """The same outcome, with the differences of its operators from ours."""
     if ours is None or ours is outcome or ours.failed or outcome.failed:
         return outcome
     mine, theirs = ours.operators, outcome.operators
     is_in_order = all(graph.in_order for graph in outcome.graphs)
-    found = _in_place(mine, theirs) if is_in_order else _altogether(mine, theirs)
-    return dataclasses.replace(outcome, differences=tuple(found))
+    differences = _in_place(mine, theirs) if is_in_order else _altogether(mine, theirs)
+    return dataclasses.replace(outcome, differences=tuple(differences))
 
 
 def _in_place(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:
@@ -102,7 +102,7 @@ def _in_place(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDi
 
 
 def _altogether(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[OperatorDifference]:
-    """What one has more often than the other, wherever it stands."""
+    """Operators that one has more often than the other, in any order."""
     ours_only, theirs_only = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
     if ours_only or theirs_only:
         yield OperatorDifference(-1, tuple(ours_only.elements()), tuple(theirs_only.elements()))

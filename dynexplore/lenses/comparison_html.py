@@ -1,6 +1,6 @@
 """A comparison as static HTML: the table of facts, then the graphs side by side, as tables and as diagrams.
 
-Which idea lives here: a notebook shows it without scripts and without asking anyone for anything. Diagrams are drawn by the
+Which idea lives here: a notebook shows it without scripts and without network access. Diagrams are drawn by the
 `dot` program where it is there; where it is not, the DOT text stands in their place, and nothing fails.
 
 In:  `Compared`.

@@ -81,8 +81,8 @@ def remarks(outcome: Outcome) -> Iterator[tuple[str, str]]:
     said = [verdict for verdict in outcome.verdicts if verdict.words]
     for words in dict.fromkeys(verdict.words for verdict in said):
         yield ", ".join(verdict.call for verdict in said if verdict.words == words), words
-    for label, found in (("break", outcome.breaks), ("warning", outcome.warnings), ("note", outcome.notes)):
-        yield from ((label, words) for words in found)
+    for label, texts in (("break", outcome.breaks), ("warning", outcome.warnings), ("note", outcome.notes)):
+        yield from ((label, words) for words in texts)
     yield from (("differs", str(difference)) for difference in outcome.differences)
 
 

@@ -1,7 +1,7 @@
-"""One capture method put to the test: capture, then call what was captured, and hold its answers against eager's.
+"""The test of one capture method: capture, then call the captured program, and compare its answers with eager's.
 
 Which idea lives here: what runs in the child process for one method, and for eager before all others. Everything starts
-from the same state each time; what comes out is plain.
+from the same state each time; the result is plain data.
 
 In:  a method (`Lens`), the calls to try and eager's answers.
 Out: `Outcome`.
@@ -64,13 +64,13 @@ def _path(fn: Callable[..., Any], trial: Trial) -> tuple[str, ...]:
 
 def _seconds(run: Callable[..., Any], trial: Trial, repeats: int = 3) -> float:
     """The shortest of some calls."""
-    found = []
+    seconds = []
     for _ in range(repeats):
         args, kwargs = trial.start.fresh()
         start = time.perf_counter()
         run(*args, **kwargs)
-        found.append(time.perf_counter() - start)
-    return min(found)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def examine(lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expected: Sequence[Answer]) -> Outcome:
@@ -104,7 +104,7 @@ def examine(lens: Lens, fn: Callable[..., Any], trials: Sequence[Trial], expecte
 
 
 def _warm_up(lens: Lens) -> None:
-    """What is imported and built at the first use of a method is no part of the time of a capture."""
+    """Import and build what a method needs at its first use, so that this does not count as capture time."""
     lens.prepare()
     with contextlib.suppress(Exception):  # the capture itself will say what is wrong
         lens.capture(Call(_add_one, (torch.ones(1),), {}))
@@ -121,7 +121,7 @@ def _verdict(captured: Captured, trial: Trial, expected: Answer, fn: Callable[..
 
 
 def _texts(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
-    """What a method warned of. That it is deprecated is no news about this function."""
+    """The warnings of a method, except that it is deprecated, which says nothing about this function."""
     told = [entry for entry in caught if not issubclass(entry.category, DeprecationWarning) and str(entry.message).strip()]
     texts = dict.fromkeys(clip(str(entry.message).strip().splitlines()[0], 200) for entry in told)
     return tuple(texts)[:MOST_WARNINGS]

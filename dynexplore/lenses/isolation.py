@@ -1,4 +1,4 @@
-"""Work in a process of its own: whatever it does to the program, the program does not see it.
+"""Work in a separate process, so that its side effects do not reach the program.
 
 Which idea lives here: capture methods change things: caches on code objects, counters, random numbers, buffers, lists of the
 program that a traced function appends to; the lazy backend leaves threads and a device behind, and some errors in C++ end
@@ -79,7 +79,7 @@ def _result(data: bytes | None, status: int, seconds: float) -> Any:
 
 
 def _read_all(read_end: int, seconds: float) -> bytes | None:
-    """Everything until the other end closes; None when that takes too long."""
+    """All bytes until the other end closes; None if that takes too long."""
     end = time.monotonic() + seconds
     parts: list[bytes] = []
     while (left := end - time.monotonic()) > 0:
@@ -113,7 +113,7 @@ def _outcome(work: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def _be_quiet() -> None:
-    """Nothing that is written in the child may be seen."""
+    """Discard everything that the child writes."""
     faulthandler.disable()
     logging.disable(logging.CRITICAL)
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -62,8 +62,8 @@ class _Reader:
 
     def behind(self, values: Any) -> tuple[str, ...]:
         """The rows that values come from."""
-        found = [row for value in values for row in self.nodes.get(value.debugName(), ())]
-        return tuple(dict.fromkeys(found))
+        rows = [row for value in values for row in self.nodes.get(value.debugName(), ())]
+        return tuple(dict.fromkeys(rows))
 
     def block(self, nodes: Any, path: str) -> None:
         """The nodes of one block."""
@@ -110,7 +110,7 @@ class _Reader:
             self._gives(row, part, list(inner.outputs()))
 
     def _gives(self, name: str, part: str, results: list[Any]) -> None:
-        """What a block results in is what its `if` or loop results in."""
+        """The results of a block are the results of its `if` or loop."""
         place = next(place for place, row in enumerate(self.rows) if row.name == name)
         row = self.rows[place]
         inputs = tuple(dict.fromkeys([*row.inputs, *self.behind(results)]))

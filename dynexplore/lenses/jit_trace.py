@@ -2,7 +2,7 @@
 
 Which idea lives here: a trace of what happened. Python is not looked at: a branch that was taken is taken for ever, a loop
 that ran three times runs three times, a number that was read is a constant. No guard notices another input: the answer is
-wrong without a word, unless one reads the TracerWarnings.
+silently wrong, except for TracerWarnings.
 
 In:  a call.
 Out: one TorchScript graph of aten operators.

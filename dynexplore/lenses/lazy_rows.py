@@ -1,8 +1,8 @@
 """The text of a lazy-tensor graph as the rows that all methods share.
 
 Which idea lives here: the lazy backend shows its graph as text only, one line per node:
-`%5 = [Float[4,4]] aten::mm(%4, %3), NodeType=...`. Nodes that stand for data on the device are its inputs: arguments,
-parameters and Python numbers alike, because a deferred graph does not know where its data came from. Nodes stand in the
+`%5 = [Float[4,4]] aten::mm(%4, %3), NodeType=...`. Nodes for data on the device are its inputs: arguments,
+parameters and Python numbers alike, because a deferred graph does not know where its data came from. Nodes are in the
 order in which the results need them, which is not the order of the program.
 
 In:  what `torch._C._lazy._get_tensors_text` gives.

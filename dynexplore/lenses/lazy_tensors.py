@@ -2,7 +2,7 @@
 
 Which idea lives here: nothing is captured ahead. The function runs as it is, with tensors on the device `lazy`, which note
 operations instead of doing them; what a result needs becomes a graph when it is looked at. Python runs at each call, so
-branches and side effects are right each time, and the graph is made anew each time (compiled graphs are found again by hash).
+branches and side effects are right each time, and the graph is built again each time (compiled graphs are looked up by hash).
 
 In:  a call, in a process of its own: the backend's device and threads stay until the process ends.
 Out: the graph behind everything that the call returned or changed.

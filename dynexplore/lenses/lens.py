@@ -1,4 +1,4 @@
-"""What a capture method is asked, and what it answers: the agreement between `compare` and the files of the methods.
+"""The interface of a capture method: what `compare` asks, and what the files of the methods answer.
 
 Which idea lives here: methods that have nothing in common (a trace, a compiler of source text, deferred tensors, a reader
 of bytecode) are made comparable by asking the same three things of each: capture this call; show the graphs as rows; give
@@ -77,7 +77,7 @@ MOST_MESSAGE = 400
 
 
 def explain_failure(lens: Lens, error: BaseException) -> tuple[str, str]:
-    """One sentence that says why the method failed, and its own message, cut."""
+    """One sentence that says why the method failed, and its own message, shortened."""
     message = f"{type(error).__name__}: {error}".strip()
     for pattern, sentence in lens.reasons:
         if re.search(pattern, message, re.DOTALL):

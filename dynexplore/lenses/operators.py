@@ -48,12 +48,12 @@ BOOKKEEPING = {
 
 def of_nodes(nodes: Iterable[NodeAdded]) -> tuple[str, ...]:
     """The operators of a graph, in order. Indexing that is written as several selects and slices counts once."""
-    found: list[str] = []
+    names: list[str] = []
     for node in nodes:
         name = normalised(node)
-        if name and not (name == "getitem" and found and found[-1] == "getitem"):
-            found.append(name)
-    return tuple(found)
+        if name and not (name == "getitem" and names and names[-1] == "getitem"):
+            names.append(name)
+    return tuple(names)
 
 
 def normalised(node: NodeAdded) -> str:

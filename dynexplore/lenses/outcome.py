@@ -1,9 +1,9 @@
 """What a capture method made of a function, as plain frozen records.
 
-Which idea lives here: a comparison is dead data, as a recording is. The graphs are rows (the same that a recording has),
+Which idea lives here: a comparison is plain data, as a recording is. The graphs are rows (the same that a recording has),
 verdicts are words, nothing keeps the program alive; records go from process to process and to JSON unchanged.
 
-In:  what examination.py found out.
+In:  the results of examination.py.
 Out: `Outcome` per method, with its `Graph`s, `Verdict`s and differences; `Compared`, all of them.
 
 PyTorch's counterpart: none.
@@ -94,7 +94,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one method made of the function. Times are in seconds, and None where the method came not so far."""
+    """What one method made of the function. Times are in seconds, and None if the method did not get that far."""
 
     key: str
     name: str
@@ -136,7 +136,7 @@ class Outcome:
 
     @property
     def sound(self) -> bool:
-        """Whether no call got an answer that is not eager's: to refuse is sound, to be wrong without a word is not."""
+        """Whether no call got an answer that is not eager's: to refuse is sound, to be silently wrong is not."""
         return not self.failed and all(verdict.outcome in (SAME, REFUSES) for verdict in self.verdicts)
 
     def verdict(self, call: str) -> Verdict:

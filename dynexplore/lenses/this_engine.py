@@ -1,4 +1,4 @@
-"""This engine, asked as the others are.
+"""This engine, as one capture method among the others.
 
 Which idea lives here: an optimized function of its own, with a backend that keeps what it is given, stands beside the other
 methods. What the engine did at each step is in `dynexplore.explain`; here it is one way among several.
@@ -27,7 +27,7 @@ class ThisEngine:
     reasons: tuple[tuple[str, str], ...] = ()
 
     def prepare(self) -> None:
-        """Bring the engine in."""
+        """Import the engine."""
         assert dynexplore.optimize is not None
 
     def capture(self, call: Call) -> Captured:

@@ -2,7 +2,7 @@
 
 Which idea lives here: the same as this engine's, so that the two can be compared operator by operator: bytecode is read
 before it runs, guards say when the graphs hold, what cannot be captured runs as Python between graphs, and another input
-is captured anew.
+is captured again.
 
 In:  a call, in a process of its own: what torch.compile remembers of the program's functions stays as it is.
 Out: the graphs that the backend was given.

@@ -1,7 +1,7 @@
 """torch.export: the whole program as one graph of aten operators, or an error.
 
 Which idea lives here: the function is run with fake tensors (shapes, no data), and everything that Python decides on the
-way is baked in, but not in silence: what was relied on becomes a check of the exported program, and a decision that needs
+way is baked in, but not silently: what was relied on becomes a check of the exported program, and a decision that needs
 data is an error. There are no graph breaks: the graph has to work without Python.
 
 In:  a call.

@@ -1,10 +1,9 @@
-"""The real value beside each symbolic one: a pure question to the records of a recording.
+"""The real value beside each symbolic one: a pure query on the records of a recording.
 
-The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. What it really was is found by the node that
-holds it (an input or output of the compiled graph: a value of the call itself; a node inside: replayed), by the argument that
-it is, or because it is a constant. What a container holds, or an object made in the frame, is put together from its items. A
-tensor that is written to in place has one value before and another one after. Where nothing is known, `why` says so: nothing
-is ever guessed.
+The idea: a symbolic value on the stack or in a local is shown as a `ValueView`. Its real value is found by its node (an input
+or output of the compiled graph has a value from the call itself, an inner node a replayed one), by the argument that it is, or
+because it is a constant. A container, or an object made in the frame, is put together from its items. A tensor that is written
+to in place has one value before and another one after. Where nothing is known, `why` gives the reason: nothing is guessed.
 
 In:  events (`Indexed` makes the tables, once). Out: a `RealValue` for a ValueView at a step.
 
@@ -170,8 +169,8 @@ class Indexed:
 
     def _contents_at(self, frame: int, attempt: int, step: int, value: _Key) -> ev.ContentsSeen | None:
         records = self._contents.get((frame, attempt), {}).get(value, ())
-        found = [record for record in records if record.step <= step]
-        return found[-1] if found else None
+        earlier = [record for record in records if record.step <= step]
+        return earlier[-1] if earlier else None
 
     def _of_contents(self, seen: ev.ContentsSeen, step: int, inside: tuple[int, ...]) -> RealValue:
         """A container or an object, put together from the real values of its items."""
@@ -180,12 +179,12 @@ class Indexed:
         texts = []
         for label, item in seen.items:
             if item.id == seen.value or (item.id in inside and item.id):
-                found = RealValue("replayed", "itself" if item.id == seen.value else "a container that it is in")
+                real = RealValue("replayed", "itself" if item.id == seen.value else "a container that it is in")
             else:
-                found = self._value(seen.frame, seen.attempt, step, item, (*inside, seen.value))
-            if found.provenance == "not observed" and found.why != _NOT_FOLLOWED:
-                return found
-            text = f"{found.text or item.text}{_few(found.observed)}"
+                real = self._value(seen.frame, seen.attempt, step, item, (*inside, seen.value))
+            if real.provenance == "not observed" and real.why != _NOT_FOLLOWED:
+                return real
+            text = f"{real.text or item.text}{_few(real.observed)}"
             texts.append(f"{label}{' = ' if seen.is_object else ': '}{text}" if label else text)
         more = ", ..." if seen.length > len(seen.items) else ""
         joined = ", ".join(texts) + more
@@ -194,7 +193,7 @@ class Indexed:
 
     def contents_of(self, frame: int) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
         """attempt -> id and kind of a container -> (from this step on, what it really held), in order."""
-        found: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
+        contents: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
         for (number, attempt), known in self._contents.items():
             if number != frame:
                 continue
@@ -204,11 +203,11 @@ class Indexed:
                     (since, self._value(frame, attempt, since, ev.ValueView(*value, ""), ())) for since in steps[:_MOST_CHANGES]
                 ]
                 changed = [pair for pair, last in zip(values, [None, *values], strict=False) if last is None or pair[1] != last[1]]
-                found.setdefault(attempt, {})[value] = changed
-        return found
+                contents.setdefault(attempt, {})[value] = changed
+        return contents
 
     def _changes(self, frame: int, attempt: int, value: _Key, inside: tuple[int, ...]) -> set[int]:
-        """The steps at which a container, or anything in it, becomes another one."""
+        """The steps at which a container, or anything in it, changes."""
         steps: set[int] = set()
         for record in self._contents[frame, attempt].get(value, ()):
             steps.add(record.step)
@@ -224,22 +223,22 @@ class Indexed:
         known = self._nodes.get((frame, node))
         if known is None:
             return []
-        found = [(since, _of(observed)) for since, observed in known.seen or ()]
+        history = [(since, _of(observed)) for since, observed in known.seen or ()]
         if known.real is None:
-            return found
+            return history
         real = _of(known.real, "real")
         if known.real.what == "input":  # what went in is what it was until something wrote to it
-            return [(-1, real), *((since, value) for since, value in found if value.observed and value.observed.after)]
-        if len(found) < 2:
+            return [(-1, real), *((since, value) for since, value in history if value.observed and value.observed.after)]
+        if len(history) < 2:
             return [(known.made_at, real)]
-        return [*found[:-1], (found[-1][0], real)]  # what came out is the last that it was
+        return [*history[:-1], (history[-1][0], real)]  # what came out is the last that it was
 
     def arguments_of(self, frame: int) -> dict[str, RealValue]:
         """What a frame was called with, by name; of a resume function its stack slots too (`___stack0`)."""
         return {name: _argument(observed) for (number, name), observed in self._locals.items() if number == frame}
 
     def locals_of(self, frame: int) -> list[tuple[str, str, RealValue]]:
-        """What the locals of the modified code were as it ran: (moment, name, value)."""
+        """The locals of the modified code as it ran: (moment, name, value)."""
         seen = self._ran_with.get(frame, [])
         return [(one.moment, one.name if one.what != "stack" else f"stack {one.name}", _of(one, "real")) for one in seen]
 
@@ -272,14 +271,14 @@ class Indexed:
             return RealValue("not observed", why=_NOT_KEPT)
         if not self.is_same_node(frame, attempt, view.node):
             return RealValue("not observed", why="this attempt was given up, and its graph never ran")
-        found: RealValue | None = None
+        latest: RealValue | None = None
         for since, value in self.history(frame, view.node):
-            if found is None or since <= step:
-                found = value
+            if latest is None or since <= step:
+                latest = value
         argument = self._locals.get((frame, view.source))
-        if found is None and argument is not None:  # an input that the graph does not need
+        if latest is None and argument is not None:  # an input that the graph does not need
             return _argument(argument)
-        return found or RealValue("not observed", why=self.why_not(frame, view.node))
+        return latest or RealValue("not observed", why=self.why_not(frame, view.node))
 
 
 def _few(observed: ev.ValueObserved | None) -> str:
@@ -312,7 +311,7 @@ _NOT_RECORDED = "the real run was not recorded"
 
 
 def _argument(observed: ev.ValueObserved) -> RealValue:
-    """What was passed; the program may have changed a list or an object since."""
+    """The value that was passed; the program may have changed a list or an object since."""
     later = ", as it came in" if observed.text.startswith(_MUTABLE) else ""
     return _of(observed, "real", later)
 

@@ -1,4 +1,4 @@
-"""A recording: the events of one capture as dead data, to be asked, saved and loaded.
+"""A recording: the events of one capture as plain data, to be queried, saved and loaded.
 
 Which idea lives here: the engine knows only the small Protocol `Recorder`; a `Recording` is the recorder that
 keeps everything. It is append-only, has a cap on steps and bytes and says where it was cut, answers questions
@@ -50,7 +50,7 @@ LONGEST_TEXT = 20_000
 
 
 _MOST_OF_A_NOTE = 1_000
-"""So many bytes an event is taken for that is only noted: texts of events are cut, most to 240 letters."""
+"""The assumed size, in bytes, of an event that is only noted: texts of events are cut, most to 240 letters."""
 
 _PIECES = frozenset(ev.PIECES.values())
 _CODE_BEARERS = (
@@ -58,7 +58,7 @@ _CODE_BEARERS = (
 )  # fmt: skip
 
 _STEP_FIRST = {"step": 0}
-"""A step that is wrong comes before what follows from it at the same place."""
+"""A wrong step comes before its consequences at the same place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Recording:
     # -- recording ------------------------------------------------------------------------------------------
 
     def note(self, noted: Noted) -> None:
-        """Append an event that is made when somebody asks for it: most of a recording is made by this."""
+        """Append an event that is made on the first query: most events of a recording come this way."""
         if self._room:
             self._room -= 1
             self._told.append(noted)
@@ -159,7 +159,7 @@ class Recording:
             self.record(noted[0](*noted[1:]))
 
     def _settle(self) -> list[ev.Event]:
-        """Make the events that are only noted so far; all events."""
+        """Make the events that are only noted so far; return all events."""
         told = self._told
         for position in range(self._settled, len(told)):
             noted = told[position]
@@ -200,7 +200,7 @@ class Recording:
         return event
 
     def _catch_up(self) -> None:
-        """Index what was recorded since the last question: recording itself is to cost as little as possible."""
+        """Index what was recorded since the last query, so that recording itself costs as little as possible."""
         for event in self._settle()[self._indexed :]:
             self._index.setdefault(type(event), []).append(event)
             self._frame_index.setdefault((event.frame, type(event)), []).append(event)
@@ -307,10 +307,10 @@ class Recording:
     def step(self, number: int) -> ev.InstructionStepped:
         """Step `number`, from 0, over all frames; negative numbers count from the end."""
         self._catch_up()
-        found = self._index.get(ev.InstructionStepped, [])
-        if not -len(found) <= number < len(found):
-            raise IndexError(f"no step {number}: this recording has {len(found)} steps")
-        return typing.cast(ev.InstructionStepped, found[number])
+        steps = self._index.get(ev.InstructionStepped, [])
+        if not -len(steps) <= number < len(steps):
+            raise IndexError(f"no step {number}: this recording has {len(steps)} steps")
+        return typing.cast(ev.InstructionStepped, steps[number])
 
     def final_attempt(self, frame: int) -> int:
         """The number of the frame's last attempt, whose graph and guards count (0: it never was translated)."""
@@ -352,14 +352,14 @@ class Recording:
 
     @property
     def divergences(self) -> tuple[ev.DivergenceFound, ...]:
-        """Where real and symbolic run part, of every frame's final attempt, the first one first."""
-        found = self._final(ev.DivergenceFound)
-        return tuple(sorted(found, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
+        """Where the real run diverges from the symbolic one, in every frame's final attempt, in order."""
+        divergences = self._final(ev.DivergenceFound)
+        return tuple(sorted(divergences, key=lambda one: (one.frame, one.step, _STEP_FIRST.get(one.where, 1))))
 
-    def step_of(self, found: ev.DivergenceFound) -> ev.InstructionStepped | None:
+    def step_of(self, divergence: ev.DivergenceFound) -> ev.InstructionStepped | None:
         """The step at which a divergence is flagged; None when it is at no step (an input, say)."""
-        steps = [step for step in self.of_frame(found.frame, ev.InstructionStepped) if step.attempt == found.attempt]
-        return steps[found.step] if 0 <= found.step < len(steps) else None
+        steps = [step for step in self.of_frame(divergence.frame, ev.InstructionStepped) if step.attempt == divergence.attempt]
+        return steps[divergence.step] if 0 <= divergence.step < len(steps) else None
 
     def real(self, number: int, run: int = 1) -> RealStep:
         """Step `number` (as in `step`) with the real values beside the symbolic ones, in the `run`-th run of its graph.
@@ -390,14 +390,14 @@ class Recording:
         place = (step.attempt, step.inline)
         entries = self.of_frame(step.frame, ev.InlineEntered)
         arguments = self.frame(step.frame).arguments if not step.inline else ()
-        found = dict(next((one.arguments for one in entries if (one.attempt, one.callee) == place), arguments))
+        locals_ = dict(next((one.arguments for one in entries if (one.attempt, one.callee) == place), arguments))
         for one in self.of_frame(step.frame, ev.InstructionStepped):
             if (one.attempt, one.inline) == place:
                 for name, view in one.changed:
-                    found.pop(name, None) if view is None else found.update({name: view})
+                    locals_.pop(name, None) if view is None else locals_.update({name: view})
             if one is step:
                 break
-        return found
+        return locals_
 
     @property
     def resume_functions(self) -> tuple[ev.ResumeFunctionMade, ...]:
@@ -425,11 +425,11 @@ class Recording:
     def codes(self) -> dict[int, ev.CodeView]:
         """Every original code object that occurs, by id: of frames and inlined callees, what they continue."""
         self._catch_up()
-        found = dict(self._codes)
+        codes = dict(self._codes)
         for entered in self.frames:
             code = continued(entered.code, self._codes)
-            found.setdefault(code.id, code)
-        return found
+            codes.setdefault(code.id, code)
+        return codes
 
     # -- being shown and saved --------------------------------------------------------------------------------
 
@@ -795,7 +795,7 @@ def _redact(value: Any, done: dict[int, Any]) -> Any:
 
 
 def _redact_text(text: str) -> str:
-    return _PATH.sub(lambda found: _file_name(found.group()), _QUOTED.sub("'...'", text))
+    return _PATH.sub(lambda match: _file_name(match.group()), _QUOTED.sub("'...'", text))
 
 
 def _file_name(path: str) -> str:

@@ -1,7 +1,7 @@
-"""What a step may change, copied before the step.
+"""The state that a step may change, copied before the step.
 
 The idea: check_table.py says which trackers an instruction may change; each gives a shallow copy of what it holds: the items of a
-container, what an iterator will still give, what was stored in an object, a module, a class, the globals or a cell.
+container, what an iterator will still give, what was stored in an object, module or class, in the globals or in a cell.
 
 In: a frame and the step that is about to be interpreted. Out: tracker -> copy. PyTorch has no counterpart.
 """

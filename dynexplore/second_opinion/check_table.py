@@ -1,9 +1,9 @@
 """The table of checks: canonical opcode -> the functions that check a step of it.
 
-The idea: what an instruction means stands in files by theme (opcode_checks.py, container_checks.py, place_checks.py), each a list
-of functions that take a step and say whether it is right. Several may stand under one opcode; the first that knows anything
-decides. An instruction that changes something in place says what it `changes`: that is copied before the step. What instructions
-that only move values mean is not written here at all: their rows in engine/bytecode/opcodes.py say it.
+The idea: the meaning of the instructions is defined in files by theme (opcode_checks.py, container_checks.py, place_checks.py):
+functions that take a step and say whether it is right. An opcode may have several checks; the first that can tell decides. A
+check of an instruction that changes something in place names it in `changes`, so that it is copied before the step.
+Instructions that only move values have no check here: their rows in engine/bytecode/opcodes.py define them.
 
 In: functions, declared with `check`. Out: `CHECKS`, `CHANGES`, and what the checks share. PyTorch has no counterpart.
 """
@@ -26,7 +26,7 @@ Check = Callable[[CheckedStep], Verdict]
 """Whether a step is right. Raises Unknown where it cannot tell."""
 
 Changes = Callable[["SymbolicFrame", Step], Iterable[VariableTracker]]
-"""The trackers that a step may change, asked before it."""
+"""Gives the trackers that a step may change; called before it."""
 
 CHECKS: dict[str, list[Check]] = {}
 CHANGES: dict[str, Changes] = {}
@@ -46,7 +46,7 @@ def check(*ops: str, changes: Changes | None = None) -> Callable[[Check], Check]
 
 
 def text_of(value: VariableTracker | None) -> str:
-    """A tracker for people: as the views show it, with the node that holds it."""
+    """A tracker as text: as the views show it, with its node."""
     if value is None:
         return "nothing"
     node = getattr(value, "node", None)
@@ -54,7 +54,7 @@ def text_of(value: VariableTracker | None) -> str:
 
 
 def another(aspect: str, expected: str, actual: str) -> Mismatch:
-    """Two values that are not one, whose texts may be equal."""
+    """The mismatch of two distinct values, whose texts may be equal."""
     return Mismatch(aspect, expected, actual if actual != expected else f"another {actual}")
 
 

@@ -1,8 +1,8 @@
-"""Checks of the instructions for containers: BUILD_LIST and its kin, items, operators.
+"""Checks of the instructions for containers: BUILD_LIST and similar ones, items, operators.
 
-The idea: the step is carried out once more by CPython itself, on real containers of `Value`s (contents.py) that hold what the
-trackers held before it, and the outcome is compared with what the trackers hold after it. So what `dict.update` or `+=` does is
-described nowhere. Methods of containers are checked in the same way in method_checks.py.
+The idea: CPython itself carries the step out once more, on real containers of `Value`s (contents.py) with the contents that the
+trackers had before it, and the outcome is compared with what the trackers hold after it. So there is no second description of
+`dict.update` or `+=`. Methods of containers are checked in the same way in method_checks.py.
 
 A container that a step may change is copied before the step: `changes` names it, `CheckedStep.state_before` has the copy.
 
@@ -38,7 +38,7 @@ def container_before(step: CheckedStep, tracker: VariableTracker) -> Any:
 
 
 def walked(step: CheckedStep, tracker: VariableTracker) -> Any:
-    """A value as `extend` or `update` walk it: a real dict, or the list of its items. Raises Unknown."""
+    """A value as `extend` or `update` iterate over it: a real dict, or the list of its items. Raises Unknown."""
     return container_before(step, tracker) if is_mapping(tracker) else values_of(tracker)
 
 
@@ -130,7 +130,7 @@ def _unpack_ex(step: CheckedStep) -> Verdict:
 
 
 def _changes(method: str, operands: int, depth_of_target: Callable[[Any], int]) -> Callable[[CheckedStep], Verdict]:
-    """LIST_APPEND and its kin: `target.method(*operands)`, the target somewhere down on the stack."""
+    """LIST_APPEND and similar instructions: `target.method(*operands)`, the target somewhere down on the stack."""
 
     def check_change(step: CheckedStep) -> Verdict:
         target = step.before[-depth_of_target(step.arg)]
@@ -194,7 +194,7 @@ def _check_item_change(
 
 
 def _place_of(container: VariableTracker, key: Stack) -> Any:
-    """A key of a dict, or the number or slice that text_of where in a sequence."""
+    """The place in a container: a key of a dict, or an index or slice of a sequence."""
     if is_mapping(container):
         return Value(key[0])
     place = slice(*(value.unguarded_value() for value in key)) if len(key) == 2 else key[0].unguarded_value()
@@ -232,7 +232,7 @@ def _check_item(step: CheckedStep, container: VariableTracker, key: Stack, poppe
 
 
 def _check_below(step: CheckedStep, fewer: int) -> Verdict:
-    """Below the result the stack is as it was, without the operands."""
+    """Below the result the stack must be unchanged, without the operands."""
     return check_stack([*step.before[: len(step.before) - fewer - 1], step.after[-1]], step)
 
 

@@ -1,11 +1,11 @@
 """What a container holds, as a real Python container that CPython itself can work on.
 
-The idea: what `list.insert`, `dict.update` or `set.add` do to a container nobody has to describe: CPython does it again, to a
-real list, dict or set whose items stand for trackers (`Value`). A `Value` may be compared, hashed and ordered where its constant
-is known, and is itself and nothing else where it is a tensor or an object; what asks for more than is known ends in `Unknown`.
+The idea: nobody has to describe what `list.insert`, `dict.update` or `set.add` do to a container: CPython does it again, to a
+real list, dict or set whose items stand for trackers (`Value`). A `Value` can be compared, hashed and ordered if its constant is
+known; a tensor or an object equals only itself; an operation that needs more than is known raises `Unknown`.
 
 Nothing here asks a tracker a question that could install a guard, and no class of tracker is named: each says what it holds
-(engine/variables/contract/inspection.py). What was not yet looked at is read from the live object.
+(engine/variables/contract/inspection.py). Lazy values are read from the live object.
 
 In: the tracker of a container, or what it held before a step. Out: `container_of(tracker)`, the real container;
 `first_difference(expected, actual)`, the first thing in which two of them differ. PyTorch has no counterpart.
@@ -90,7 +90,7 @@ def may_be_same(one: Value, other: Value) -> bool:
 
 
 def _are_same_tuples(left: VariableTracker, right: VariableTracker) -> bool:
-    """Whether two tuples may be one by their items: `items()`, `zip` and conversions make them anew."""
+    """Whether two tuples may count as one because of their items: `items()`, `zip` and conversions make new tuples."""
     items, others = values_of(left), values_of(right)
     return len(items) == len(others) and all(map(may_be_same, items, others))
 
@@ -141,7 +141,7 @@ def container_of(tracker: VariableTracker, contents: Contents | None = None) -> 
 
 
 def values_of(tracker: VariableTracker) -> list[Any]:
-    """What walking over a value gives. Raises Unknown for whatever is not known without asking."""
+    """The items of iterating over a value. Raises Unknown if they are not known without asking."""
     tracker = as_read(tracker)
     if tracker.container_type is not None:
         return list(container_of(tracker))

@@ -1,9 +1,9 @@
-"""What a container or an object made in the frame holds, recorded each time that it changed.
+"""The contents of a container or an object made in the frame, recorded after each change.
 
-The idea: a list that is made in a frame has no node and is no argument, so that nothing could be said of its real value. But what
-it holds is known at every step (and compared with CPython's, container_checks.py); its real value is put together from the real
-values of its items, wherever that is asked (recording/real_values.py). Here the items are recorded, with labels: at the step that
-made the container and at each that changed it.
+The idea: a list that is made in a frame has no node and is not an argument, so nothing was recorded of its real value. But its
+contents are known at every step (and compared with CPython's, container_checks.py), so its real value is put together from those
+of its items on request (recording/real_values.py). Here the items are recorded, with labels: at the step that made the container
+and at each that changed it.
 
 In: a step that was checked. Out: records ContentsSeen. PyTorch has no counterpart.
 """

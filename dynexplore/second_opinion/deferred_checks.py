@@ -1,6 +1,6 @@
-"""What a check is given and what it answers: the step with the state around it, and its verdict.
+"""The input and the answer of a check: the step with the state around it, and its verdict.
 
-The idea: a step is right, is wrong (`Mismatch`), or cannot be checked before real values are there (`DeferredCheck`). Values are
+The idea: a step is right, is wrong (`Mismatch`), or cannot be checked until there are real values (`DeferredCheck`). Values are
 trackers, and nothing here may ask a tracker a question that could install a guard: only those of
 engine/variables/contract/inspection.py are asked.
 
@@ -34,7 +34,7 @@ StateBefore = dict[VariableTracker, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A step that is wrong, and is known to be wrong at once."""
+    """A step that is known to be wrong without real values."""
 
     aspect: str
     expected: str
@@ -144,7 +144,7 @@ def same_constant(left: Any, right: Any) -> bool:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether Python may compute with a constant again: nothing of the program's own can run."""
+    """Whether Python may compute with a constant again without running code of the program."""
     if type(value) in (tuple, list, slice, torch.Size):
         parts = (value.start, value.stop, value.step) if isinstance(value, slice) else value
         return all(map(is_plain, parts))
@@ -152,5 +152,5 @@ def is_plain(value: Any) -> bool:
 
 
 def as_read(value: VariableTracker) -> VariableTracker:
-    """A value that was looked at meanwhile as the tracker that it became."""
+    """A lazy value that was read meanwhile, as the tracker that it became."""
     return value._read if isinstance(value, LazyVariable) and value._read is not None else value

@@ -29,7 +29,7 @@ SMALLEST: dict[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 1e-5,
 """How much an element may be off in any case."""
 
 FLIPPED = 0.01
-"""Integers and truths that a compiler's rounding may turn over (x > 0.5): at most this part of the elements."""
+"""The share of integers and bools that may flip by a compiler's rounding (x > 0.5)."""
 
 
 class Difference(NamedTuple):
@@ -43,16 +43,16 @@ class Difference(NamedTuple):
 def difference(expected: Any, actual: Any, *, elements: bool = True, exact: bool = True) -> Difference | None:
     """The first thing in which two values differ.
 
-    `elements`: whether the elements count, too. `exact`: whether integers must be equal (else a few may be turned over).
+    `elements`: whether the elements count, too. `exact`: whether integers must be equal (else a few may differ).
     """
     if isinstance(expected, tuple | list) and isinstance(actual, tuple | list):
         return _of_sequences(expected, actual, elements, exact)
     if not isinstance(expected, torch.Tensor) or not isinstance(actual, torch.Tensor):
         return _of_plain(expected, actual)
     for aspect in ("dtype", "shape", "device"):
-        wanted, found = getattr(expected, aspect), getattr(actual, aspect)
-        if wanted != found:
-            return Difference(aspect, _text(wanted), _text(found))
+        wanted, got = getattr(expected, aspect), getattr(actual, aspect)
+        if wanted != got:
+            return Difference(aspect, _text(wanted), _text(got))
     if not elements or not (is_plain_tensor(expected) and is_plain_tensor(actual)) or not expected.numel():
         return None
     return _of_elements(expected, actual, exact)
@@ -66,7 +66,7 @@ def _of_sequences(expected: Any, actual: Any, elements: bool, exact: bool) -> Di
     if len(expected) != len(actual):
         return Difference("length", str(len(expected)), str(len(actual)))
     pairs = (difference(one, other, elements=elements, exact=exact) for one, other in zip(expected, actual, strict=True))
-    return next((found for found in pairs if found is not None), None)
+    return next((differing for differing in pairs if differing is not None), None)
 
 
 def _of_plain(expected: Any, actual: Any) -> Difference | None:
@@ -109,14 +109,14 @@ def _of_elements(expected: torch.Tensor, actual: torch.Tensor, exact: bool) -> D
 
 
 def _worst(expected: torch.Tensor, actual: torch.Tensor, off: torch.Tensor) -> Difference:
-    """The element that is off most, and by how much."""
+    """The element with the largest error, and the error."""
     place = int(off.reshape(-1).argmax())
-    wanted, found = expected.reshape(-1)[place].item(), actual.reshape(-1)[place].item()
+    wanted, got = expected.reshape(-1)[place].item(), actual.reshape(-1)[place].item()
     index = [int(one) for one in torch.unravel_index(torch.tensor(place), expected.shape)] if expected.dim() else []
     count = int((off.reshape(-1) > 0).sum())
     more = f" ({count} of {off.numel()} elements differ)"
     where = f"element {index}" if index else "value"
-    return Difference(where, _short(wanted), _short(found) + more)
+    return Difference(where, _short(wanted), _short(got) + more)
 
 
 def _short(value: Any) -> str:

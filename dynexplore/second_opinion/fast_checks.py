@@ -1,8 +1,8 @@
-"""Fast checks: steps that are seen to be right by comparing objects for identity.
+"""Fast checks: steps that are proved right by comparing objects for identity.
 
-The idea: nearly every step is right, and most are of a few kinds: a local is loaded, values are moved, the one node is put into the
-graph that the instruction stands for. Such a step is recognized without asking what is known of the values. A fast check only ever
-says "right"; whatever it does not recognize gets the full check (opcode_checks.py), and only that may find anything wrong.
+The idea: nearly every step is right, and most are of a few kinds: a local is loaded, values are moved, or the graph gets the one
+node that the instruction stands for. Such a step is recognized without asking what is known of the values. A fast check can only
+say "right"; a step that it does not recognize gets the full check (opcode_checks.py), and only that one can find an error.
 
 In: a step, the frame after it, the stack before it, and the nodes that it made. Out: whether it is right. PyTorch has no
 counterpart.
@@ -47,7 +47,7 @@ def is_right(
     made: Sequence[torch.fx.Node],
     journal: Journal,
 ) -> bool:
-    """Whether a step is seen to be right; False where it needs the full check. Arguments as of `CheckedStep`."""
+    """Whether a step is proved right; False if it needs the full check. Arguments as of `CheckedStep`."""
     op = step.op
     try:
         if op == "LOAD_FAST":

@@ -1,4 +1,4 @@
-"""Running a graph once more, node by node, on snapshots: the values inside it, and where they are not what was predicted.
+"""Replays a graph on snapshots, node by node: the values inside it, and where they differ from what was predicted.
 
 The idea: an interpreter over the rows of a `Plan`. After each node its value is summarized and compared with what the symbolic run
 predicted (dtype, device, shape with the symbols bound to this call's sizes), and the deferred checks that end at the node are made:
@@ -39,7 +39,7 @@ class PlannedCheck:
 
 
 class Listener(Protocol):
-    """Who hears of values and divergences."""
+    """Receives values and divergences."""
 
     def observed(self, name: str, summarized: Mapping[str, Any], after: str = "") -> None:
         """The value of a node; `after` is the node that wrote to it."""
@@ -48,7 +48,7 @@ class Listener(Protocol):
         """A node has no value, and why."""
 
     def node_diverges(self, name: str, difference: Difference) -> None:
-        """A node's value is not what was predicted."""
+        """A node's value differs from the prediction."""
 
     def step_diverges(self, planned: PlannedCheck, difference: Difference) -> None:
         """A step did something else than its instruction."""
@@ -124,7 +124,7 @@ class Replay:
         self._compare_with_prediction(row)
 
     def _needs(self, used: Sequence[str]) -> str:
-        """What is missing of what a node reads; "" for nothing."""
+        """Which of a node's operands is missing; "" if none is."""
         if not self.missing:
             return ""
         return next((f"it needs {name}, which {self.missing[name]}" for name in used if name in self.missing), "")
@@ -171,7 +171,7 @@ class Replay:
             self.uninitialized.update(made)
 
     def _sharing_memory(self, names: Sequence[str]) -> list[str]:
-        """A node wrote to one of these: every tensor on the same memory is another one now."""
+        """A node wrote to one of these: every tensor on the same memory has a new value."""
         used = [value for name in names if isinstance(value := self.values[name], torch.Tensor)]
         memories = {value.untyped_storage()._cdata for value in used}
         tensors = [(name, value) for name, value in self.values.items() if isinstance(value, torch.Tensor)]
@@ -212,7 +212,7 @@ class Replay:
     # -- what the steps planned
 
     def _check(self, position: int) -> None:
-        """Carry out the instructions that begin here, and look at the outcome of those that end here."""
+        """Carry out the instructions that begin here, and compare the outcome of those that end here."""
         for planned in self._beginning.get(position, ()):
             self._carry_out(planned)
         for planned in self._ending.get(position, ()):

@@ -1,9 +1,9 @@
 """The check of one run of a graph: what goes in, what comes out, and the replay beside it.
 
-The idea: what the backend made of a graph is wrapped. Around each call of it a `GraphRunCheck` summarizes inputs and outputs,
+The idea: the compiled graph is wrapped. Around each call of it a `GraphRunCheck` summarizes inputs and outputs,
 replays the graph on snapshots and compares. Outputs are compared in the order of the graph, so that the first one that is off is
-reported first; so are inputs that the graph writes to. What random numbers or unwritten memory decide is compared only where both
-runs have the same. A failure of the check itself is noted in the recording, and the program goes on.
+reported first; so are inputs that the graph writes to. Values that depend on random numbers or uninitialized memory are compared
+only if both runs have the same. A failure of the check itself is noted in the recording, and the program goes on.
 
 In: a plan and the checks deferred to it, calls. Out: records, given to the step checker's recorder.
 torch/_dynamo/repro/after_dynamo.py compares outputs of whole graphs (accuracy minifier).
@@ -30,15 +30,15 @@ from dynexplore.second_opinion.plan import Plan, with_refs
 from dynexplore.second_opinion.snapshots import RandomState, Snapshot, quiet
 
 MOST_RUNS = 3
-"""Of so many runs of each graph the values are recorded; later ones are compared, and only what diverges is recorded."""
+"""For how many runs of each graph values are recorded; later runs are compared, and only divergences are recorded."""
 
 MOST_SECONDS = 0.5
-"""So long later runs of a graph may be compared, all together: a loop of training steps is to stay as fast as it is. Then only
+"""How many seconds the comparison of later runs of a graph may take in all, so that a training loop stays fast. After that only
 every run whose number is a power of two is, so that a backend that goes wrong late is still found."""
 
 
 class RunReporter(Protocol):
-    """What the check of a run needs of the step checker."""
+    """The part of the step checker that the check of a run needs."""
 
     recorder: Recorder
     note: Callable[[Noted], None]
@@ -89,7 +89,7 @@ class WatchedGraph:
         self._runs = 0
 
     def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
-        """What the backend made of the graph, with a check around each run."""
+        """The compiled graph, with a check around each run."""
 
         def run(*inputs: Any) -> Any:
             self._runs += 1

@@ -1,7 +1,7 @@
 """Checks of calls: methods of lists, dicts, sets and deques, and the builtins that make containers or sort and count them.
 
 The idea: as in container_checks.py, CPython carries the call out once more, on real containers of `Value`s that hold what the
-trackers held before it; receiver and result are compared with what came of the step. So what `list.sort` does is described nowhere.
+trackers held before it; receiver and result are compared with those of the step. So there is no second description of `list.sort`.
 
 In: a step, as opcode_checks.py gets it. Out: its verdict; Unknown where nothing can be said, as of a `key=` function of the
 program. PyTorch has no counterpart.

@@ -1,8 +1,8 @@
 """Checks of single instructions: what a symbolic step did against what CPython's instruction means.
 
-The idea: a handler may be wrong (a reader swaps one to see what happens), and then graph, guards and modified code agree with
-each other, and all are wrong. So each step is checked by a table from canonical opcodes to what Python does, which knows nothing of
-handlers. Three kinds of checks:
+The idea: a handler may be wrong (a reader may swap one as an experiment), and then graph, guards and modified code agree with
+each other, and all are wrong. So each step is checked against a table from canonical opcodes to their meaning in Python, which is
+independent of the handlers. Three kinds of checks:
 
 - of *moves* (LOAD_FAST, BUILD_TUPLE, ...): the very same trackers must lie where Python puts the values. Decided at once. What
   only moves values of the stack (SWAP, COPY, ...) is checked by the words of its row in engine/bytecode/opcodes.py; so is, for
@@ -61,7 +61,7 @@ _THEMES = (container_checks, method_checks, place_checks)  # imported for the ch
 
 
 def verdict(step: CheckedStep) -> Verdict:
-    """What there is to say of a step."""
+    """The verdict on a step."""
     if OPCODES[step.op].only_moves:
         return check_stack(stack_change(step.op, step.arg).applied(step.before, NEW_VALUES), step)
     for check_it in CHECKS.get(step.op, ()):

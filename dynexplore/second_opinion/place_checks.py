@@ -1,7 +1,7 @@
 """Checks of the instructions for places that have a name (locals, cells, globals, attributes) and of loops.
 
-The idea: a store must put the very value there and change nothing else in the same place; a load must give what is there, which for
-a live object, module or namespace is read from the real thing. An iterator must give the next of what it still had to give.
+The idea: a store must put exactly this value there and change no other name; a load must give the value that is there, which for
+a live object, module or namespace is read from the real one. An iterator must give the next of its remaining items.
 
 In: a step, as opcode_checks.py gets it. Out: its verdict; Unknown where code of the program decides (a property, `__setattr__`).
 Mirrors Objects/object.c (_PyObject_GenericGetAttrWithDict); PyTorch has no counterpart.
@@ -31,7 +31,7 @@ Stored = dict[str, VariableTracker | None]
 
 
 def _check_stored(place: VariableTracker, expected: Stored, what: str) -> Verdict:
-    """A place with names must have become what is expected of it."""
+    """The names and values of a place must be the expected ones."""
     now, live = place.assigned() or {}, place.live_names()
     for name in {**expected, **now}:
         wanted, actual = expected.get(name), now.get(name)
@@ -236,7 +236,7 @@ def _is_never_none(value: VariableTracker) -> bool:
 
 @check("GET_ITER")
 def _get_iterator(step: CheckedStep) -> Verdict:
-    """A new iterator still has to give all that is walked."""
+    """A new iterator must have all items before it."""
     walked, iterator = as_read(step.before[-1]), step.after[-1]
     whole, remaining = walked.contents(), iterator.remaining()
     if whole is None or remaining is None:
@@ -275,7 +275,7 @@ def _without_first(contents: Contents) -> Contents:
 
 
 def _check_remaining(expected: Contents, actual: Contents | None) -> Verdict:
-    """What an iterator still has to give: as many, and the same."""
+    """The remaining items of an iterator: as many, and the same."""
     if actual is None:
         raise Unknown
     if isinstance(expected.live, range) and isinstance(actual.live, range):

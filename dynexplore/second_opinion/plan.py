@@ -1,4 +1,4 @@
-"""The captured graph as it is to be replayed: written down before the backend sees it, which may change it.
+"""The plan of a replay: the captured graph, copied before the backend sees it, because a backend may change it.
 
 The idea: one row per node, with references by name instead of FX nodes, what the symbolic run predicted of it (dtype, shape,
 device), and whether it may be run a second time at all. Operators of torch may; code of the program (a function that is allowed in
@@ -68,7 +68,7 @@ class Plan:
 
 
 def make_plan(graph: FinishedGraph, name: str) -> Plan:
-    """Write a graph down."""
+    """The plan of a graph."""
     module = graph.module
     refused: dict[int, str] = {}  # by the id of a function: a graph calls the same few again and again
     rows = [_row(node, module, refused) for node in module.graph.nodes if node.op != "output"]
@@ -222,10 +222,10 @@ def _name(target: Any) -> str:
 
 
 def _attribute(module: torch.nn.Module, path: str) -> Any:
-    found: Any = module
+    value: Any = module
     for part in path.split("."):
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def attribute_of(plan: Plan, row: PlanRow) -> Any:

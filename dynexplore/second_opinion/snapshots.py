@@ -1,4 +1,4 @@
-"""Looking at a run without being noticed: copies of what the graph writes to, random numbers put back, modes left alone.
+"""Running a graph without side effects: copies of what it writes to, random numbers restored, modes unchanged.
 
 The idea: the graph is run a second time beside the program's own call. For that nothing of the program may change: not its
 tensors (those that the graph writes to are copied, all tensors on the same memory together, so that views stay views), not the
@@ -23,7 +23,7 @@ from dynexplore.engine import native
 from dynexplore.engine.graph.modes import Modes
 
 MOST_BYTES = 512 * 2**20
-"""More than this is not copied."""
+"""The most bytes that are copied."""
 
 MOST_VALUES = 100_000
 """So many values are recorded in all."""
@@ -79,16 +79,16 @@ class RandomState:
         self._cuda = {device: torch.cuda.get_rng_state(device) for device in devices}
 
     def put_back(self) -> None:
-        """Make the generators what they were."""
+        """Restore the state of the generators."""
         torch.set_rng_state(self._cpu)
         for device, state in self._cuda.items():
             torch.cuda.set_rng_state(state, device)
 
     def now(self) -> RandomState:
-        """The state of the same generators at this moment."""
-        found = RandomState()
-        found._cuda = {device: torch.cuda.get_rng_state(device) for device in self._cuda}
-        return found
+        """The present state of the same generators."""
+        state = RandomState()
+        state._cuda = {device: torch.cuda.get_rng_state(device) for device in self._cuda}
+        return state
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RandomState):
@@ -99,7 +99,7 @@ class RandomState:
 
 
 def why_not_quiet() -> str:
-    """Why nothing can be run now without being noticed; "" when it can."""
+    """Why a graph cannot be run now without side effects; "" when it can."""
     if torch._C._len_torch_dispatch_stack():
         return "a TorchDispatchMode of the program would see it"
     stack: Any = overrides._get_current_function_mode_stack

@@ -1,6 +1,6 @@
 """A call as it lies on the stack: the callable and its arguments.
 
-The idea: CALL, CALL_KW and CALL_FUNCTION_EX lay out the same thing in three ways, and where the empty slot beside the callable
+The idea: CALL, CALL_KW and CALL_FUNCTION_EX lay out the same call in three ways, and where the empty slot beside the callable
 lies is a fact of the Python version. Here the layout is read by CPython's rules, without asking the handlers.
 
 In: a step. Out: the callable, positional arguments (a method's receiver among them), keyword arguments. Mirrors CALL in CPython's

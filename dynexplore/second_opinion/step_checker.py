@@ -1,4 +1,4 @@
-"""The step checker: watches the real run of what a store compiles, and says where it leaves the symbolic one.
+"""The step checker: watches the real run of what a store compiles, and reports where it diverges from the symbolic one.
 
 The idea: a store that somebody watches has one. While a frame is translated it checks each step (fast_checks.py, then
 opcode_checks.py); when a graph is handed to the backend it makes the plan of the graph's replay (plan.py) and wraps what comes
@@ -151,7 +151,7 @@ class StepChecker:
             return WatchedGraph(self, make_plan(graph, name), attempt)
 
     def forget(self, frame: int) -> None:
-        """The translation of a frame is over: let go of its trackers."""
+        """The translation of a frame is over: drop its trackers."""
         self._attempts.pop(frame, None)
         self._attempt = None
         self._contents = ContentsRecorded()
@@ -209,7 +209,7 @@ _OF_THE_ENGINE = ("___", "__compiled_fn_", "__object_", "__resume_at_", "__param
 
 
 def _locals_of(running: FrameType) -> dict[str, object]:
-    """The locals of a running frame, none of which is kept alive afterwards."""
+    """The locals of a running frame; none is kept alive afterwards."""
     of_frame = running.f_locals
     values = dict(of_frame)
     if isinstance(of_frame, dict):  # a copy that CPython keeps with the frame, before 3.13

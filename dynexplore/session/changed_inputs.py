@@ -1,9 +1,9 @@
 """The inputs of a call, some of them changed: another shape, dtype, device, requires_grad, or another Python value.
 
-The idea: a what-if begins with the recorded inputs. Each that may be changed has a path, written as in Python (`x`,
-`batch["mask"]`, `xs[0]`). A changed tensor is a new one that is like the old one in all that was not changed; its elements are
-whatever is in the memory (no random number is drawn, nothing is copied), for nobody will look at them. Containers on the way
-are copied, so that the recorded inputs stay as they are.
+The idea: a what-if begins with the recorded inputs. Each input that can be changed has a path, written as in Python (`x`,
+`batch["mask"]`, `xs[0]`). A changed tensor is a new one with all other properties of the old one; its elements are uninitialized
+(no random number is drawn, nothing is copied), because nobody reads them. Containers along the path are copied, so that the
+recorded inputs stay as they are.
 
 In: a callable, the arguments of a call, changes by path. Out: new arguments; the list of what may be changed.
 
@@ -31,7 +31,7 @@ _MOST = 60
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One thing that may be changed: its path, and what is there now. `kind` is "tensor", "value" or "object"."""
+    """One input that can be changed: its path and its present value. `kind` is "tensor", "value" or "object"."""
 
     path: str
     kind: str
@@ -43,11 +43,11 @@ class Input:
 
 
 def inputs_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Input]:
-    """What may be changed of a call's inputs: tensors and plain values, also in tuples, lists and dicts."""
-    found: list[Input] = []
+    """The inputs of a call that can be changed: tensors and plain values, also in tuples, lists and dicts."""
+    inputs: list[Input] = []
     for name, value in _Call(function, args, kwargs).arguments().items():
-        found += _leaves(name, value, 0)
-    return found[:_MOST]
+        inputs += _leaves(name, value, 0)
+    return inputs[:_MOST]
 
 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
@@ -65,7 +65,7 @@ def _leaves(path: str, value: Any, depth: int) -> Iterator[Input]:
 
 
 def _is_literal(value: Any, depth: int = 0) -> bool:
-    """Whether its repr can be read again, and is short."""
+    """Whether the value can be made from its repr, and the repr is short."""
     if type(value) in (tuple, list, set) and len(value) <= 8 and depth < _DEEPEST:
         return bool(value or type(value) is not set) and all(_is_literal(item, depth + 1) for item in value)
     if type(value) is dict and len(value) <= 8 and depth < _DEEPEST:
@@ -76,7 +76,7 @@ def _is_literal(value: Any, depth: int = 0) -> bool:
 def changed_call(
     function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of the call with these changes: path -> new value, or for a tensor a dict of `TENSOR_WORDS`.
+    """The arguments of the call after these changes: path -> new value, or for a tensor a dict of `TENSOR_WORDS`.
 
     Raises TypeError or ValueError, in one sentence, for what cannot be changed like that.
     """
@@ -91,7 +91,7 @@ def changed_call(
 
 
 class _Call:
-    """The arguments of a call. What was passed by position stays so: to a module's entry that is a difference."""
+    """The arguments of a call. Positional arguments stay positional: the entry of a module tells the two apart."""
 
     def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.signature = _signature(function)
@@ -107,7 +107,7 @@ class _Call:
         return dict(bound.arguments)
 
     def put(self, name: str, value: Any) -> None:
-        """Pass another value for a parameter, in the way in which it is passed now."""
+        """Pass another value for a parameter, by position or by keyword as before."""
         kind = self.kinds[name]
         if kind is kind.VAR_POSITIONAL:
             self.args[len(self.positional) :] = value
@@ -233,10 +233,10 @@ def _checked_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _checked_dtype(dtype: Any) -> torch.dtype:
-    found = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
-    if not isinstance(found, torch.dtype):
+    known = getattr(torch, dtype.removeprefix("torch."), None) if isinstance(dtype, str) else dtype
+    if not isinstance(known, torch.dtype):
         raise ValueError(f"there is no dtype {dtype!r}; there are float32, int64, bool and others")
-    return found
+    return known
 
 
 def _checked_device(device: Any) -> torch.device:

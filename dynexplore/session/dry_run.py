@@ -1,10 +1,10 @@
-"""What a call would do: the engine's own decision, taken for a call that nobody makes.
+"""What a call would do: the engine's own decision, made for a call that does not happen.
 
-The idea: nothing here guesses. The frame that the call would begin with (first_frame.py) goes through what a real one goes
-through: the same `decide` (engine/runtime/decision.py) answers from the same facts, the entries are tried in order, then the
-same `Conversion` runs, but on copies: a store of its own that borrows the entries, a copy of what is remembered of earlier
-calls, no backend. What a conversion counts and names is put back. The function is never run, so this is about the first frame
-alone; what can be known of the resume functions that go on with it stands in predicted_resumes.py.
+The idea: nothing here guesses. The frame that the call would begin with (first_frame.py) takes the path of a real one: the
+same `decide` (engine/runtime/decision.py) answers from the same facts, the entries are tried in order, then the same
+`Conversion` runs, but on copies: a separate store that shares the entries, a copy of the history of earlier calls, no backend.
+Counters and names that a conversion uses up are restored. The function never runs, so the answer is about the first frame
+alone; predicted_resumes.py says what can be known of the resume functions that follow it.
 
 In: a store, a `DryRunFrame`. Out: an `Outcome`, with the recording of the translation that was tried.
 
@@ -57,7 +57,7 @@ class Outcome:
 def dry_run(store: Store, frame: DryRunFrame, *, capture: bool = True) -> Outcome:
     """What a call that begins with this frame would do.
 
-    `capture`: try the translation as well; without it a miss is taken to be compiled, which a translation may yet refuse.
+    `capture`: try the translation as well; without it every miss counts as compiled, although the translation may still fail.
     """
     outer = native.enter(None)
     try:
@@ -83,7 +83,7 @@ def _outcome(decision: Decision, asked: EntriesAsked) -> Outcome:
 
 
 class _DryConversion(convert.Conversion):
-    """A conversion whose graphs go to no backend, and whose failures are kept to itself."""
+    """A conversion whose graphs go to no backend, and whose failures do not leave it."""
 
     failure = ""
 
@@ -118,7 +118,7 @@ def _why_plain(recording: Recording) -> str:
 
 
 def _borrowed(real: CodeCache, scratch: Store) -> CodeCache:
-    """A cache with the same entries, and a copy of what is remembered of earlier calls."""
+    """A cache with the same entries, and a copy of the history of earlier calls."""
     code = real.code
     assert code is not None
     made = scratch.native.cache_of(code)
@@ -130,7 +130,7 @@ def _borrowed(real: CodeCache, scratch: Store) -> CodeCache:
 
 @contextlib.contextmanager
 def _leaving_no_trace() -> Iterator[None]:
-    """Counts, names and numbers are what they were when the block is over; nothing is printed or logged meanwhile."""
+    """Restore counters, names and numbers after the block; print and log nothing inside it."""
     counted = counters.snapshot()
     quiet = config.patch(debug=False, output_code=False, logs=(), log_level="ERROR")
     with quiet, unique_names.NUMBERS.kept(), cache.NUMBERS.kept(), reports.breaks_unheard():

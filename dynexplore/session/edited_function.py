@@ -1,9 +1,9 @@
 """A function with another source: the editable re-run of a graph break.
 
-The idea: somebody reads why the graph broke, changes a line, and looks again. The text is compiled as if it stood where the
-function stands: the same globals (a copy, so that nothing leaks back), the same closure cells, the class that `super()` means.
-Other functions of the text are seen by it, so a callee can be edited along with it. Then it is explained with copies of the
-recorded inputs, and everything that the run changed is put back.
+The idea: a user reads why the graph broke, changes a line, and tries again. The text is compiled as if it stood in the place of
+the function: with the same globals (a copy, so that nothing leaks back), the same closure cells, and the class that `super()`
+refers to. It sees the other functions of the text, so a callee can be edited along with it. Then it is explained with copies
+of the recorded inputs, and everything that the run changed is restored.
 
 In: a function, method or module, and a text. Out: the edited one (`edited`), and `Rerun`: before beside after.
 
@@ -36,7 +36,7 @@ _files: list[str] = []
 
 
 class EditError(ValueError):
-    """The text is no function that can take the other's place; the message is the one sentence that says why."""
+    """The text does not define a function that can replace the recorded one; the message says why in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ def counts(recording: Recording) -> Counts:
 
 def plain_function(target: Any) -> types.FunctionType:
     """The Python function behind a function, method or module. Raises EditError."""
-    found = type(target).forward if isinstance(target, torch.nn.Module) else getattr(target, "__func__", target)
-    if not isinstance(found, types.FunctionType):
+    function = type(target).forward if isinstance(target, torch.nn.Module) else getattr(target, "__func__", target)
+    if not isinstance(function, types.FunctionType):
         raise EditError(f"only a Python function can be edited here, not a {type(target).__qualname__}")
-    if not found.__name__.isidentifier():  # a lambda, a cell
-        raise EditError(f"only a function that is made with `def` can be edited here, and {found.__qualname__} is not")
-    return found
+    if not function.__name__.isidentifier():  # a lambda, a cell
+        raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
+    return function
 
 
 def source_of(target: Any) -> str:
@@ -95,22 +95,22 @@ def source_of(target: Any) -> str:
     try:
         text = textwrap.dedent(inspect.getsource(function.__code__))
     except (OSError, TypeError):
-        raise EditError(f"the source of {function.__qualname__} is not to be found") from None
+        raise EditError(f"the source of {function.__qualname__} was not found") from None
     try:
         tree = ast.parse(text)
     except SyntaxError:
         tree = ast.Module([], [])
-    found = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
-    if found is None:
+    definition = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
+    if definition is None:
         raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
-    return "\n".join(text.splitlines()[found.lineno - 1 :]) + "\n"
+    return "\n".join(text.splitlines()[definition.lineno - 1 :]) + "\n"
 
 
 # -- another source ----------------------------------------------------------------------------------------------
 
 
 def edited(target: Any, text: str) -> Any:
-    """`target` with `text` as its source: a function, a method of the same object, or a module like it.
+    """`target` with `text` as its source: a function, a method of the same object, or an equal module.
 
     Raises EditError, in one sentence, for a text that is no such function.
     """
@@ -160,10 +160,10 @@ def _parsed(text: str, file: str, name: str) -> ast.Module:
         raise EditError(_of_syntax(error)) from None
     except ValueError as error:  # a null byte
         raise EditError(f"the text cannot be read: {error}") from None
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
-    if not found:
+    definitions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if not definitions:
         raise EditError(f"the text defines no function named {name!r}")
-    found[-1].decorator_list = []  # what is explained is the function itself
+    definitions[-1].decorator_list = []  # what is explained is the function itself
     return tree
 
 
@@ -177,7 +177,7 @@ _OUTER = "__edited__"
 
 
 def _wrapped(tree: ast.Module, free: tuple[str, ...], name: str) -> ast.Module:
-    """The statements inside a function whose parameters are the free variables, so that these are free again."""
+    """The statements inside a function whose parameters are the free variables, so that these become free variables again."""
     future = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     body = [node for node in tree.body if node not in future]
     outer = ast.parse(f"def {_OUTER}(): pass").body[0]
@@ -227,7 +227,7 @@ def rerun(
 
 
 def _explained(target: Any, state: StartingState, explainer: Callable[[Any], Any]) -> tuple[Recording, str]:
-    """The recording of one call on copies, and what it raised, in a sentence; what it changed is put back."""
+    """The recording of one call on copies, and what it raised, in a sentence; what it changed is restored."""
     args, kwargs = state.fresh()
     said = ""
     with explainer(target) as watched:
@@ -248,7 +248,7 @@ def _of_run(error: Exception) -> str:
 
 
 def _difference(before: Recording, after: Recording) -> Difference | None:
-    """What the functions' own frames captured."""
+    """The captures of the two functions' own frames, compared."""
     if not before.frames or not after.frames:
         return None
     return difference(before, _own_frame(before), after, _own_frame(after))

@@ -1,9 +1,8 @@
-"""explain: run a function under the engine, once or several times, and tell what was captured.
+"""explain: run a function under the engine, once or several times, and report what was captured.
 
-The idea: an explanation is a recording of one or more calls, with the live things beside it that a recording cannot
-hold: the captured GraphModules, and a `Session` (session.py) that can be asked more (would these guards hold for another
-input? what would be captured then?). It is made in a fresh store, so that what is compiled and counted
-elsewhere stays as it is.
+The idea: an explanation is a recording of one or more calls, together with the live objects that a recording cannot
+hold: the captured GraphModules, and a `Session` (session.py) that answers further questions (would these guards hold for
+another input? what would be captured then?). It uses a fresh store, so compiled code and counters elsewhere do not change.
 
 In: a function and arguments. Out: `Explanation`: recording, graphs, guards, breaks, counts, resume functions,
 the value.
@@ -49,14 +48,14 @@ class Explanation:
         self.value: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function once more, into this explanation; what it returns, which `value` then is, too."""
+        """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
         self.value = self.session.call(*args, **kwargs)
         return self.value
 
     def follow_cell(self, text: str, code_of: CodeOfText, only: str = "") -> None:
-        """The function is the cell of a notebook with this text, about to run: from now on the session knows more of it.
+        """Declare that the function is a notebook cell with this text, about to run: the session then answers more about it.
 
-        `code_of` makes the code of such a function of a text and a file name; `only`: the one name that is translated, or "".
+        `code_of` compiles a text under a file name to such a function's code; `only`: the one name that is translated, or "".
         """
         self.session = NotebookSession(self.session, text, code_of, only)
 
@@ -97,7 +96,7 @@ class Explanation:
 
     @property
     def out_guards(self) -> list[ev.GuardInstalled]:
-        """The guards under the name that they had in the early API."""
+        """The guards, under their name in the early API."""
         return list(self.guards)
 
     @property
@@ -117,7 +116,7 @@ class Explanation:
 
     @property
     def outcomes(self) -> list[str]:
-        """What came of each call: "compile", "hit", "recompile", "limit reached", "plain Python", "failed" or "nothing".
+        """The outcome of each call: "compile", "hit", "recompile", "limit reached", "plain Python", "failed" or "nothing".
 
         >>> explain(lambda x: x + x).calls(torch.ones(2), torch.ones(2), torch.ones(3)).outcomes
         ['compile', 'hit', 'recompile']
@@ -225,10 +224,10 @@ def explain(
     arguments, and for those with a parameter named `backend`, `nopython`, `dynamic` or `real`. It explains several
     calls, too: `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
 
-    The real values of the call are recorded beside the symbolic ones (`recording.real(step)`, `recording.divergences`):
-    the graphs are replayed on copies for that. `real=False` leaves it out.
+    The real values of the call are recorded beside the symbolic ones (`recording.real(step)`, `recording.divergences`);
+    for this the graphs are replayed on copies. `real=False` leaves it out.
 
-    What the call prints and changes happens, once. An exception out of it is raised.
+    The call's prints and mutations happen, once. Its exceptions are raised.
 
     >>> print(explain(lambda x: x + x, torch.ones(2)))
     Dynamo produced 1 graph, with 0 graph breaks and 1 op
@@ -240,7 +239,7 @@ def explain(
 
 
 def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool) -> Explanation:
-    """An explanation of no call yet."""
+    """An explanation without calls so far."""
     target = optimized.original_of(fn)
     recording = Recording(title=optimized.name_of(target))
     recording.versions = f"Python {PYTHON}, torch {torch.__version__}"

@@ -1,9 +1,9 @@
-"""The frame that a call begins with, before anybody makes the call: which code object, and what its slots will hold.
+"""The frame that a call begins with, before the call is made: which code object, and what its slots will hold.
 
-The idea: what a cache entry says to a call depends on the frame that the call starts, and that can be told from the callable
-and the arguments alone. A function's frame is its own; a bound method's gets the receiver first; a module, or what has no
-Python code, is called through an entry (optimized.py). So guards can be checked, and a translation tried, for a call that
-never happens.
+The idea: whether a cache entry fits a call depends on the frame that the call starts, and that follows from the callable and
+the arguments alone. A function starts its own frame; a bound method passes the receiver first; a module, or a callable without
+Python code, is called through an entry function (optimized.py). So guards can be checked, and a translation tried, for a call
+that never happens.
 
 In: a callable, the code of its entry where it has one, arguments. Out: a `DryRunFrame`, which answers the questions that
 convert.py asks a `native.FrameState`.
@@ -31,7 +31,7 @@ from dynexplore.engine.translate.resume import argument_slots
 
 @dataclass(frozen=True, slots=True)
 class DryRunFrame:
-    """A frame that nobody runs; the attributes are those of `native.FrameState`."""
+    """A frame that is never run; the attributes are those of `native.FrameState`."""
 
     function: types.FunctionType
     values: tuple[Any, ...]
@@ -55,8 +55,8 @@ class DryRunFrame:
     @property
     def builtins(self) -> dict[str, Any]:
         """Its builtin names."""
-        found = self.globals.get("__builtins__", builtins)
-        return found if isinstance(found, dict) else vars(found)
+        namespace = self.globals.get("__builtins__", builtins)
+        return namespace if isinstance(namespace, dict) else vars(namespace)
 
     @property
     def closure(self) -> tuple[types.CellType, ...] | None:
@@ -74,7 +74,7 @@ Start = tuple[types.FunctionType, tuple[Any, ...], dict[str, Any]]
 
 
 def entry_code(target: Callable[..., Any]) -> types.CodeType | None:
-    """A code object for the entry of what is called through one; None for what starts a Python frame of its own."""
+    """The code object of the entry function of a callable that needs one; None if the callable starts its own Python frame."""
     if isinstance(target, torch.nn.Module) or optimized.needs_entry(target):
         code: types.CodeType = optimized.entry_of(target).__code__
         return code
@@ -82,7 +82,7 @@ def entry_code(target: Callable[..., Any]) -> types.CodeType | None:
 
 
 def start(target: Any, entry: types.CodeType | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Start | None:
-    """The function whose frame a call begins with, and what it is called with; None where there is none."""
+    """The function whose frame a call begins with, and its arguments; None where there is none."""
     if entry is not None:
         return optimized.entry_with(entry, target), tuple(args), dict(kwargs)
     while not isinstance(target, types.FunctionType):

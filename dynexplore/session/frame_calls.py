@@ -1,8 +1,8 @@
 """The calls that frames of a recording began with: which function, and with which arguments.
 
-The idea: a cell of a notebook calls functions, and people ask about these. A recording has no live objects, so whoever wants to
-be asked later notes them while the calls are made. They are held as long as the store that they were noted in, and no others
-than those of the first frames: arguments may be large.
+The idea: a notebook cell calls functions, and users ask about these calls. A recording holds no live objects, so functions and
+arguments are noted while the calls are made. They live as long as the store that they were noted in, and only those of the
+first frames are kept, because arguments may be large.
 
 In: frames that are about to be translated. Out: `FrameCalls`, which session.py asks.
 
@@ -21,7 +21,7 @@ from dynexplore.engine.native import UNBOUND
 from dynexplore.engine.translate.resume import argument_slots, resume_point
 
 MOST = 20
-"""Of how many frames the calls are held."""
+"""For how many frames the calls are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class FrameCall:
 
 
 class FrameCalls:
-    """Number of a frame -> its call, for the first frames; resume functions are no calls of the program."""
+    """Frame number -> its call, for the first frames; resume functions are not calls of the program."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most = most
         self.held: dict[int, FrameCall] = {}
 
     def note(self, frame: int, function: types.FunctionType, values: Sequence[Any]) -> None:
-        """Hold the call that a frame begins with; `values` are in its argument slots."""
+        """Keep the call that a frame begins with; `values` are the contents of its argument slots."""
         code = function.__code__
         is_whole = not any(value is UNBOUND for value in values)
         if is_whole and len(self.held) < self.most and resume_point(code) is None:
@@ -49,7 +49,7 @@ class FrameCalls:
 
 
 def arguments_of(code: types.CodeType, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How a function of this code is called, so that its argument slots hold these values.
+    """The arguments with which a function of this code is called when its argument slots hold these values.
 
     >>> arguments_of((lambda x, *rest, k, **more: 0).__code__, (1, 4, (2, 3), {"z": 5}))
     ((1, 2, 3), {'k': 4, 'z': 5})

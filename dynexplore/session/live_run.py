@@ -1,12 +1,12 @@
-"""Live stepping: the real translation and the real run of a call, one moment at a time.
+"""Live stepping: the real translation and the real run of a call, step by step.
 
-The idea: a button cannot steer a cell that is still running. So the call runs in a thread of its own, whose recorder parks it
-on a semaphore at every moment that one may stop at. Whoever holds the `LiveRun` lets it go on: by a step, to a break, to the
-end. A parked translation stands in nobody's way: the translation lock is let go, random numbers and modes are as they are
-outside, the garbage collector works. The call is the program's own: what it prints and changes, happens.
+The idea: a button cannot control a cell that is still running. So the call runs in a thread of its own, whose recorder parks it
+on a semaphore at every state that one can stop at. The owner of the `LiveRun` resumes it: for one step, to a break, to the end.
+A parked translation blocks nothing: the translation lock is released, random numbers and modes are as they are outside, the
+garbage collector works. The call is a real one: its prints and mutations happen.
 
-In: a function, arguments, a fresh store. Out: `LiveRun`. It ends when the call does, when it is stopped, and when nobody
-holds it any more; a Ctrl-C while one waits for it stops it.
+In: a function, arguments, a fresh store. Out: `LiveRun`. It ends with the call, when it is stopped, and when the last reference
+to it is dropped; Ctrl-C while waiting for it stops it.
 
 PyTorch has no counterpart; the nearest is its DebugMode under pdb.
 """
@@ -41,15 +41,15 @@ STOPS: dict[str, tuple[type[ev.Event], ...]] = {
 """What `LiveRun.until` takes: name -> the events at which the run parks."""
 
 _PATIENCE = 5.0
-"""How long a stopped run may take to come out of what it is doing, in seconds."""
+"""How long a stopped run may take to end, in seconds."""
 
 
 class Stopped(BaseException):
-    """Raised in the thread of a run that is stopped, where it stands. No `except Exception` of a program catches it."""
+    """Raised in the thread of a run that is stopped, at the parked instruction. No `except Exception` of a program catches it."""
 
 
 class Gate:
-    """The recorder of a live run, and where its thread is parked. It knows nothing of the `LiveRun`."""
+    """The recorder of a live run, and the place where its thread parks. It does not know the `LiveRun`."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -70,7 +70,7 @@ class Gate:
         return self.recording.next_frame_id()
 
     def record(self, event: ev.Event) -> None:
-        """Take one event, and park where it is one to stop at."""
+        """Take one event, and park if it is one to stop at."""
         self.recording.record(event)
         if self.is_free or threading.current_thread() is not self.thread or not isinstance(event, self.stops):
             return
@@ -84,7 +84,7 @@ class Gate:
             raise Stopped
 
     def park(self) -> None:
-        """Wait to be let go on; what the run has counted is nobody else's business."""
+        """Wait to be resumed; meanwhile the counters are as they are outside of the run."""
         counters.put_back(self._counted)
         self.arrive()
         self._go.acquire()
@@ -92,7 +92,7 @@ class Gate:
         self._counted = counters.snapshot()
 
     def arrive(self) -> None:
-        """Say that the run stands still."""
+        """Signal that the run is parked or over."""
         self.is_parked = True
         self._arrived.release()
 
@@ -109,16 +109,16 @@ class Gate:
     # -- the other side
 
     def go_on(self) -> None:
-        """Let the run go on from where it is parked."""
+        """Resume the parked run."""
         self.is_parked = False
         self._go.release()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until the run stands still; False when it still runs after `timeout` seconds."""
+        """Wait until the run is parked or over; False if it still runs after `timeout` seconds."""
         return self._arrived.acquire(timeout=timeout)
 
     def stop(self) -> None:
-        """Let the run end where it stands, or as soon as it runs Python code."""
+        """End the run where it is parked, or as soon as it runs Python code."""
         self.is_stopping = True
         thread = self.thread
         if self.is_parked:
@@ -156,19 +156,19 @@ class LiveRun:
     # -- going on
 
     def step(self, count: int = 1, timeout: float | None = None) -> timeline.State | None:
-        """Go on by `count` moments; the state there. After `timeout` seconds it may still be "running"."""
+        """Continue by `count` steps, and return the state there. After `timeout` seconds it may still be "running"."""
         if count < 1:
             raise ValueError(f"a live run goes forward only: count is at least 1, not {count}")
         return self._until(STOPS["step"], count - 1, timeout)
 
     def until(self, what: str, timeout: float | None = None) -> timeline.State | None:
-        """Go on to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
+        """Continue to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
         if what not in STOPS:
             raise ValueError(f"a live run goes on until one of {', '.join(STOPS)}, not {what!r}")
         return self._until(STOPS[what], 0, timeout)
 
     def finish(self, timeout: float | None = None) -> Any:
-        """Run to the end; what the call returns. An exception of it is raised. TimeoutError: it still runs."""
+        """Run to the end and return what the call returns; its exceptions are raised. TimeoutError: it still runs."""
         self._until((), 0, timeout)
         if self.status == "running":
             raise TimeoutError(f"the call still runs after {timeout} seconds")
@@ -177,7 +177,7 @@ class LiveRun:
         return self._result.get("value")
 
     def stop(self) -> None:
-        """End the call where it stands. Its `finally` blocks run; nothing is left behind."""
+        """End the call where it is parked. Its `finally` blocks run; nothing is left behind."""
         if self.status in ("parked", "running"):
             self._end()
             thread = self._gate.thread
@@ -214,7 +214,7 @@ class LiveRun:
 
     @property
     def state(self) -> timeline.State | None:
-        """The latest moment: instruction, stack, locals. None before the first."""
+        """The latest state: instruction, stack, locals. None before the first."""
         events = self.recording.events
         for event in events[self._read :]:
             self._read += 1
@@ -235,8 +235,8 @@ class LiveRun:
     @property
     def error(self) -> BaseException | None:
         """What the call raised."""
-        found: BaseException | None = self._result.get("error")
-        return None if isinstance(found, Stopped) else found
+        error: BaseException | None = self._result.get("error")
+        return None if isinstance(error, Stopped) else error
 
     def __enter__(self) -> LiveRun:
         return self
@@ -246,12 +246,12 @@ class LiveRun:
 
     def __repr__(self) -> str:
         state = self.state
-        where = f" at moment {state.number}" if state is not None else ""
+        where = f" at state {state.number}" if state is not None else ""
         return f"LiveRun({self.recording.title}: {self.status}{where})"
 
 
 def _events(recording: Recording) -> Iterator[ev.Event]:
-    """The events as they come: asked for no more than there are."""
+    """The events as they arrive, and no more than there are."""
     position = 0
     while True:
         yield recording.events[position]

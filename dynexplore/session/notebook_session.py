@@ -1,13 +1,13 @@
-"""The session of a notebook's cell: its inputs are the names that it reads, as they were before it ran.
+"""The session of a notebook cell: its inputs are the names that it reads, with their values from before it ran.
 
-The idea: a cell is a function without arguments whose world is the notebook's namespace, and running it changes that world. So
-before the run the values of the names that it can read are noted, also those that functions of the notebook read for it. To
-ask again, the namespace is put back to that for a moment, with some values changed where that is the question, and
-afterwards is what it was when somebody asked. A live run, which lasts, works on a copy of the namespace instead: what the cell
-itself stores goes there, while functions of other cells see the notebook as it is.
+The idea: a cell is a function without arguments that reads and writes the notebook's namespace. So before the run the values of
+all names within its reach are noted, including those that functions of the notebook read. To answer a question, the namespace
+is set back to these values, some of them changed if the question says so, and restored afterwards. A live run, which lasts
+longer, works on a copy of the namespace: what the cell itself stores goes there, while functions of other cells see the
+notebook as it is.
 
-What this holds: the cell's function, the values of those names, and (frame_calls.py) what the first functions were called with.
-It lives as long as somebody may ask, which is for the explorer of a cell to say.
+A session holds the cell's function, the values of those names, and (frame_calls.py) the arguments of the first functions called.
+Its owner, the explorer of a cell, decides how long it lives.
 
 In: the session of the cell's function, the cell's text, what makes a code object of a text. Out: `NotebookSession`.
 
@@ -64,7 +64,7 @@ class NotebookSession(Session):
     # -- frames
 
     def of_frame(self, frame: int | None) -> Session:
-        """The session of the call that a frame of the recording began with; for the cell's own frames this one.
+        """The session of the call that started a frame of the recording; for the cell's own frames this one.
 
         A resume function belongs to the call that it goes on with. Raises LookupError for a frame whose call is not held.
         """
@@ -84,7 +84,7 @@ class NotebookSession(Session):
         return made
 
     def _begun(self, frame: int) -> int:
-        """The frame that a resume function goes on with."""
+        """The frame that a resume function continues."""
         entered = {one.frame: one for one in self.recording.frames}
         while frame in entered and entered[frame].code.resumes >= 0 and entered[frame].parent is not None:
             frame = entered[frame].parent or 0
@@ -114,7 +114,7 @@ class NotebookSession(Session):
 
     @property
     def _names(self) -> Callable[..., Any]:
-        """What looks like a function whose parameters are the cell's inputs."""
+        """A stand-in for a function whose parameters are the cell's inputs."""
 
         def names() -> None:
             pass
@@ -127,7 +127,7 @@ class NotebookSession(Session):
 
     @property
     def source(self) -> str:
-        """The cell's text, which `rerun` takes back changed."""
+        """The cell's text, for `rerun` to take in an edited form."""
         return self._text
 
     def rerun(self, text: str) -> Rerun:
@@ -156,7 +156,7 @@ class NotebookSession(Session):
 
     @contextlib.contextmanager
     def _as_before(self, changes: Mapping[str, Any]) -> Iterator[None]:
-        """The namespace as the cell found it, with these values; at the end as it is now."""
+        """The namespace as it was before the cell ran, with these values; restored at the end."""
         now = dict(self.namespace)
         for name in self._absent:
             self.namespace.pop(name, None)
@@ -181,18 +181,18 @@ def _may_change(name: str, value: Any) -> bool:
 
 def _names_within_reach(cell: types.FunctionType) -> list[str]:
     """The names of the namespace that a cell reads or stores, itself or by functions and classes of the notebook."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting: list[types.CodeType] = [cell.__code__]
     seen = set(waiting)
     while waiting:
         for name in _names_of(waiting.pop(0)):
-            if name in found:
+            if name in names:
                 continue
-            found[name] = None
+            names[name] = None
             codes = [code for code in _codes_behind(cell.__globals__.get(name), cell.__globals__) if code not in seen]
             seen.update(codes)
             waiting += codes
-    return list(found)
+    return list(names)
 
 
 def _names_of(code: types.CodeType) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _names_of(code: types.CodeType) -> Iterator[str]:
 
 
 def _codes_behind(value: Any, namespace: Mapping[str, Any]) -> Iterator[types.CodeType]:
-    """The code of a function of this namespace; for a class of it, and an object of such a class, of the methods."""
+    """The code of a function of this namespace; for its classes and their instances, the code of the methods."""
     if isinstance(value, types.FunctionType):
         if value.__globals__ is namespace:
             yield value.__code__
@@ -218,7 +218,7 @@ def _codes_behind(value: Any, namespace: Mapping[str, Any]) -> Iterator[types.Co
 
 
 def _stored_first(code: types.CodeType) -> set[str]:
-    """The names that the cell certainly stores before it reads them: what they were before is no input."""
+    """The names that the cell certainly stores before it reads them: their earlier values are not inputs."""
     stored: set[str] = set()
     read: set[str] = set()
     for instruction in dis.get_instructions(code):

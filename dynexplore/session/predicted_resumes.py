@@ -1,12 +1,12 @@
-"""What follows a break, predicted as far as it can be: the resume functions that a hit would go on in.
+"""What follows a break, predicted as far as possible: the resume functions in which a hit would continue.
 
-The idea: a hit says what happens up to the first break of the frame. What follows runs in resume functions, which have entries
-and guards of their own. Much of what those look at exists only when the graphs have run; but the arguments of the call are
-handed on as they are, unless the function binds them anew. So of each entry of a resume function the guards on such arguments
-can be asked now. Where each entry has one that says no, it is compiled again when the call goes on there; where there is
-no entry, it is compiled; else it is not known. Numbers, text and the like are sure; of a tensor its present shape, dtype and so
-on are taken, which the program might still change on its way. Lists, dicts and objects are not asked: programs do change them.
-What is known goes to the engine's own `decide` (engine/runtime/decision.py).
+The idea: a hit says what happens up to the first break of the frame. The rest runs in resume functions, which have entries and
+guards of their own. Many of the values that these guards check exist only after the graphs have run, but arguments of the call
+are passed on unchanged, unless the function rebinds them. So the guards on such arguments can be checked now. If every entry
+of a resume function has one that fails, it is compiled again when the call gets there; if it has no entry, it is compiled;
+otherwise the outcome is not known. Numbers, text and the like are certain; for a tensor the present shape, dtype and so on are
+used, which the program might still change. Lists, dicts and objects are not checked, because programs do change them. These
+facts go to the engine's own `decide` (engine/runtime/decision.py).
 
 In: a store, the `DryRunFrame` of a call, the entry that it hits. Out: a `PredictedResume` for each resume function.
 
@@ -38,12 +38,12 @@ Fate = Literal["compile", "recompile", "limit reached", "plain Python", "raises"
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout)
 _ABOUT_MORE = frozenset({"ALIAS", "DISTINCT", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"})
-"""Guards that ask of more than one place, or of none."""
+"""Guards that check more than one place, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedResume:
-    """A resume function that a call may go on in: its name, its line, what would come of it ("not known": that is decided by
+    """A resume function in which a call may continue: its name, its line, its outcome ("not known": it is decided by
     values that exist only when the graphs have run), and the guard that fails.
     """
 
@@ -54,26 +54,26 @@ class PredictedResume:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether something is compiled when the call goes on here."""
+        """Whether something is compiled when the call continues here."""
         return self.fate in ("compile", "recompile")
 
 
 def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) -> tuple[PredictedResume, ...]:
-    """Every resume function that the call may come to, in the order in which they are met; changes nothing."""
+    """Every resume function that the call may reach, in order; changes nothing."""
     known = _handed_on(frame)
     caches = {id(cache.code): cache for cache in store.native.caches()}
-    found: dict[int, PredictedResume] = {}
+    predicted: dict[int, PredictedResume] = {}
     waiting = list(entry.resumes)
     while waiting:
         code = waiting.pop(0)
-        if id(code) in found:
+        if id(code) in predicted:
             continue
         cache = caches.get(id(code))
-        found[id(code)] = _predicted(store, code, cache, known)
-        if found[id(code)].fate == "not known" and cache is not None:
+        predicted[id(code)] = _predicted(store, code, cache, known)
+        if predicted[id(code)].fate == "not known" and cache is not None:
             fitting = (one for one in _entries(cache) if _first_failure(one, known) is None)
             waiting += [following for one in fitting for following in one.resumes]
-    return tuple(found.values())
+    return tuple(predicted.values())
 
 
 def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Mapping[str, Any]) -> PredictedResume:
@@ -85,7 +85,7 @@ def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Map
 
 
 def _said(cache: CodeCache | None, known: Mapping[str, Any]) -> EntriesSaid:
-    """What the entries say for sure: that none of them fits, or that one of them may."""
+    """What is certain about the entries: that none of them fits, or that one of them may."""
     entries = _entries(cache) if cache is not None else []
     failures = [failure for entry in entries if (failure := _first_failure(entry, known)) is not None]
     if len(failures) < len(entries):
@@ -106,7 +106,7 @@ def _line(code: CodeType) -> int:
 
 
 def _handed_on(frame: DryRunFrame) -> dict[str, Any]:
-    """The arguments that a resume function gets as they are: the function binds no other object to their names."""
+    """The arguments that a resume function gets unchanged: the function does not rebind their names."""
     bound = set(_bound_names(frame.code)) | {*frame.code.co_cellvars}
     slots = zip(argument_slots(frame.code), frame.values, strict=True)
     return {name: value for name, value in slots if name not in bound and (isinstance(value, torch.Tensor) or _is_plain(value))}
@@ -126,7 +126,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _first_failure(entry: CompiledEntry, known: Mapping[str, Any]) -> Failure | None:
-    """The first guard of an entry that says no to what is handed on."""
+    """The first guard of an entry that fails on the arguments passed on."""
     scope = Scope(dict(known), None, {})
     asked = (guard for guard in entry.guards.guards if _can_be_asked(guard, known))
     failures = (entry.guards.failure_of(guard, scope) for guard in asked)
@@ -134,7 +134,7 @@ def _first_failure(entry: CompiledEntry, known: Mapping[str, Any]) -> Failure | 
 
 
 def _can_be_asked(guard: Guard, known: Mapping[str, Any]) -> bool:
-    """Whether all that a guard looks at is handed on; what hangs on a tensor (its grad, its attributes) may change."""
+    """Whether everything that a guard checks is passed on; what belongs to a tensor (its grad, its attributes) may change."""
     if guard.kind in _ABOUT_MORE:
         return False
     root: Source = guard.source

@@ -1,9 +1,9 @@
-"""What another call would do, in words that can be asserted: hit or recompile, which guards, what would be captured.
+"""What another call would do, in terms that a test can assert: hit or recompile, which guards, what would be captured.
 
-The idea: a `Prediction` joins two answers about a call that nobody makes: what every guard of every entry says
-(verdicts.py), and what the engine itself would then decide (dry_run.py). Where it would translate, the capture that it would
-make is there as a recording, beside the one that was made before. Both are about the frame that the call begins with; what
-follows its first break is told as far as it can be known without running anything (predicted_resumes.py).
+The idea: a `Prediction` joins two answers about a call that does not happen: what every guard of every entry says
+(verdicts.py), and what the engine itself would then decide (dry_run.py). Where it would translate, the new capture is given as
+a recording, beside the earlier one. Both are about the frame that the call begins with; what follows its first break is
+predicted as far as it can be known without running anything (predicted_resumes.py).
 
 In: a store, a `DryRunFrame`, the recording of the calls so far. Out: `Prediction`.
 
@@ -29,7 +29,7 @@ _WORDS: dict[Kind, str] = {
     "hit": "it hits entry {0.entry}",
     "compile": "it is compiled: there is no entry yet",
     "recompile": "it is compiled again: {0.reason}",
-    "limit reached": "it runs as plain Python, for there are as many entries as allowed: {0.reason}",
+    "limit reached": "it runs as plain Python, because the cache limit is reached: {0.reason}",
     "plain Python": "it runs as plain Python: {0.reason}",
     "raises": "it raises {0.reason}",
 }
@@ -37,7 +37,7 @@ _WORDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a call would do that nobody made. It is about the frame that the call begins with, up to its first break.
+    """What a call would do, without making it. It is about the frame that the call begins with, up to its first break.
 
     `outcome` is "hit", "compile" (there is no entry yet), "recompile", "limit reached", "plain Python" or "raises"; `entry`
     the number of the entry that is hit (-1: none); `reason` says why in words; `entries` what each guard of each entry says.
@@ -57,7 +57,7 @@ class Prediction:
 
     @property
     def would_fail(self) -> list[GuardVerdict]:
-        """The guards that say no to these inputs, of every entry, also those that are not reached."""
+        """The guards that fail on these inputs, of every entry, also those that are not reached."""
         return [guard for entry in self.entries for guard in entry.guards if guard.alone == "fail"]
 
     @property
@@ -100,8 +100,8 @@ class Prediction:
 _FATES: dict[Fate, str] = {
     "compile": "{0.function}, which goes on at line {0.line}, is compiled: there is no entry yet",
     "recompile": "{0.function}, which goes on at line {0.line}, is compiled again: {0.reason}",
-    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, for it has as many entries as"
-    " allowed: {0.reason}",
+    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, because its cache limit is"
+    " reached: {0.reason}",
     "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python: {0.reason}",
     "raises": "{0.function}, which goes on at line {0.line}, raises {0.reason}",
     "not known": "what comes of {0.function}, which goes on at line {0.line}, is not known",
@@ -109,7 +109,7 @@ _FATES: dict[Fate, str] = {
 
 
 def _after(then: tuple[PredictedResume, ...]) -> str:
-    """What is known of what follows the break: the first resume function that something is known of."""
+    """What is known after the break: about the first resume function of which something is known."""
     told = [one for one in then if one.fate != "not known"]
     if not told:
         return "what follows is not known: it depends on values that exist only when the graphs have run"
@@ -118,7 +118,7 @@ def _after(then: tuple[PredictedResume, ...]) -> str:
 
 
 def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:
-    """What a call that begins with this frame would do; None: it begins with none that is looked at."""
+    """What a call that begins with this frame would do; None: it begins with no frame that the engine sees."""
     if frame is None:
         return Prediction("plain Python", -1, "the call starts no Python frame", (), None, None)
     entries = tuple(judge(frame.cache, frame.scope, recording))
@@ -137,7 +137,7 @@ def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, ca
 def _after_the_hit(
     store: Store, frame: DryRunFrame, outcome: Outcome, recording: Recording
 ) -> tuple[str, tuple[PredictedResume, ...]]:
-    """Where the frame breaks first, and what may follow."""
+    """Where the frame breaks first, and which resume functions may follow."""
     if outcome.kind != "hit":
         return _place(outcome.recording.breaks if outcome.recording is not None else ()), ()
     entry = next(one for one in frame.cache.entries if isinstance(one, CompiledEntry) and one.number == outcome.entry)
@@ -152,7 +152,7 @@ def _place(breaks: tuple[ev.GraphBroke, ...]) -> str:
 
 
 def _difference(outcome: Outcome, entries: tuple[EntryVerdict, ...], recording: Recording) -> Difference | None:
-    """The capture that would be made beside the one of the entry that is tried first."""
+    """The new capture, compared with that of the entry that is tried first."""
     if outcome.recording is None or not outcome.recording.frames or not entries:
         return None
     return difference(recording, entries[0].frame, outcome.recording, outcome.recording.frames[0].frame)

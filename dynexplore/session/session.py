@@ -1,10 +1,10 @@
 """The live side of a recording: the function, the inputs, the entries that its calls made.
 
-The idea: a recording is dead data. What needs life is asked of the `Session` beside it: more calls into the same cache
-(`call`), what each guard says to another input (`check`), what another call would do (`predict`, `what_if`), what an edited
-source would give (`rerun`), and the same call step by step (`live`). All but `call` leave cache, counters, random numbers
-and inputs as they are. The function is held weakly; the inputs of the latest call are held. Of a notebook's cell there is a
-session with more to ask about (notebook_session.py).
+The idea: a recording is plain data. Questions that need live objects go to the `Session` beside it: more calls into the same
+cache (`call`), what each guard says about another input (`check`), what another call would do (`predict`, `what_if`), what an
+edited source would give (`rerun`), and the same call step by step (`live`). All but `call` leave cache, counters, random numbers
+and inputs unchanged. The function is referenced weakly, the inputs of the latest call strongly. A notebook cell has a session
+that answers more (notebook_session.py).
 
 In: a function, its store, a recording. Out: answers.
 
@@ -44,7 +44,7 @@ from dynexplore.session.verdicts import EntryVerdict, judge
 
 
 def watched_store(backend: str | CompilerFn | Backend, options: Options, recording: Recorder, *, real: bool = False) -> Store:
-    """A new store that nobody else has, whose every step is recorded; `real`: its real run, too."""
+    """A new store of its own that records every step; `real`: the real run, too."""
     store = make_store(backend if isinstance(backend, Backend) else resolve(backend), options)
     store.observers.recorder = recording
     store.observers.run = StepChecker(recording, store.observers.modified_codes) if real else None
@@ -88,19 +88,19 @@ class Session:
 
     @property
     def notices(self) -> list[str]:
-        """What the backend lacked, each in a sentence: its graphs ran as they are."""
+        """What the backend lacked, in one sentence each: then its graphs ran uncompiled."""
         return list(self._store.observers.notices or ())
 
     @property
     def entries(self) -> list[CompiledEntry]:
         """Every cache entry that the recorded calls made."""
-        found = (entry for cache in self._store.native.caches() for entry in cache.entries)
-        return [entry for entry in found if isinstance(entry, CompiledEntry)]
+        entries = (entry for cache in self._store.native.caches() for entry in cache.entries)
+        return [entry for entry in entries if isinstance(entry, CompiledEntry)]
 
     # -- frames
 
     def of_frame(self, frame: int | None) -> Session:
-        """The session of the call that a frame of the recording began with: here this one, for all frames are of its call."""
+        """The session of the call that started a frame of the recording: here this one, because it is the only call."""
         return self
 
     # -- calls
@@ -191,7 +191,7 @@ class Session:
         return self._predicted({**(changes or {}), **more}, capture=True)
 
     def first_answer(self, changes: Mapping[str, Any]) -> Prediction:
-        """What `what_if` can say at once: the guards, and hit or miss. Whether a miss can be captured is not tried."""
+        """The part of `what_if` that is fast: the guards, and hit or miss, without trying to capture a miss."""
         return self._predicted(changes, capture=False)
 
     def _predicted(self, changes: Mapping[str, Any], *, capture: bool) -> Prediction:
@@ -242,7 +242,7 @@ class Session:
         return LiveRun(functools.partial(fresh._run, *args, **kwargs), gate)
 
     def _frame(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> DryRunFrame | None:
-        """The frame that decides what a call does; None where the call begins with none that is looked at.
+        """The frame that decides what a call does; None if the call begins with no frame that the engine sees.
 
         It is the first one, but where that is an entry which only calls the module: then it is the module's `forward`.
         """
@@ -266,8 +266,8 @@ class Session:
 def _only_calls(frame: DryRunFrame) -> bool:
     """Whether an entry that fits this call captured nothing: the graph breaks at the call of the module."""
     fitting = (entry for entry in frame.cache.entries if fits(entry, frame))
-    found = next(fitting, None)
-    return isinstance(found, CompiledEntry) and not found.graphs
+    entry = next(fitting, None)
+    return isinstance(entry, CompiledEntry) and not entry.graphs
 
 
 def _weakly(target: Any) -> Callable[[], Any]:

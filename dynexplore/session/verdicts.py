@@ -1,9 +1,9 @@
-"""Guards and another input: which entry would hit, and what each of its guards says.
+"""The guards on another input: which entry would hit, and what each of its guards says.
 
-The idea: guards are checked in order, and the first that fails ends the check; those after it are not reached. So that a
-person sees everything that is wrong with an input, the guards that are not reached are asked one by one as well (`alone`).
+The idea: guards are checked in order, and the first that fails ends the check; those after it are not reached. To show
+everything that is wrong with an input, the guards that are not reached are checked one by one as well (`alone`).
 
-In: the entries of a code object, and the scope of a call that nobody makes. Out: an `EntryVerdict` for each entry.
+In: the entries of a code object, and the scope of a call that does not happen. Out: an `EntryVerdict` for each entry.
 
 torch/_dynamo/guards.py (get_guard_fail_reason) does a part of the job.
 """
@@ -63,7 +63,7 @@ class EntryVerdict:
 
     @property
     def failed(self) -> GuardVerdict | None:
-        """The guard that says no: the first that fails."""
+        """The first guard that fails."""
         return next((guard for guard in self.guards if guard.verdict == "fail"), None)
 
     def __str__(self) -> str:
@@ -99,20 +99,20 @@ def _verdicts(entry: CompiledEntry, miss: Miss | None, scope: Scope) -> tuple[Gu
     """The walk over modules comes first, then the guards in order, up to the one that fails."""
     guards: Sequence[Guard] = entry.guards.guards
     order = sorted(range(len(guards)), key=lambda index: guards[index].kind != "MODULE_STATE")
-    found: dict[int, GuardVerdict] = {}
+    verdicts: dict[int, GuardVerdict] = {}
     reached: Word = "pass"
     for index in order:
         guard = guards[index]
         if miss is not None and miss.index == index:
-            found[index] = _verdict(guard, index, "fail", miss.expected, miss.actual, "fail")
+            verdicts[index] = _verdict(guard, index, "fail", miss.expected, miss.actual, "fail")
             reached = "not reached"
         elif reached == "pass":
-            found[index] = _verdict(guard, index, "pass")
+            verdicts[index] = _verdict(guard, index, "pass")
         else:
             alone = entry.guards.failure_of(guard, scope)
             words = ("", "", "pass") if alone is None else (alone.expected, alone.actual, "fail")
-            found[index] = _verdict(guard, index, "not reached", *words)
-    return tuple(found[index] for index in range(len(guards)))
+            verdicts[index] = _verdict(guard, index, "not reached", *words)
+    return tuple(verdicts[index] for index in range(len(guards)))
 
 
 def _verdict(guard: Guard, index: int, word: Word, expected: str = "", actual: str = "", alone: str = "pass") -> GuardVerdict:

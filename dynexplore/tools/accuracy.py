@@ -83,32 +83,32 @@ def _same_plain(expected: Any, actual: Any) -> bool:
 
 def _of_tensors(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None) -> str:
     for name in ("dtype", "shape", "device"):
-        wanted, found = getattr(expected, name), getattr(actual, name)
-        if wanted != found:
-            return f"{name} {_plain(wanted)} expected, {_plain(found)} found"
+        wanted, got = getattr(expected, name), getattr(actual, name)
+        if wanted != got:
+            return f"{name} {_plain(wanted)} expected, {_plain(got)} found"
     if tolerance == math.inf:
         return ""
-    wanted, found = expected.detach(), actual.detach()
-    if torch.equal(wanted, found) or not wanted.numel():
+    wanted, got = expected.detach(), actual.detach()
+    if torch.equal(wanted, got) or not wanted.numel():
         return ""
     if not (wanted.is_floating_point() or wanted.is_complex()):
-        return f"{int((wanted != found).sum())} of {wanted.numel()} elements differ"
-    return _too_far_apart(wanted, found, ALLOWED.get(wanted.dtype, 1e-4) if tolerance is None else tolerance)
+        return f"{int((wanted != got).sum())} of {wanted.numel()} elements differ"
+    return _too_far_apart(wanted, got, ALLOWED.get(wanted.dtype, 1e-4) if tolerance is None else tolerance)
 
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, torch.Size) else value
 
 
-def _too_far_apart(wanted: torch.Tensor, found: torch.Tensor, tolerance: float) -> str:
-    if not torch.equal(wanted.isnan(), found.isnan()):
-        return f"NaN in {int(found.isnan().sum())} elements, {int(wanted.isnan().sum())} expected"
+def _too_far_apart(wanted: torch.Tensor, got: torch.Tensor, tolerance: float) -> str:
+    if not torch.equal(wanted.isnan(), got.isnan()):
+        return f"NaN in {int(got.isnan().sum())} elements, {int(wanted.isnan().sum())} expected"
     infinite = wanted.isinf()
-    if not torch.equal(torch.where(infinite, wanted, 0), torch.where(found.isinf(), found, 0)):
+    if not torch.equal(torch.where(infinite, wanted, 0), torch.where(got.isinf(), got, 0)):
         return "infinities at other places than expected"
     dark = infinite | wanted.isnan()
     wide = torch.complex128 if wanted.is_complex() else torch.float64
-    apart = (wanted.to(wide) - found.to(wide)).abs().masked_fill(dark, 0)
+    apart = (wanted.to(wide) - got.to(wide)).abs().masked_fill(dark, 0)
     allowed = tolerance * max(1.0, float(wanted.to(wide).abs().masked_fill(dark, 0).max()))
     largest = float(apart.max())
     if largest <= allowed:

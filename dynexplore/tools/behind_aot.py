@@ -1,7 +1,7 @@
-"""What stands behind AOTAutograd: the graphs that it makes of a captured graph, and who compiles those.
+"""The graphs that AOTAutograd makes from a captured graph, and the compiler that gets them.
 
-The idea: a backend such as Inductor never sees the captured graph. AOTAutograd makes a forward and a backward graph of aten
-operators of it, and these are what a bug behind it shows in. Here they are kept, each with the inputs of its first run.
+The idea: a backend such as Inductor never sees the captured graph. AOTAutograd turns it into a forward and a backward graph of
+aten operators, and a bug of Inductor shows in these. Here they are kept, each with the inputs of its first run.
 
 In: a captured graph and its inputs. Out: `Seen`, graphs with inputs; the compiler for them.
 
@@ -60,10 +60,10 @@ def graphs_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backen
 
 
 def inner_compiler(backend: str | CompilerFn) -> Compiler:
-    """What stands behind AOTAutograd: Inductor's own part of it, or the callable."""
+    """The compiler behind AOTAutograd: Inductor's inner compiler, or the callable."""
     if backend == "inductor":
-        found: Compiler = importlib.import_module("torch._inductor.compile_fx").compile_fx_inner
-        return lambda graph, inputs: _unboxed(found(graph, inputs))
+        compile_inner: Compiler = importlib.import_module("torch._inductor.compile_fx").compile_fx_inner
+        return lambda graph, inputs: _unboxed(compile_inner(graph, inputs))
     if isinstance(backend, str):
         raise ValueError(f"after='aot' takes backend='inductor' or a callable for aten graphs, not {backend!r}")
     return resolve(backend)

@@ -1,7 +1,7 @@
-"""Every graph break of a program in one pass: what each costs, and how to mend it.
+"""Every graph break of a program in one pass: what each costs, and how to fix it.
 
-The idea: the call is recorded once and profiled once. The operators that ran outside all graphs are put down to the
-break of the frame that was running; the break with most of them comes first. `as_issue()` is the text to report one.
+The idea: the call is recorded once and profiled once. The operators that ran outside all graphs are attributed to
+the break of the frame that was running; the break with most of them comes first. `as_issue()` is the text of a bug report.
 
 In: a function and its arguments. Out: `BreakReport`.
 
@@ -127,7 +127,7 @@ class BreakReport:
 
 
 def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakReport:
-    """Find every graph break of a call in one pass, ordered by what they cost, each with how to mend it.
+    """Find every graph break of a call in one pass, ordered by what they cost, each with how to fix it.
 
     The call runs twice, on copies of its arguments. Raises what the call raises.
 

@@ -1,7 +1,7 @@
-"""A backend that compiles nothing twice and tells what keeps breaking graphs and what would recompile.
+"""A backend that compiles nothing twice and reports which graphs break and what would recompile.
 
 The idea: with a limit of one cache entry, everything that would be compiled again shows as a guard that fails. The
-profiler is a backend and a recorder at once: graphs run as they are, and of all events it keeps those that tell of
+profiler is a backend and a recorder at once: graphs run uncompiled, and of all events it keeps those about
 breaks, misses and graphs.
 
 In: `prof = CompilationProfiler()`, then `optimize(prof)(f)(...)`, as often as you like. Out: `prof.report()`.
@@ -39,7 +39,7 @@ class _Kept(Recording):
     """A recording of what a profile needs."""
 
     def record(self, event: ev.Event) -> None:
-        """Take an event that is worth it."""
+        """Take an event that the profile needs."""
         if isinstance(event, _KEPT):
             super().record(event)
 
@@ -53,7 +53,7 @@ class CompilationProfiler:
     >>> double(torch.ones(2)), double(torch.ones(2, dtype=torch.int64))
     (tensor([2., 2.]), tensor([2, 2]))
     >>> print(prof.report().splitlines()[0])
-    1 frames were compiled to 1 graphs with 1 operators
+    1 frame was compiled to 1 graph with 1 operator
     """
 
     entry_limit = 1
@@ -75,7 +75,7 @@ class CompilationProfiler:
         return sum(node.op.startswith("call_") for graph in self.graphs for node in graph.graph.nodes)
 
     def report(self) -> ProfileReport:
-        """What was compiled; each graph break with place, reason and cure; each guard that asked for a recompile."""
+        """What was compiled; each graph break with place, reason and fix; each guard that asked for a recompile."""
         skipped = [(f"{one.function} ({one.file}:{one.line})", one.reason) for one in self.recorder.of(ev.FrameSkipped)]
         return ProfileReport(
             len(self.recorder.of(ev.CacheEntryAdded)),
@@ -113,7 +113,7 @@ class CompilationProfiler:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledBreak:
-    """A place where graphs broke: how often, where, which kind, why, how to mend it."""
+    """A place where graphs broke: how often, where, which kind, why, how to fix it."""
 
     count: int
     place: str

@@ -26,11 +26,11 @@ class CompileTimes:
 
     def as_dict(self) -> dict[str, dict[str, float]]:
         """Function -> phase -> seconds, each phase without those inside it; the longest function first."""
-        found: dict[str, dict[str, float]] = {}
+        functions: dict[str, dict[str, float]] = {}
         for record in self.records:
-            phases = found.setdefault(record.function, dict.fromkeys(PHASES, 0.0))
+            phases = functions.setdefault(record.function, dict.fromkeys(PHASES, 0.0))
             phases[record.phase] = phases.get(record.phase, 0.0) + record.own_seconds
-        return dict(sorted(found.items(), key=lambda item: -sum(item[1].values())))
+        return dict(sorted(functions.items(), key=lambda item: -sum(item[1].values())))
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = [

@@ -1,4 +1,4 @@
-"""What AOTAutograd and Inductor make of a graph on its way to machine code, written down as it is made.
+"""What AOTAutograd and Inductor make of a graph on its way to machine code, recorded as it is made.
 
 The idea: a captured graph goes through many forms. AOTAutograd traces forward and backward together (the *joint* graph), in
 operators of ATen, and a partitioner cuts it into a forward and a backward graph. Inductor lowers each of the two to its
@@ -39,9 +39,9 @@ _LONGEST = 400_000  # letters of one text that is kept
 
 
 def watched(backend: str, recorder: Recorder | None, frame: int, graph: str) -> Callable[..., Any] | None:
-    """A backend that does what torch's backend of that name does, and tells the recorder on the way.
+    """A backend that does what torch's backend of that name does, and tells the recorder about each stage.
 
-    None where nothing is wanted, or nothing is known of the backend.
+    None where no artifact is asked for, or the stages of the backend are not known.
     """
     make = {"inductor": _inductor, "aot_eager": _aot_eager}.get(backend)
     if make is None or recorder is None or not config.artifacts:
@@ -56,7 +56,7 @@ def watched(backend: str, recorder: Recorder | None, frame: int, graph: str) -> 
 
 
 def _tell_lines(module: torch.fx.GraphModule) -> None:
-    """Give each node its line of the program in the form that AOTAutograd hands on, and torch.fx prints."""
+    """Give each node its line of the program, in the form that AOTAutograd passes on and torch.fx prints."""
     for node in module.graph.nodes:
         file, line = node.meta.get("line", ("", None))
         if line:
@@ -100,7 +100,7 @@ def without_paths(text: str) -> str:
 
 
 def _pure(graph: torch.fx.Graph) -> torch.fx.Graph:
-    """A copy whose attributes are inputs: it needs no module around it to be printed."""
+    """A copy whose attributes are inputs, so that it can be printed without the module."""
     copy, made = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
     for node in graph.nodes:
         if node.op == "get_attr":
@@ -141,7 +141,7 @@ def _inductor(
 
 
 def _first(note: Callable[[Any], None], passes: Any) -> Callable[[Any], None]:
-    """A pass of Inductor that takes note, and then does what was set before."""
+    """A pass of Inductor that records, and then runs the pass that was set before."""
 
     def both(value: Any) -> None:
         note(value)

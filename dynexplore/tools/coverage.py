@@ -67,7 +67,7 @@ def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = 
     """Measure the share of operators, and of their time, that run inside graphs.
 
     The call runs twice, on copies of its arguments: once to compile, once under PyTorch's profiler. With a backend that
-    fuses operators the count is of what is left of them.
+    fuses operators, the fused ones are counted.
 
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0

@@ -1,11 +1,11 @@
-"""Which layer is it? The same call under one layer of the stack more each time, until one gives something else.
+"""Which layer is it? The same call with one more layer of the stack each time, until the result differs.
 
 The idea: between a program and the machine stand the capture (this engine), AOTAutograd and a backend. `diagnose` runs
 the call plainly; then captured, each graph run as it is; then through AOTAutograd; then through the backend. Values,
 gradients, changes of arguments and modules are compared with those of the plain run. The first stage that differs or
 raises is the layer to look at, and its row says what to do next. Bugs of the engine are raised, not survived. A program that
 gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
-compared, and that is said.
+compared, and the report says so.
 
 In: a function and its arguments. Out: `Diagnosis`: the stages with their time and memory, the failing one if any.
 
@@ -43,7 +43,7 @@ _ANY = float("inf")
 """A tolerance: any values will do."""
 
 _NEXT = {
-    "plain Python": "The program fails without any compiler: mend it first.",
+    "plain Python": "The program fails without any compiler: fix it first.",
     "capture": "This is the engine itself. dynexplore.explain(f, ...) shows where it goes another way than the program;"
     " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
     "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
@@ -191,7 +191,7 @@ def _advice(layer: str, backend: str | CompilerFn) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """All that one call gave and changed."""
+    """The result of one call, and everything that it changed."""
 
     value: Any
     arguments: Any
@@ -229,7 +229,7 @@ def _run_stage(
             with measured:
                 outcome = _observe(called, start)[0]
             again, second = _observe(called, start)
-        differences = (_compared(expected, found, _ANY if is_unsteady else tolerance) for found in (outcome, again))
+        differences = (_compared(expected, actual, _ANY if is_unsteady else tolerance) for actual in (outcome, again))
         difference = next(filter(None, differences), None)
     except MissingCompiler as error:
         return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
@@ -294,13 +294,13 @@ def _run_backward(value: Any) -> None:
         torch.autograd.backward(results, weights)
 
 
-def _compared(expected: _Outcome, found: _Outcome, tolerance: float | None) -> Difference | None:
+def _compared(expected: _Outcome, actual: _Outcome, tolerance: float | None) -> Difference | None:
     parts = (
-        ("the value", expected.value, found.value),
-        ("the gradient of argument", expected.input_gradients, found.input_gradients),
-        ("the gradient of parameter", expected.reached["gradients"], found.reached["gradients"]),
-        ("the arguments afterwards", expected.arguments, found.arguments),
-        ("the module's", expected.reached["state"], found.reached["state"]),
+        ("the value", expected.value, actual.value),
+        ("the gradient of argument", expected.input_gradients, actual.input_gradients),
+        ("the gradient of parameter", expected.reached["gradients"], actual.reached["gradients"]),
+        ("the arguments afterwards", expected.arguments, actual.arguments),
+        ("the module's", expected.reached["state"], actual.reached["state"]),
     )
     differences = (first_difference(wanted, got, tolerance, title) for title, wanted, got in parts)
     return next(filter(None, differences), None)

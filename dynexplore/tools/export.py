@@ -1,11 +1,10 @@
-"""export: a whole function as one graph that is called as the function is, and runs without the engine.
+"""export: a whole function as one graph that is called like the function, and runs without the engine.
 
 The idea: the function is captured once, with `nopython`. The graph has the engine's calling convention: a flat list of
-inputs, wherever they came from, and a flat list of tensors out of it. Around it a GraphModule with the function's own
-convention is built: nested arguments are taken apart as they were given, tensors that were no arguments (parameters,
-buffers, closures) become its attributes, and the result is put together again: outputs of the graph, arguments that come
-back as they are, constants. What cannot be put so (a changed list or attribute, an object of a class that no pytree
-knows) is refused, in one sentence.
+inputs, wherever they came from, and a flat list of output tensors. Around it a GraphModule with the function's own calling
+convention is built: nested arguments are flattened, tensors that were not arguments (parameters, buffers, closures) become
+attributes, and the result is rebuilt from outputs of the graph, arguments returned unchanged, and constants. What cannot be
+expressed so (a changed list or attribute, an object of a class that no pytree knows) is refused, in one sentence.
 
 In: a function or module and its arguments. Out: (GraphModule, guards); `Unsupported` with everything that stands in the way.
 

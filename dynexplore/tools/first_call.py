@@ -1,11 +1,11 @@
-"""The first call of a function in a program that runs: caught by the frame hook, with its real arguments.
+"""The first call of a function in a running program: caught by the frame hook, with its real arguments.
 
-The idea: the tools want a function and arguments, and a script has both, somewhere in the middle. So it runs in a region whose
-callback translates nothing and looks at each frame that is about to begin. The first that is the one wanted is a call: function
-and arguments as the program made them, under the modes (no_grad, autocast) that it made. The tool works right there, and
-then the program is ended: what it would have done afterwards is not wanted.
+The idea: the tools need a function and arguments, and a script has both, somewhere in the middle. So it runs in a region whose
+callback translates nothing and inspects each frame that is about to begin. The first frame that matches gives the call: function
+and arguments as the program made them, under the modes (no_grad, autocast) that it set. The tool runs at this point, and then
+the program is ended, because the rest of it is not needed.
 
-In: a program as a function, the file that it comes from, the name of what is wanted. Out: what the tool said.
+In: a program as a function, the file that it comes from, the name of the target. Out: what the tool returned.
 
 PyTorch has no counterpart.
 """
@@ -32,7 +32,7 @@ _MODULE_CALL = torch.nn.Module.__call__
 
 
 class NotCalled(DynexploreError, LookupError):
-    """The program ended, and what was wanted of it was never called; the message says what was."""
+    """The program ended without calling the target; the message says what it called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Enough(BaseException):
 
 
 def at_first_call(program: Callable[[], object], file: str, wanted: str, look: Callable[[FirstCall], Any]) -> Any:
-    """Run the program up to the first call that is wanted; what `look` says of that call.
+    """Run the program up to the first call of the target, and return what `look` says of that call.
 
     Args: file: the program's file, as its code objects name it. wanted: a function of that file ("f", "Net.forward"), the class or
     the global name of a module; "": the first function of the file, or module, that gets a tensor.
@@ -129,7 +129,7 @@ class _Watch:
 
 
 def _call_of(state: FrameState) -> FirstCall:
-    """The call that begins a frame, from what stands in its argument slots."""
+    """The call that begins a frame, from the contents of its argument slots."""
     code = state.code
     held = dict(zip(argument_slots(code), state.values, strict=True))
     names = code.co_varnames
@@ -149,7 +149,7 @@ def _call_of(state: FrameState) -> FirstCall:
 
 
 def _is_method_of(code: types.CodeType, first: Any) -> bool:
-    """Whether a function stands in the class of its first argument, or in the class that this is."""
+    """Whether a function is defined in the class of its first argument, or in the class that this argument is."""
     owner, _, _ = code.co_qualname.rpartition(".")
     classes = first.__mro__ if isinstance(first, type) else type(first).__mro__
     return any(cls.__qualname__ == owner for cls in classes)

@@ -1,8 +1,8 @@
 """The file of one saved frame: a line that says what it is, a line of JSON, and the tensors.
 
-The idea: whoever gets such a file wants to look before anything runs. So everything but the tensors is one line of plain
+The idea: the receiver of such a file wants to inspect it before anything runs. So everything but the tensors is one line of plain
 JSON, and the tensors are read by torch with `weights_only=True`. The first line has the format's number and a checksum: a
-file that was cut off or changed, and one of a newer format, each give one sentence and not a traceback from the middle.
+truncated or changed file, and one of a newer format, each give one sentence and not a traceback from inside.
 
 In: a dict that JSON takes and a dict of tensors. Out: a file; and back.
 
@@ -24,7 +24,7 @@ import torch
 from dynexplore.engine.errors import ReplayError
 
 FORMAT = 1
-"""Raised whenever a reader of today would misunderstand the file."""
+"""Increased whenever an older reader would misunderstand the file."""
 
 _MAGIC = b"dynexplore-frame"
 
@@ -67,11 +67,11 @@ def read_frame(path: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def unpacked_tensors(packed: bytes, path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a file, where no accelerator is there on the CPU. Raises ReplayError."""
+    """The tensors of a file, on the CPU if there is no accelerator. Raises ReplayError."""
     place = None if torch.accelerator.is_available() else "cpu"
     try:
-        found: dict[str, torch.Tensor] = torch.load(io.BytesIO(packed), map_location=place, weights_only=True)
+        tensors: dict[str, torch.Tensor] = torch.load(io.BytesIO(packed), map_location=place, weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, ValueError, EOFError) as error:
         why = next(iter(str(error).splitlines()), type(error).__name__)
         raise ReplayError(f"the tensors in {path} cannot be loaded: {why}") from None
-    return found
+    return tensors

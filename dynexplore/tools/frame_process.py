@@ -1,9 +1,9 @@
 """The process in which a saved frame runs again.
 
-The idea: making the saved objects runs their classes' code, and the failure may take the process with it. So a replay has a
-process of its own, which starts clean, with the engine as it is on disk now: change a file of the engine, replay again, look.
-It is put into the state that was saved (path, options, modes, random numbers, swapped handlers, what was learned of earlier
-calls), runs the frame once with a recording, and writes down what came of it.
+The idea: rebuilding the saved objects runs their classes' code, and the failure may crash the process. So a replay has a
+process of its own, which starts clean, with the engine as it is on disk now: change a file of the engine, and replay again.
+The process restores the saved state (path, options, modes, random numbers, swapped handlers, the history of earlier calls),
+runs the frame once with a recording, and writes the outcome to a file.
 
 In: the command line: the file of a frame, a file with what the caller adds ("-" for nothing), the file to write. Out: JSON.
 
@@ -52,7 +52,7 @@ def main(words: list[str]) -> None:
 
 
 def replayed(path: Path, added: Path) -> dict[str, Any]:
-    """What comes of the frame: "failed" with the failure, "raised" with the program's exception, or "ran" with the value."""
+    """The outcome of the frame: "failed" with the failure, "raised" with the program's exception, or "ran" with the value."""
     data, packed = read_frame(path)
     sys.path += [folder for folder in data["sys_path"] if folder not in sys.path]
     rebuilt = Rebuilt(data["rows"], unpacked_tensors(packed, path))
@@ -81,7 +81,7 @@ def _set_modes(modes: Mapping[str, Any]) -> None:
 
 
 def _remember_source(data: Mapping[str, Any]) -> None:
-    """Where the file itself is not there, its lines are what was saved."""
+    """If the source file does not exist here, use the saved lines."""
     file, source = data["file"], data["source"]
     if not Path(file).is_file():
         lines = ["\n"] * (max(data["line"], 1) - 1) + source.splitlines(keepends=True)
@@ -126,7 +126,7 @@ class _Frame:
         return {**outcome, "recording": recording.to_json()}
 
     def _remind(self, store: Store, history: Mapping[str, Any]) -> None:
-        """Before the frame is translated, the engine knows of it what it knew."""
+        """Before the frame is translated, restore what the engine knew of it from earlier calls."""
         convert = store.region.callback
         assert convert is not None
 
@@ -139,7 +139,7 @@ class _Frame:
 
 
 def _code(data: Mapping[str, Any]) -> types.CodeType:
-    """The code object; a resume function's is made again from the original."""
+    """The code object; that of a resume function is rebuilt from the original."""
     resumed = data["resume"]
     if resumed is None:
         return unpacked_code(data["code"])
@@ -163,7 +163,7 @@ _originals: list[types.CodeType] = []
 
 
 def failure_of(error: BaseException) -> dict[str, str]:
-    """A failure of a translation as it is compared: what was raised, and its words."""
+    """A failed translation in comparable form: the exception's type and message."""
     cause: BaseException | None = None
     if isinstance(error, EngineError):
         cause = error.__cause__

@@ -1,8 +1,8 @@
-"""From the table back to live values: what frame_values.py took apart is put together again.
+"""From the table back to live values: the inverse of frame_values.py.
 
-The idea: each row is made once, so that what was one object is one again; containers and objects are known before what they
-hold is made, so that circles close. Making objects calls their classes and imports modules: only files that are trusted get
-here. A value that could not be saved comes back as `Missing`, which says so whenever something is asked of it.
+The idea: each row is made once, so that shared objects stay shared; containers and objects are registered before their
+contents are made, so that cycles close. Making objects calls their classes and imports modules: only trusted files get here. A
+value that could not be saved comes back as `Missing`, which raises an explanation on any use.
 
 In: rows, tensors, values of modules. Out: `Rebuilt.value(reference)`.
 
@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 
 
 class Missing:
-    """Stands where a value stood that could not be saved."""
+    """Stands for a value that could not be saved."""
 
     def __init__(self, path: str, what: str, why: str) -> None:
         self.__dict__["_said"] = f"{path} ({what}) was not saved with the frame: {why}"
@@ -77,12 +77,12 @@ class Rebuilt:
         if reference not in self._made:
             row = self._rows[reference]
             make = getattr(self, f"_make_{row['kind']}", None) or self._make_plainly
-            found = make(reference, row)
-            self._made.setdefault(reference, found)
+            value = make(reference, row)
+            self._made.setdefault(reference, value)
         return self._made[reference]
 
     def set_modules(self, modules: Mapping[str, Mapping[str, Any]]) -> None:
-        """Give imported modules of the program the values that they had."""
+        """Set the globals of imported program modules to their saved values."""
         for name, values in modules.items():
             namespace = vars(_imported(name))
             namespace.update({key: self.value(reference) for key, reference in values.items()})
@@ -145,12 +145,12 @@ class Rebuilt:
     # -- code ----------------------------------------------------------------------------------------------------------
 
     def _make_import(self, number: int, row: Row) -> Any:
-        found = _imported(row["module"])
+        value = _imported(row["module"])
         for part in filter(None, row["name"].split(".")):
-            if not hasattr(found, part):
+            if not hasattr(value, part):
                 raise ReplayError(f"the frame needs {row['module']}.{row['name']}, which is not there any more")
-            found = getattr(found, part)
-        return found
+            value = getattr(value, part)
+        return value
 
     def _make_function(self, number: int, row: Row) -> Any:
         namespace, closure = self.value(row["globals"]), tuple(self._values(row["closure"]))
@@ -249,7 +249,7 @@ def _imported(name: str) -> Any:
 
 
 def unpacked_code(text: str) -> types.CodeType:
-    """The code object of a text that `packed_code` made."""
+    """The code object of a text from `packed_code`."""
     code: types.CodeType = marshal.loads(base64.b85decode(text))
     return code
 

@@ -1,9 +1,9 @@
-"""Everything that one frame works on, saved while it is about to run.
+"""Everything that one frame uses, saved just before it runs.
 
 The idea: a translation that fails depends on the code, the values in the argument slots, the globals and cells that the code
-reads, the modes of the process, and what the engine has learned of earlier calls. All of it is known when the frame is asked
-about, and nothing of it has changed yet: so it can be written down, and the frame translated again somewhere else. Handlers
-that `dispatch.override` put in belong to it, and so do the options.
+reads, the modes of the process, and what the engine has learned from earlier calls. All of it is known when the frame hook
+asks about the frame, and nothing of it has changed yet: so it can be saved, and the frame translated again elsewhere. The
+options and handlers swapped by `dispatch.override` are saved too.
 
 In: the hook's `FrameState` and the failure, or a function and its arguments. Out: the path of a file (frame_file.py).
 
@@ -38,6 +38,7 @@ from dynexplore.engine.translate import dispatch
 from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.tools.frame_file import write_frame
 from dynexplore.tools.frame_values import SavedValues, global_names, packed_code, tensor_text
+from dynexplore.views.counts import plural
 
 SUFFIX = ".frame"
 _NOT_CARRIED = ("disable", "debug_function", *(name for name in DEFAULTS if name.startswith(("replay_record_", "repro_"))))
@@ -46,7 +47,7 @@ _numbers = itertools.count(1)
 
 @dataclass(slots=True)
 class FrameToSave:
-    """A frame that has not begun: its code, what it works on, and how it was to be compiled."""
+    """A frame that has not begun: its code, the values it uses, and how it was to be compiled."""
 
     code: types.CodeType
     globals: dict[str, Any]
@@ -59,7 +60,7 @@ class FrameToSave:
 
 
 def save_failed_frame(store: Store, state: FrameState, error: BaseException, where: str) -> Path | None:
-    """Save the frame whose translation just failed; tell where. A frame that cannot be saved is no further failure."""
+    """Save the frame whose translation just failed, and log where. A frame that cannot be saved causes no further error."""
     frame = FrameToSave(
         code=state.code,
         globals=state.globals,
@@ -192,7 +193,7 @@ def _source(frame: FrameToSave) -> tuple[str, int, str]:
 
 
 def _resume(code: types.CodeType) -> dict[str, Any] | None:
-    """How a resume function is made again: it is interpreted from the original code."""
+    """How a resume function is rebuilt: it is interpreted from the original code."""
     resumed = resume_point(code)
     parsed = resumed.parsed if resumed is not None else None
     if resumed is None or parsed is None:
@@ -219,7 +220,7 @@ def _modes() -> dict[str, Any]:
 
 
 def _can_be_written(tensor: torch.Tensor, key: str, saved: SavedValues) -> bool:
-    """Most tensors can; those of unusual kinds are tried one by one, so that one of them does not cost the rest."""
+    """Whether a tensor can be saved: unusual kinds are tried one by one, so that one failure does not lose the rest."""
     if tensor.layout is torch.strided and not tensor.is_quantized:
         return True
     try:
@@ -236,17 +237,17 @@ def _can_be_written(tensor: torch.Tensor, key: str, saved: SavedValues) -> bool:
 
 
 def _contents(frame: FrameToSave) -> list[list[str]]:
-    """What people read: where it stands, its name, what it is."""
-    found = [["argument", name, described(value)] for name, value in frame.slots.items()]
+    """The contents for display: where each value is held, its name, its description."""
+    rows = [["argument", name, described(value)] for name, value in frame.slots.items()]
     for name, cell in zip(_freevars(frame), frame.closure, strict=True):
         try:
-            found.append(["closure", name, described(cell.cell_contents)])
+            rows.append(["closure", name, described(cell.cell_contents)])
         except ValueError:
-            found.append(["closure", name, "not assigned yet"])
+            rows.append(["closure", name, "not assigned yet"])
     for name in dict.fromkeys(global_names(frame.code)):
         if name in frame.globals:
-            found.append(["global", name, described(frame.globals[name])])
-    return found
+            rows.append(["global", name, described(frame.globals[name])])
+    return rows
 
 
 def described(value: object) -> str:
@@ -259,7 +260,7 @@ def described(value: object) -> str:
         return tensor_text(value)
     if isinstance(value, torch.nn.Module):
         count = sum(1 for _ in value.named_parameters()) + sum(1 for _ in value.named_buffers())
-        return f"{type(value).__qualname__}, a state_dict of {count} tensors"
+        return f"{type(value).__qualname__}, a state_dict of {plural(count, 'tensor')}"
     if isinstance(value, types.ModuleType):
         return f"module {value.__name__}, by import"
     if isinstance(value, types.FunctionType | type):

@@ -1,7 +1,7 @@
 """Live values as data: a table of plain entries, and the tensors they name.
 
-The idea: what a frame works on is a net of objects that share parts. Each object becomes one row of a table, rows name each
-other by number, so what was one object stays one: a tensor that is passed twice, a module that stands in two others, a list
+The idea: the values of a frame are a graph of objects that share parts. Each object becomes one row of a table, rows refer to
+each other by number, so shared objects stay shared: a tensor that is passed twice, a submodule of two modules, a list
 that holds itself. Tensors go into a dict of their own, which torch.save keeps with shared storage and strides. Objects are
 taken apart as `pickle` does (their class, how to make one, their state), but nothing here is a pickle: the table is text, and
 reading it runs nothing. What cannot be saved becomes a row that says so, and is named; the rest is saved all the same.
@@ -43,7 +43,7 @@ _MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class NotSavable(Exception):
-    """This value has no form as data; says why."""
+    """This value cannot be saved as data; the message says why."""
 
 
 class SavedValues:
@@ -97,8 +97,8 @@ class SavedValues:
             return self._imported(value) or self._class(value, path)
         if isinstance(value, torch.jit.ScriptModule | torch.jit.ScriptFunction):
             raise NotSavable("TorchScript is compiled already, and has a file format of its own (torch.jit.save)")
-        found = self._imported(value) or _as_import(singleton_name(value))
-        return found or self._taken_apart(value, path)
+        row = self._imported(value) or _as_import(singleton_name(value))
+        return row or self._taken_apart(value, path)
 
     def _imported(self, value: Any) -> Row | None:
         name = import_name(value)
@@ -142,9 +142,9 @@ class SavedValues:
     # -- functions and classes without a name --------------------------------------------------------------------------
 
     def _function(self, value: types.FunctionType, path: str) -> Row:
-        found = self._imported(value)
-        if found is not None:
-            return found
+        imported = self._imported(value)
+        if imported is not None:
+            return imported
         row: Row = {"kind": "function", "code": packed_code(value.__code__), "name": value.__name__, "qualname": value.__qualname__}
         row["module"] = value.__module__
         row["globals"] = self.add_globals(value.__globals__, value.__code__, path)
@@ -212,19 +212,19 @@ class SavedValues:
 
     def _builtin(self, value: Any, path: str) -> Row:
         """A C function, or a method of C: by name, or as an attribute of what it is bound to."""
-        found = self._imported(value)
-        if found is not None:
-            return found
+        imported = self._imported(value)
+        if imported is not None:
+            return imported
         holder = getattr(value, "__self__", getattr(value, "__objclass__", None))
         if holder is None or isinstance(holder, types.ModuleType):
             raise NotSavable(f"{value!r} has no name to import it by")
         return {"kind": "attribute", "of": self.add(holder, path), "name": value.__name__}
 
     def _module(self, value: types.ModuleType, path: str) -> Row:
-        found = self._imported(value)
-        if found is None:
+        imported = self._imported(value)
+        if imported is None:
             raise NotSavable(f"module {value.__name__} cannot be imported elsewhere")
-        return found
+        return imported
 
     def _weak(self, value: Any, path: str) -> Row:
         return {"kind": "weakref", "to": self.add(value(), path)}

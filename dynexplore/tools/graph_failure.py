@@ -1,9 +1,9 @@
 """Does this graph fail under this compiler, and how?
 
-The idea: a graph is right when what the compiler makes of it gives what the graph gives when it is run as it is: outputs,
-inputs afterwards, gradients. Both runs start from copies of the same inputs and the same random numbers, so that dropout
-drops the same elements; Inductor is told to draw as eager does. A compiler that is wrong "fails", one that raises fails too,
-while it compiles or when its product is called.
+The idea: a compiler is right about a graph if the compiled graph gives what the uncompiled graph gives: outputs, inputs
+afterwards, gradients. Both runs start from copies of the same inputs and the same random state, so that dropout drops the
+same elements; Inductor is told to draw random numbers as eager does. Different results are a failure, and so is an
+exception while the graph is compiled or run.
 
 In: a graph, its inputs, a compiler. Out: `Failure` or None.
 
@@ -39,7 +39,7 @@ Compiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Callable[..., Any]]
 @dataclass(frozen=True, slots=True)
 class Failure:
     """How a graph fails: "raises", with the exception's type as `error`, or "differs", in its values ("") or already in their
-    type, dtype or shape ("form"); `words` tell the first time it was seen.
+    type, dtype or shape ("form"); `words` describe its first occurrence.
     """
 
     kind: str
@@ -68,15 +68,15 @@ def failure_of(
     try:
         with quiet(), same_random_numbers():
             compiled = compiler(copy_of_graph(graph), copies(inputs))
-            found = run_once(compiled, inputs)
+            actual = run_once(compiled, inputs)
     except Exception as error:  # whatever the compiler raises is the finding
         if missing_compiler(error):
             raise MissingCompiler(missing_compiler(error)) from None
         return Failure("raises", type(error).__name__, f"raises {type(error).__name__}: {_first_line(error)}".rstrip(": "))
-    difference = first_difference(expected, found, tolerance)
+    difference = first_difference(expected, actual, tolerance)
     if difference is None:
         return None
-    same_form = first_difference(expected, found, math.inf) is None
+    same_form = first_difference(expected, actual, math.inf) is None
     return Failure("differs", "" if same_form else "form", f"differs from the graph run as it is: {difference}")
 
 
@@ -121,7 +121,7 @@ def same_random_numbers(backend: object = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """What a backend logs about each of a hundred graphs helps nobody."""
+    """Silence the backend's log: its lines about each of a hundred graphs help nobody."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,7 +1,7 @@
-"""A live FX graph as a table and as a drawing, in the form in which recordings have theirs.
+"""A live FX graph as a table and as a drawing, in the form that recordings use.
 
-The idea: the views draw records, and know nothing of torch. A graph that was cut down stands in no recording, so its nodes
-are turned into the same records here.
+The idea: the views draw records, and know nothing of torch. A minimized graph is in no recording, so its nodes are
+turned into the same records here.
 
 In: a GraphModule. Out: its nodes as events; HTML with a table and, where it is small enough to be read, a drawing.
 

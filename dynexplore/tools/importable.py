@@ -1,8 +1,8 @@
-"""What another process can have by importing it, and what it must be given.
+"""What another process can import, and what must be sent to it.
 
 The idea: a function of an installed module needs no copy, its name is enough; one of a script, a notebook cell or another
-function has no name that means anything elsewhere. Between the two stand modules of the program that lie on the path: they
-are imported too, but what they hold may have changed since.
+function has no name that means anything elsewhere. In between are modules of the program that are on the path: they
+are imported too, but their globals may have changed since.
 
 In: a module, function, class or other object. Out: where it can be imported from, or nothing.
 
@@ -40,29 +40,29 @@ def import_name(value: Any) -> tuple[str, str] | None:
     own = getattr(value, "__module__", None)
     for module in (own, *_SEARCHED) if isinstance(own, str) else _SEARCHED:
         for name in names:
-            if "<" not in name and can_import(module) and _found(module, name) is value:
+            if "<" not in name and can_import(module) and _attribute(module, name) is value:
                 return module, name
     if not names:
         return None
-    return next((("types", name) for name, found in vars(types).items() if found is value), None)
+    return next((("types", name) for name, candidate in vars(types).items() if candidate is value), None)
 
 
 def singleton_name(value: Any) -> tuple[str, str] | None:
-    """The same for an object that stands under a name in the installed module of its class, as sentinels do."""
+    """The same for an object that is a global of the installed module of its class, as sentinels are."""
     module = type(value).__module__
     if not is_installed(module):
         return None
-    for name, found in vars(sys.modules[module]).items():
-        if found is value:
+    for name, candidate in vars(sys.modules[module]).items():
+        if candidate is value:
             return module, name
     return None
 
 
-def _found(module: str, name: str) -> Any:
-    found: Any = sys.modules[module]
+def _attribute(module: str, name: str) -> Any:
+    value: Any = sys.modules[module]
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value
 
 
 def can_import(module: str) -> bool:
@@ -71,15 +71,15 @@ def can_import(module: str) -> bool:
 
 
 def is_installed(module: str) -> bool:
-    """Whether it belongs to Python, to an installed package or to this one: a fresh import is as good as this one."""
-    found = sys.modules.get(module)
-    if found is None or module == "__main__":
+    """Whether it belongs to Python, to an installed package or to dynexplore, so that a fresh import is equal to it."""
+    loaded = sys.modules.get(module)
+    if loaded is None or module == "__main__":
         return False
     if module.partition(".")[0] in (OWN, "torch", *sys.builtin_module_names):
         return True
-    file = getattr(found, "__file__", None)
+    file = getattr(loaded, "__file__", None)
     if file is None:
-        return getattr(getattr(found, "__spec__", None), "origin", None) in ("built-in", "frozen")
+        return getattr(getattr(loaded, "__spec__", None), "origin", None) in ("built-in", "frozen")
     return str(file).startswith(_installed_folders())
 
 

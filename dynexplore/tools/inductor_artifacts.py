@@ -118,12 +118,12 @@ def _run_backward(value: Any) -> None:
 def _leaves(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors that backward accumulates gradients into."""
     waiting: list[Any] = [one.grad_fn for one in results if one.grad_fn is not None]
-    seen, found = set(waiting), []
+    seen, leaves = set(waiting), []
     while waiting:
         node = waiting.pop()
         if hasattr(node, "variable"):  # AccumulateGrad
-            found.append(node.variable)
+            leaves.append(node.variable)
         following = {step for step, _ in node.next_functions if step is not None} - seen
         seen |= following
         waiting += following
-    return found
+    return leaves

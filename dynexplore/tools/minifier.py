@@ -1,8 +1,8 @@
-"""The smallest graph that still fails: from a program that goes wrong to a `repro.py` of a few lines.
+"""The smallest graph that still fails: from a failing program to a `repro.py` of a few lines.
 
-The idea: a compiler's bug shows in a graph of hundreds of operators, and one or two of them are to blame. The call is
-captured, each graph kept with the real inputs that it got; the first whose compiled form raises or gives something else
-is cut down (shrinking.py), as long as it fails in the same way (graph_failure.py). `after="dynamo"` cuts the captured graph;
+The idea: a compiler's bug shows in a graph of hundreds of operators, and one or two of them cause it. The call is
+captured, and each graph is kept with its real inputs; the first whose compiled form raises or gives a different result
+is reduced (shrinking.py), as long as it fails in the same way (graph_failure.py). `after="dynamo"` cuts the captured graph;
 `after="aot"` goes through AOTAutograd first (behind_aot.py) and cuts a forward or backward graph of aten operators, for what
 stands behind it (Inductor).
 
@@ -32,7 +32,7 @@ __all__ = ["After", "Minified", "NothingFails", "minify", "operators"]
 
 
 class NothingFails(DynexploreError):
-    """Every graph of the call is right under this backend: there is nothing to make small."""
+    """Every graph of the call is right under this backend: there is nothing to minimize."""
 
 
 def minify(
@@ -73,7 +73,7 @@ def minify(
         failure = failure_of(graph, inputs, compiler, fails, tolerance)
         if failure is not None:
             return shrink(graph, inputs, compiler, failure, backend=backend, after=after, fails=fails, tolerance=tolerance)
-    raise NothingFails(f"none of the {len(seen)} graphs of this call fails under {backend!r} (after={after!r})")
+    raise NothingFails(f"{_none_fails(len(seen))} under {backend!r} (after={after!r})")
 
 
 def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Seen:
@@ -88,3 +88,9 @@ def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> See
         native.leave(outer)
         start.fresh()
     return keeping.seen
+
+
+def _none_fails(count: int) -> str:
+    return {0: "this call has no graph that could fail", 1: "the graph of this call does not fail"}.get(
+        count, f"none of the {count} graphs of this call fails"
+    )

@@ -1,7 +1,7 @@
 """Which operators of a call run inside compiled graphs, which outside, and how long they take.
 
-The idea: PyTorch's own profiler sees every operator with its parent; compiled graphs and guard checks stand in its trace
-as ranges (profiler_ranges.py). An operator that no other operator called counts once, as inside if a graph's range is
+The idea: PyTorch's own profiler sees every operator with its parent; compiled graphs and guard checks are ranges of its
+trace (profiler_ranges.py). An operator that no other operator called counts once, as inside if a graph's range is
 among its parents. Work of the autograd engine is left out: it belongs to the backward.
 
 Of torch's two profilers it is the older one, which knows the CPU alone: the other (Kineto) writes lines like

@@ -37,7 +37,7 @@ _DEBUG_PARTS = ("graph", "bytecode", "guards", "breaks")
 
 
 class _Both:
-    """A recorder that hands everything to two."""
+    """A recorder that passes everything to two others."""
 
     def __init__(self, first: Recorder, second: Recording) -> None:
         self.first, self.recording = first, second
@@ -48,7 +48,7 @@ class _Both:
         self.recording.record(event)
 
     def next_frame_id(self) -> int:
-        """The number that the first one gives."""
+        """The frame number from the first recorder."""
         return self.first.next_frame_id()
 
 
@@ -97,7 +97,7 @@ _METHOD = "torch.fx.symbolic_trace"
 
 
 def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> None:
-    """Let torch.fx capture the function too, where running it once more with proxies can be seen by nobody."""
+    """Let torch.fx capture the function too, if running it once more with proxies has no visible effect."""
     if resume_point(state.code) is not None or not _runs_unseen(recording, frame):
         return
     try:

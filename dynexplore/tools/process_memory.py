@@ -49,10 +49,10 @@ class MemoryPeak:
 
 def _kibibytes(field: str) -> int | None:
     try:
-        found = re.search(rf"^{field}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+        match = re.search(rf"^{field}:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return int(found[1]) if found else None
+    return int(match[1]) if match else None
 
 
 def _accelerated() -> bool:

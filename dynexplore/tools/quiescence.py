@@ -13,6 +13,7 @@ from typing import Any
 
 from dynexplore.engine.counters import counters
 from dynexplore.views import html_report
+from dynexplore.views.counts import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class Quiescence:
     def __str__(self) -> str:
         rounds = ", ".join(map(str, self.compiled))
         if self.is_quiet:
-            return f"{self.function} is quiet after {len(self.compiled)} rounds (frames compiled in each: {rounds})"
+            return f"{self.function} is quiet after {plural(len(self.compiled), 'round')} (frames compiled in each: {rounds})"
         return (
-            f"{self.function} still compiles after {len(self.compiled)} rounds (frames compiled in each: {rounds}):"
-            " dynexplore.CompilationProfiler tells which guards fail"
+            f"{self.function} still compiles after {plural(len(self.compiled), 'round')} (frames compiled in each: {rounds}):"
+            " dynexplore.CompilationProfiler shows which guards fail"
         )
 
     __repr__ = __str__

@@ -3,7 +3,7 @@
 The idea: `config.replay_record_enabled` leaves a file for each frame that the engine could not translate (frame_record.py).
 `replay(path)` reads it and runs nothing: source, what the frame worked on, what could not be saved, how it failed.
 `replay(path, trust=True)` runs the frame in a process of its own (frame_process.py), and has the recording of that run: so
-the explorer shows each step up to the failure, on the machine of whoever is to mend it.
+the explorer shows each step up to the failure, on the machine of the one who fixes it.
 
 In: the path of a file. Out: `Replay`.
 
@@ -38,7 +38,7 @@ _PROCESS = "dynexplore.tools.frame_process"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One thing that the frame works on: "argument", "closure" or "global", its name, and what it is in one line."""
+    """One value that the frame uses: "argument", "closure" or "global", its name, and what it is in one line."""
 
     where: str
     name: str
@@ -47,7 +47,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
+    """The outcome of running a frame: "failed" (the translation), "raised" (the program), "ran" or "died" (the process).
 
     `error` is the type of what was raised, `message` its words, or the value in one line.
     """
@@ -98,10 +98,10 @@ class Replay:
 
     def state_dict(self, name: str) -> dict[str, torch.Tensor]:
         """The tensors of the module that the frame knows by this name; runs nothing. Raises ReplayError."""
-        found = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
-        if not found:
+        tensors = {path.removeprefix(f"{name}."): tensor for path, tensor in self.tensors().items() if path.startswith(f"{name}.")}
+        if not tensors:
             raise ReplayError(f"{self.path} holds no tensors of {name!r}")
-        return found
+        return tensors
 
     def __str__(self) -> str:
         lines = [self._title(), *self._failure_lines(), "", "source"]
@@ -155,7 +155,7 @@ def _same_failure(saved: Outcome, now: Outcome) -> bool:
 
 
 def _steady(message: str) -> str:
-    """A message without what differs from process to process."""
+    """A message without the parts that differ between processes."""
     return re.sub(r"0x[0-9a-f]+|__compiled_fn_\d+|(?<=__resume_at_)\d+_\d+|\b\d+(?= is taken)", "?", message)
 
 
@@ -173,22 +173,22 @@ def replay(path: str | Path, *, trust: bool = False, backend: Any = None, timeou
     >>> import dynexplore, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = dynexplore.record_frame(lambda x: x + 1, torch.ones(2), path=f"{folder}/f.frame")
-    ...     found = replay(file)
-    >>> [(held.name, held.text) for held in found.holds], found.outcome
+    ...     replayed = replay(file)
+    >>> [(held.name, held.text) for held in replayed.holds], replayed.outcome
     ([('x', 'float32[2] cpu')], None)
     """
     place = Path(path)
-    found = _described(place)
+    frame = _described(place)
     if not trust:
-        return found
-    if tuple(map(int, found.python.split(".")[:2])) != _version():
-        needed = ".".join(found.python.split(".")[:2])
+        return frame
+    if tuple(map(int, frame.python.split(".")[:2])) != _version():
+        needed = ".".join(frame.python.split(".")[:2])
         raise ReplayError(
-            f"{place} holds bytecode of Python {found.python}, and this is Python {PYTHON}: run it with Python {needed};"
+            f"{place} holds bytecode of Python {frame.python}, and this is Python {PYTHON}: run it with Python {needed};"
             " without trust=True (--trust) it is shown here"
         )
     with tempfile.TemporaryDirectory() as folder:
-        return _run(found, backend, timeout, Path(folder))
+        return _run(frame, backend, timeout, Path(folder))
 
 
 def _version() -> tuple[int, ...]:
@@ -218,24 +218,24 @@ def _described(path: Path) -> Replay:
 # -- the other process -------------------------------------------------------------------------------------------------
 
 
-def _run(found: Replay, backend: Any, timeout: float | None, folder: Path) -> Replay:
+def _run(frame: Replay, backend: Any, timeout: float | None, folder: Path) -> Replay:
     out = folder / "outcome.json"
-    command = [sys.executable, "-m", _PROCESS, str(found.path.absolute()), _of_this_process(backend, folder), str(out)]
+    command = [sys.executable, "-m", _PROCESS, str(frame.path.absolute()), _of_this_process(backend, folder), str(out)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, env=_environment())
     except subprocess.TimeoutExpired:
-        return _with(found, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
+        return _with(frame, {"outcome": "died", "message": f"it did not end within {timeout:g} seconds"}, "")
     if not out.is_file():
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
-        return _with(found, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
+        return _with(frame, {"outcome": "died", "message": f"with status {done.returncode}: {last.strip()}"}, done.stdout)
     said = json.loads(out.read_text(encoding="utf-8"))
     if said["outcome"] == "cannot":
         raise ReplayError(said["message"])
-    return _with(found, said, done.stdout)
+    return _with(frame, said, done.stdout)
 
 
 def _environment() -> dict[str, str]:
-    """The other process finds this package where this one did, and saves no frame of its own."""
+    """The environment of the other process: it imports this same package, and saves no frames."""
     home = str(Path(__file__).parents[2])
     left = {name: value for name, value in os.environ.items() if not name.startswith("DYNEXPLORE_")}
     return {**left, "PYTHONPATH": os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))}
@@ -259,8 +259,8 @@ def _of_this_process(backend: Any, folder: Path) -> str:
     return str(path)
 
 
-def _with(found: Replay, said: Mapping[str, Any], printed: str) -> Replay:
-    """The frame with what came of it."""
+def _with(frame: Replay, said: Mapping[str, Any], printed: str) -> Replay:
+    """The frame with its outcome."""
     recording = Recording.from_json(said["recording"]) if "recording" in said else None
-    values = {name: getattr(found, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
+    values = {name: getattr(frame, name) for name in Replay.__dataclass_fields__ if name not in ("outcome", "recording")}
     return Replay(**values, outcome=Outcome(said["outcome"], said.get("type", ""), said["message"], printed), recording=recording)

@@ -1,6 +1,6 @@
 """A program of one file that runs one graph under one backend, and fails as it did.
 
-The idea: what people report must run alone: the graph as the source of a module, its inputs as shapes and a seed or, where
+The idea: a reported program must run alone: the graph as the source of a module, its inputs as shapes and a seed or, where
 the failure depends on their content, as packed bytes; the backend by name, by import, or as its source.
 
 In: a graph, inputs, a backend. Out: the text of `repro.py`; it exits with status 1 and says how it fails.
@@ -85,8 +85,8 @@ def repro_run(function):
 
 if __name__ == "__main__":
     expected = repro_run(Repro())
-    found = repro_run(backend(torch.fx.symbolic_trace(Repro()), repro_inputs()))
-    for number, (wanted, got) in enumerate(zip(expected, found)):
+    actual = repro_run(backend(torch.fx.symbolic_trace(Repro()), repro_inputs()))
+    for number, (wanted, got) in enumerate(zip(expected, actual)):
         if isinstance(wanted, torch.Tensor) and wanted.numel():
             try:
                 torch.testing.assert_close(got, wanted, rtol={tolerance}, atol={tolerance}, equal_nan=True)
@@ -97,7 +97,7 @@ if __name__ == "__main__":
 
 
 class ReproFile:
-    """What stands in the file."""
+    """The contents of the file."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ _ONE_ARGUMENT = "def backend(graph, inputs):\n    return compiled_by(graph)\n"
 
 
 def _options() -> str:
-    """What torch's compilers are told besides their defaults, and that Inductor draws random numbers as eager does."""
+    """Options of torch's compilers that are not at their defaults, and that Inductor draws random numbers as eager does."""
     lines = []
     for name in ("torch._inductor.config", "torch._functorch.config"):
         options: Any = sys.modules.get(name)

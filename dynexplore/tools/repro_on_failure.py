@@ -1,10 +1,10 @@
 """A script that runs unchanged leaves a `repro.py` when its backend fails: `DYNEXPLORE_REPRO_AFTER`.
 
-The idea: the program is long, its failure is rare, and nobody wants to edit it. So the engine itself stands between graph and
-backend. A backend that raises while it compiles, one whose product raises when it is called, and one whose product gives
-something else than the graph run as it is: in each case the graph is cut down (shrinking.py), a program that fails alone is
-written, and one line says where. After that everything goes on as it would have; only wrong values, which nobody would
-notice, end the program with a BackendCompilerError.
+The idea: the program is long, its failure is rare, and nobody wants to edit it. So the engine itself checks between graph and
+backend. The backend may raise while it compiles, the compiled graph may raise when it is called, or give other results than
+the uncompiled graph: in each case the graph is reduced (shrinking.py), a program that fails alone is written, and one line
+says where. After that the program continues as before; only wrong values, which nobody would notice, end it with a
+BackendCompilerError.
 
 In: a captured graph, the backend, a function that compiles. Out: what to call for the graph.
 
@@ -40,6 +40,7 @@ from dynexplore.tools.graph_failure import (
     same_random_numbers,
 )
 from dynexplore.tools.shrinking import Minified, operators, shrink
+from dynexplore.views.counts import plural
 
 _numbers = itertools.count(1)
 _VALUES_TOO = 4
@@ -63,7 +64,7 @@ def compile_watched(graph: FinishedGraph, name: str, backend: Backend, compile_i
 
 
 class _Watched:
-    """What was compiled, looked at when it runs first."""
+    """A compiled graph that is checked when it first runs."""
 
     def __init__(self, graph: torch.fx.GraphModule, name: str, backend: Backend, compiled: Callable[..., Any]) -> None:
         self.graph, self.name, self.backend, self.compiled = graph, name, backend, compiled
@@ -84,7 +85,7 @@ class _Watched:
             raise
 
     def _compare(self, given: Sequence[Any]) -> None:
-        """Raise BackendCompilerError where the compiled graph gives something else than the graph run as it is."""
+        """Raise BackendCompilerError if the compiled graph gives other results than the uncompiled one."""
         with torch_state.kept():
             failure = failure_of(self.graph, given, lambda graph, inputs: self.compiled)
             if failure is None or failure.kind != "differs":
@@ -95,7 +96,7 @@ class _Watched:
 
 
 def _made_up(graph: FinishedGraph) -> list[Any]:
-    """Inputs of the shapes that the graph was captured for: while it is compiled there are no others."""
+    """Random inputs of the shapes that the graph was captured for: while it is compiled, there are no real ones."""
     torch_random = torch.Generator().manual_seed(0)
     return [_real(example_value(graph_input.node), torch_random) for graph_input in graph.inputs]
 
@@ -129,7 +130,7 @@ def _leave_repro(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Ba
     path = _path()
     path.parent.mkdir(parents=True, exist_ok=True)
     small.write(path)
-    counted = f"{operators(small.before)} operators became {operators(small.graph)}"
+    counted = f"{plural(operators(small.before), 'operator')} became {operators(small.graph)}"
     error.add_note(f"a program that fails alone: {path}")
     reports.log("ERROR", f"wrote {path}, a program that fails alone: {counted}; it {small.failure.words}")
 
@@ -157,8 +158,8 @@ def _cut_behind_aot(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend:
         compiler = inner_compiler(given)
     except ValueError:
         return None
-    found = (_cut(inner, held, compiler, backend, "aot") for inner, held in graphs_behind_aot(graph, inputs, given))
-    return next(filter(None, found), None)
+    cuts = (_cut(inner, held, compiler, backend, "aot") for inner, held in graphs_behind_aot(graph, inputs, given))
+    return next(filter(None, cuts), None)
 
 
 def _as_given(backend: Backend) -> Any:

@@ -27,6 +27,7 @@ from dynexplore.tools.graph_failure import Compiler, Failure, Predicate, copies,
 from dynexplore.tools.graph_views import graph_html
 from dynexplore.tools.repro_file import ReproFile, can_stand_alone
 from dynexplore.views import html_report
+from dynexplore.views.counts import plural
 
 After = Literal["dynamo", "aot"]
 
@@ -35,7 +36,7 @@ After = Literal["dynamo", "aot"]
 class Minified:
     """The outcome of `minify`. `print` it for both graphs; `write(path)` for a program that fails alone.
 
-    `before` and `graph` are the failing graph as it was found and made small, `inputs` the tensors of the small one,
+    `before` and `graph` are the failing graph before and after minimizing, `inputs` the tensors of the small one,
     `failure` how it fails, `repro` the text of the program.
     """
 
@@ -54,7 +55,7 @@ class Minified:
     def __str__(self) -> str:
         return "\n".join(
             (
-                f"{operators(self.before)} operators became {operators(self.graph)}; it {self.failure.words}",
+                f"{plural(operators(self.before), 'operator')} became {operators(self.graph)}; it {self.failure.words}",
                 "",
                 "before:",
                 _code(self.before),
@@ -108,7 +109,7 @@ def shrink(
 
 
 def _rename_inputs(graph: torch.fx.GraphModule, known: set[str]) -> None:
-    """An operator that became an input has left its name behind, which looks like the operator to people and backends."""
+    """Rename inputs that were operators: the old name looks like the operator to people and backends."""
     renamed = [node for node in graph.graph.find_nodes(op="placeholder") if node.name not in known]
     for node in renamed:
         if not str(node.target).startswith("given_"):

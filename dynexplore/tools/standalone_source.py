@@ -1,9 +1,9 @@
-"""Source text that runs alone: a function or class with all that it names.
+"""Source text that runs alone: a function or class with everything it refers to.
 
-The idea: a backend that fails is most often a function of somebody's script: it calls other functions there, reads constants,
-derives a class. Whoever gets `repro.py` has none of that. So what the source names is looked up where the function itself
-would look, and put before it: installed modules as imports, plain values as they are written, functions and classes of the
-program as their source, and so on for what these name.
+The idea: a failing backend is most often a function of a user's script: it calls other functions there, reads constants,
+subclasses a class. The receiver of `repro.py` has none of that. So every name in the source is looked up where the function
+itself would look, and defined before it: installed modules as imports, plain values as literals, functions and classes of the
+program as their source, and so on for the names in these.
 
 In: a function, class or object. Out: the text of a program that defines it under a name; NoSource for what has none.
 
@@ -29,7 +29,7 @@ from dynexplore.tools.importable import import_name, is_installed
 
 
 class NoSource(Exception):
-    """Something that the source needs cannot be written as text; says what."""
+    """The source needs a value that cannot be written as text; the message says which."""
 
 
 def source_of(value: Any, name: str) -> str:
@@ -47,7 +47,7 @@ def source_of(value: Any, name: str) -> str:
 
 
 class _Text:
-    """Definitions in the order in which they must stand."""
+    """Definitions, each after those that it needs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -124,7 +124,7 @@ def _an(kind: type) -> str:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether its repr makes it again."""
+    """Whether evaluating its repr gives an equal value."""
     if isinstance(value, Mapping):
         return type(value) is dict and all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
     if isinstance(value, list | tuple | set | frozenset):
@@ -139,22 +139,22 @@ def _parsed(value: Any) -> tuple[Any, str]:
     except (OSError, TypeError):
         raise NoSource(f"{getattr(value, '__qualname__', value)!r} has no source file") from None
     try:
-        found = ast.parse(text).body[0]
+        definition = ast.parse(text).body[0]
     except SyntaxError:
         raise NoSource(f"the source of {value.__qualname__!r} cannot be read by itself") from None
-    if isinstance(found, ast.FunctionDef | ast.ClassDef):
-        if isinstance(value, type) == isinstance(found, ast.ClassDef):
-            lines = text.splitlines()[found.lineno - 1 : found.end_lineno]
-            found.decorator_list = []
-            return found, "\n".join(lines)
-    lambdas = [node for node in ast.walk(found) if isinstance(node, ast.Lambda)]
+    if isinstance(definition, ast.FunctionDef | ast.ClassDef):
+        if isinstance(value, type) == isinstance(definition, ast.ClassDef):
+            lines = text.splitlines()[definition.lineno - 1 : definition.end_lineno]
+            definition.decorator_list = []
+            return definition, "\n".join(lines)
+    lambdas = [node for node in ast.walk(definition) if isinstance(node, ast.Lambda)]
     if len(lambdas) != 1:
         raise NoSource(f"the source of {value.__qualname__!r} cannot be told from its neighbours")
     return lambdas[0], text
 
 
 def _cell_source(value: Any) -> str | None:
-    """The source of a class of a notebook cell, which `inspect` looks for in a file that there is not."""
+    """The source of a class of a notebook cell, which `inspect` seeks in a file that does not exist."""
     first = next(_methods(value), None) if isinstance(value, type) else None
     if first is None:
         return None

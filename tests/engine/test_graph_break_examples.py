@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from recorded import recorded
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.graph_breaks import KINDS, Kind
+from dynexplore.engine.variables import rules
+from dynexplore.engine.variables.scalars.number_rules import runs_on_constants
 from engine_checks import assert_same_as_eager
 
 ENGINE = Path(dynexplore.__file__).parent / "engine"
@@ -71,6 +74,29 @@ def test_the_example_does_what_eager_does(program: dict[str, Any], request: pyte
     with dynexplore.config.patch(program.get("options", {})):
         graphs = 0 if request.node.callspec.params["program"].id in WITHOUT_GRAPH else None
         assert_same_as_eager(function, *arguments, graphs=graphs)
+
+
+def test_a_c_function_is_traced_once_it_has_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line, as CONTRIBUTING.md has it, is all that a C function needs which acts on nothing but its arguments."""
+    monkeypatch.setattr(rules, "_RULES", dict(rules._RULES))
+    runs_on_constants(zlib.crc32)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * zlib.crc32(b"a")
+
+    assert_same_as_eager(f, torch.ones(3, dtype=torch.float64), graphs=1, breaks=0)
+
+
+def test_a_missing_rule_is_reported_as_not_done_yet_with_its_place() -> None:
+    """The break report of a C function without a rule says which table it goes into, and is never called fundamental."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x * zlib.crc32(b"a")
+
+    (broke,) = recorded(f, (torch.ones(3),)).of(ev.GraphBroke)
+    report = broke.report()
+    assert "add a rule: `runs_on_constants` in scalars/number_rules.py" in report
+    assert report.endswith("docs/graph-breaks.md#dx201        (not done yet)")
 
 
 @pytest.mark.plain("reads the table of kinds")

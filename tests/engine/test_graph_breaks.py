@@ -104,6 +104,14 @@ def test_titles_are_told_apart() -> None:
     assert list(KINDS) == sorted(KINDS)
 
 
+def test_a_missing_rule_is_never_fundamental() -> None:
+    """Where the fix says where a rule goes, the kind is "not done yet"; CONTRIBUTING.md has the section that it names."""
+    missing = [kind for kind in KINDS.values() if "add a rule" in kind.fix]
+    assert {kind.id for kind in missing} == {"DX201", "DX204", "DX205", "DX213", "DX218", "DX411"}
+    assert {kind.status for kind in missing} == {"not done yet"}
+    assert "## Adding a rule for a C function" in (DOCS.parents[1] / "CONTRIBUTING.md").read_text()
+
+
 def test_the_docs_page_is_up_to_date() -> None:
     """docs/graph-breaks.md is what `python -m dynexplore.engine.graph_breaks` prints."""
     assert DOCS.read_text() == docs_page()

@@ -119,7 +119,7 @@ def test_a_bug_of_the_engine_is_raised_not_survived() -> None:
 def test_a_program_that_fails_by_itself() -> None:
     """Plain Python is the first layer."""
     layer, text, _ = diagnosed(lambda x: x.reshape(5), X)
-    assert layer == "plain Python" and "RuntimeError" in text and "mend it first" in text
+    assert layer == "plain Python" and "RuntimeError" in text and "fix it first" in text
 
 
 def test_a_program_that_gives_something_else_each_time() -> None:

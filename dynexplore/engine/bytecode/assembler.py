@@ -57,7 +57,7 @@ def assemble(
     firstlineno: int | None = None,
     moved: tuple[str, ...] = (),
 ) -> CodeType:
-    """Make a code object of instructions; what is not said is as in `like`.
+    """Make a code object of instructions; everything else is as in `like`.
 
     `moved` are free variables whose cells the prologue moves to locals of the same name, which all instructions then mean.
 

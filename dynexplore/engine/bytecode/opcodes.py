@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Opcode:
     """One canonical opcode. `count` gives the n of `items[n]`, `count_after` the m of `items[m]`.
 
-    `only_moves`: it does nothing but move values of the stack, so that the words of its effect are all there is to say.
+    `only_moves`: it does nothing but move values of the stack, so that its effect defines it completely.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """From a code object to instructions: raw ones as CPython runs them, and the canonical steps they lower to.
 
-Idea: read once per code object, and quickly, for this lies on the way to every capture. The raw list keeps
+Idea: read once per code object, and quickly, because every capture begins with it. The raw list keeps
 all that the assembler needs to write the code again, bit for bit; the canonical steps are what the translator
 walks over. Both are linked, because a graph may only break between two *raw* instructions.
 
@@ -80,10 +80,10 @@ class ParsedCode:
 
     def placed(self, instruction: Instruction) -> Instruction:
         """The instruction if it has a line of its own, else the nearest before it that has one."""
-        found = instruction
-        while found.lineno is None and found.index > 0:
-            found = self.instructions[found.index - 1]
-        return found
+        nearest = instruction
+        while nearest.lineno is None and nearest.index > 0:
+            nearest = self.instructions[nearest.index - 1]
+        return nearest
 
     def next_unit(self, instruction: Instruction) -> Instruction:
         """The raw instruction that follows the unit in the code; IndexError at the end."""
@@ -98,7 +98,7 @@ class ParsedCode:
 
 
 class _Reading:
-    """What `read` remembers about one code object: everything but the code object itself."""
+    """The cached result of `read` for one code object, without the code object itself."""
 
     __slots__ = ("facade", "parts", "reference")
 

@@ -1,3 +1,3 @@
-"""What the engine looks into and what it leaves alone: marks people set, rules by file, functions that are
+"""What the engine traces and what it leaves alone: marks that users set, rules by file, functions that are
 constants.
 """

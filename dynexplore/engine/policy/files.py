@@ -1,4 +1,4 @@
-"""Which files are looked into: one table of folders and files, each with what happens to its code, and why.
+"""Which files are traced: one table of folders and files, each with what happens to its code, and why.
 
 The idea: whether a code object is worth tracing depends, first of all, on where it stands. User code is
 (everything that no row names, packages of site-packages among it); the standard library and the inner parts of

@@ -1,4 +1,4 @@
-"""Marks that people put on functions: leave it alone, put it into the graph as one node, its result is a constant.
+"""Marks that users put on functions: leave it alone, put it into the graph as one node, its result is a constant.
 
 The idea: a mark belongs to one object, so it is kept beside the object, by identity, and not as an attribute:
 `functools.wraps` would copy an attribute to the wrapper, and C functions take none. torch has marks of its own
@@ -64,7 +64,7 @@ def mark(function: T, what: Mark) -> T:
 
 
 def unmark(function: object) -> None:
-    """Take our mark off."""
+    """Remove our mark."""
     _MARKS.pop(id(getattr(function, "__func__", function)), None)
 
 
@@ -74,9 +74,9 @@ def mark_of(function: object) -> Mark | None:
     >>> mark_of(len) is None
     True
     """
-    found = _MARKS.get(id(function))
-    if found is not None and found[0]() is function:
-        return found[1]
+    marked = _MARKS.get(id(function))
+    if marked is not None and marked[0]() is function:
+        return marked[1]
     if isinstance(function, types.MethodType):
         return mark_of(function.__func__)
     if type(function) is RegionCall and function.region is None:
@@ -93,9 +93,9 @@ def _torch_mark(function: object) -> Mark | None:
         return Mark.DISABLE
     own = getattr(function, "__dict__", None)
     if own and isinstance(own, dict | types.MappingProxyType):
-        found = _torch_attribute(function, own)
-        if found is not None:
-            return found
+        mark = _torch_attribute(function, own)
+        if mark is not None:
+            return mark
     # another thread may be in the middle of importing it: a package gets a module as attribute when that is ready
     decorators = getattr(sys.modules.get("torch._dynamo"), "decorators", None)
     return None if decorators is None else _torch_listed(decorators, function)

@@ -1,7 +1,7 @@
 """The public functions: switch the engine on and off, for a function, a module or a block.
 
 The idea: everything here only finds the store that belongs to a backend and its options, and puts a wrapper
-around something or a region around a block. What then happens, happens in convert.py.
+around something or a region around a block. The rest of the work is done in convert.py.
 
 In: what people pass. Out: `optimize`, `compile`, `run`, `disable`, `skip`, `reset`, the marks, and the backends
 by name.
@@ -74,7 +74,7 @@ class _SwitchedOff:
 
 
 def make_store(backend: Backend, options: Options) -> Store:
-    """A new store whose region translates what is missing."""
+    """A new store whose region translates on a miss."""
     store = Store(backend, options)
     store.region.callback = convert.converter(store)
     return store
@@ -142,7 +142,7 @@ def compile(
     options: Mapping[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """What people know from torch.compile: `optimize` under its names, as a function or a decorator.
+    """The interface of torch.compile: `optimize` under its names, as a function or a decorator.
 
     Args:
         model: a function, method or module; None: a decorator is returned.
@@ -271,7 +271,7 @@ def _run_only_module(module: torch.nn.Module, wrapped: Any) -> Any:
 
 
 def _store_with_entries_for(target: Any) -> Store | None:
-    """The latest store that has something compiled for a function or method."""
+    """The latest store with cache entries for a function or method."""
     code = getattr(target, "__code__", None)
     if not isinstance(code, types.CodeType):
         return None

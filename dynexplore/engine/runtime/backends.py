@@ -1,4 +1,4 @@
-"""Backends: who turns a captured graph into a callable, and how one is asked.
+"""Backends: what turns a captured graph into a callable, and how one is called.
 
 The idea: a backend is a function `(GraphModule, example inputs) -> callable`, or of the GraphModule alone.
 `eager` is ours and runs the graph as it is; every other name comes from torch's own registry, which is imported
@@ -123,8 +123,8 @@ def lookup(name: str) -> CompilerFn:
     names = list_backends()
     if name not in names:
         raise InvalidBackend(f"there is no backend {name!r}; there are: {', '.join(names)}")
-    found: CompilerFn = _registry().lookup_backend(name)
-    return found
+    compiler: CompilerFn = _registry().lookup_backend(name)
+    return compiler
 
 
 def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:
@@ -155,7 +155,7 @@ def _name_of(backend: CompilerFn) -> str:
 
 
 def _takes_inputs(backend: CompilerFn) -> bool:
-    """Whether a callable takes the example inputs as well: what cannot be told is taken to."""
+    """Whether a callable takes the example inputs as well; assumed where its signature is not known."""
     try:
         signature = inspect.signature(backend)
     except (TypeError, ValueError):
@@ -168,7 +168,7 @@ def _takes_inputs(backend: CompilerFn) -> bool:
 
 
 def as_it_is(backend: Backend) -> Backend:
-    """The same by name, but graphs run as they are: what stands in for a backend that finds no compiler."""
+    """A backend of the same name that runs graphs uncompiled: it replaces one that finds no compiler."""
     return Backend(backend.name, eager)
 
 
@@ -176,7 +176,7 @@ def takes_floats(backend: Backend) -> bool:
     """Whether a graph may have a float among its inputs; torch's own backends take tensors and symbolic ints only, as which
     AOTAutograd can be given floats (float_inputs.py).
 
-    Of a callable that somebody passed it is assumed; one that fails is asked again without.
+    A callable from the user is assumed to; if it fails, it is called again without floats.
     """
     module = getattr(backend.function, "__module__", None)
     of_torch = isinstance(module, str) and module.partition(".")[0] == "torch"
@@ -219,7 +219,7 @@ def _ask(
     recorder: Recorder | None,
     frame: int,
 ) -> Callable[..., Any]:
-    """What the backend makes of one graph, or of one piece of a graph."""
+    """Compile one graph, or one piece of a graph, with the backend."""
     counters["backend"][backend.name] += 1
     if backend.function is eager:
         return eager(module)

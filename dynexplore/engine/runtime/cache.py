@@ -1,7 +1,7 @@
-"""Cache entries: what was compiled for a code object, when it goes, and why none of it fits a call.
+"""Cache entries: what was compiled for a code object, when it is dropped, and why no entry fits a call.
 
-The idea: C looks entries up and checks them (native.CodeCache, native.Entry); what Python knows beside them
-lives here. An entry knows its guards, so that a miss can be explained: which guard failed, what it expected,
+The idea: C looks entries up and checks them (native.CodeCache, native.Entry); what Python stores beside them
+is defined here. An entry knows its guards, so that a miss can be explained: which guard failed, what it expected,
 what it found. It holds the objects that its guards are about weakly, and leaves the cache when one of them
 dies.
 
@@ -50,7 +50,7 @@ class CompiledEntry(Entry):
 
 @record(frozen=False)
 class CodeState:
-    """What is remembered about a code object beside its entries: `CodeCache.payload`."""
+    """The state of a code object beside its entries: `CodeCache.payload`."""
 
     history: FrameHistory
     told_of_limit: bool = False
@@ -62,12 +62,12 @@ def state_of(cache: CodeCache) -> CodeState:
     state = cache.payload
     if state is None:
         state = cache.payload = CodeState(FrameHistory())
-    found: CodeState = state
-    return found
+    code_state: CodeState = state
+    return code_state
 
 
 def add_entry(cache: CodeCache, translation: Translation, frame: int) -> CompiledEntry:
-    """Make an entry of a translation and put it first: what was just needed is what is needed next."""
+    """Make an entry of a translation and put it first: the latest entry is the likeliest hit."""
     walk = translation.walk
     check: Any = translation.check.check
     if config.profiler_ranges and check is not None:
@@ -132,7 +132,7 @@ def scope_of(state: FrameState) -> Scope:
 
 
 class Slots(Protocol):
-    """What an entry looks at: of a frame that is about to run, or of one that nobody runs."""
+    """The slots that an entry checks: of a frame that is about to run, or of one that is never run."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -161,7 +161,7 @@ def fits(entry: Entry, state: Slots) -> bool:
 
 @record()
 class Miss:
-    """The guard of an entry that said no to a call: the first of its guards that fails, in words."""
+    """The first guard of an entry that fails for a call, in words."""
 
     entry: CompiledEntry
     index: int
@@ -180,8 +180,8 @@ class Miss:
 
 def misses(cache: CodeCache, scope: Scope) -> list[Miss]:
     """Why each entry of a code object does not fit a call, in the order in which they were tried."""
-    found = (_miss(entry, scope) for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.valid)
-    return [miss for miss in found if miss is not None]
+    tried = (_miss(entry, scope) for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.valid)
+    return [miss for miss in tried if miss is not None]
 
 
 _IDENTITY_KINDS = frozenset({"ID_MATCH", "NN_MODULE"})

@@ -1,8 +1,8 @@
 """One frame in; a cache entry out, or nothing: then it runs as plain Python.
 
-The idea: the frame hook asks here when no entry fits the frame that is about to run. What is to be done with it is
-decided in decision.py; here that is done: left alone, refused, raised, or translated, and what was made becomes an
-entry. The decision is asked twice, without the entries and with them: another thread may have compiled the frame meanwhile.
+The idea: the frame hook calls `convert` when no entry fits the frame that is about to run. decision.py decides what to do;
+this file does it: the frame is left alone, refused, raised for, or translated, and the translation becomes an entry. `decide`
+is called twice, without the entries and with them: another thread may have compiled the frame meanwhile.
 
 What can go wrong is kept apart (DESIGN section 7). A graph break under `nopython` is `Unsupported`, raised in
 the program; a failing backend is `BackendCompilerError`, raised as well; anything unexpected is a bug of ours:
@@ -60,7 +60,7 @@ from dynexplore.engine.translate.translator import translate
 
 
 class EngineWarning(UserWarning):
-    """Something went other than planned, and the program runs on: a bug of the engine, or the limit of a cache."""
+    """Something went wrong and the program continues: a bug of the engine, or a cache limit that is reached."""
 
 
 def converter(store: Store) -> Callable[[FrameState], Entry | None]:
@@ -86,7 +86,7 @@ def convert(store: Store, state: FrameState) -> Entry | None:
 
 
 def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
-    """The frame runs as plain Python, whatever its arguments are: note it where that is worth a word."""
+    """The frame runs as plain Python, whatever its arguments are: record it where that is of interest."""
     if decision.rule == "policy":
         _never_ask_again(state, function_of(state))
         reports.skipped_by_policy(store, state, decision.reason)
@@ -310,7 +310,7 @@ class Conversion:
             )
 
     def _engine_failed(self, error: Exception) -> None:
-        """A bug of ours: raise it where that is wanted, else count and name it once, and leave the frame alone."""
+        """A bug of the engine: raise it if configured, else count it, warn once, and leave the frame alone."""
         where = _place_of(error)
         text = f"{type(error).__name__}: {error}".strip(": ")
         function = f"{self.code.co_qualname} ({self.code.co_filename}:{self.code.co_firstlineno})"
@@ -331,7 +331,7 @@ class Conversion:
             )
 
     def _save_frame(self, error: Exception, where: str = "") -> None:
-        """Where that is wanted, a frame whose translation failed is kept for a replay; the error says where it is."""
+        """Save a frame whose translation failed for a replay, if configured; the error says where the file is."""
         if config.replay_record_enabled and self.tools is not None:
             path = self.tools.save_failed_frame(self.store, self.state, error, where)
             if path is not None:

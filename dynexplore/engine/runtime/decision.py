@@ -1,14 +1,14 @@
 """One decision: may this frame be compiled, and how?
 
-Which idea lives here: whatever decides about a frame is written down first, as one frozen record of plain facts. The answer is
-a pure function of that record. It stands here and nowhere else: a real call, a call that nobody makes (session/dry_run.py) and
-the forecast for a resume function (session/predicted_resumes.py) all ask `decide`. Who asks acts on the answer: counts, warns,
-raises, reports. So what-if and the real call cannot drift apart.
+Which idea lives here: everything that decides about a frame is first collected in one frozen record of plain facts. The answer is
+a pure function of that record, and it is defined here only: a real call, a dry run (session/dry_run.py) and the prediction for a
+resume function (session/predicted_resumes.py) all call `decide`. The caller acts on the answer: it counts, warns, raises,
+reports. So what-if and the real call cannot drift apart.
 
 The order of the rules is that of a real call. The first four are the frame hook's own (native/frame_hook.c): it never calls
 Python for code that is marked, for generators, for code with nothing to compile, and for a frame that an entry fits. The other
-rules are asked in convert.py. Looking into entries takes time and a lock, so a real call asks twice: first without them, and
-where nothing else stands in the way (`ask the entries`) once more with what they say.
+rules apply in convert.py. Checking the entries takes time and a lock, so a real call decides twice: first without them, and,
+if no other rule applies (`ask the entries`), once more with what they say.
 
 In: `FrameFacts`, gathered by frame_facts.py. Out: a `Decision`: its kind, the rule that decided, and the reason in words.
 
@@ -35,7 +35,7 @@ NO_ENTRY_YET = "nothing is compiled for it yet"
 
 @record()
 class EntriesSaid:
-    """What the cache entries of the code object say to a frame.
+    """What the cache entries of the code object say about a frame.
 
     count: how many there are. fitting: the position of the first whose guards hold, -1 for none, None where
     that depends on values that are not there yet (of a resume function).
@@ -54,7 +54,7 @@ class EntriesSaid:
 
 @record()
 class FrameFacts:
-    """All that decides about a frame; the values are those of a frame that nothing stands in the way of.
+    """Everything that decides about a frame; the defaults are those of a frame that no rule keeps from being compiled.
 
     name: the function's, or that of the function which a resume function resumes. marked: the frame hook was told to leave the
     code alone. generator: the code is that of a generator or coroutine. nothing_to_compile: an earlier call showed it.
@@ -80,7 +80,7 @@ class FrameFacts:
 
 @record()
 class Decision:
-    """What is to be done with a frame, the rule that says so, and why in words.
+    """What to do with a frame, the rule that decided, and the reason in words.
 
     "ask the entries": nothing stands in the way; what follows depends on the entries, which nobody has asked. "not known": they
     were asked, and one of them may fit.
@@ -102,7 +102,7 @@ _DISABLED = Decision("plain Python", "disabled", "nothing new is compiled here")
 
 
 def decide(facts: FrameFacts) -> Decision:
-    """What is to be done with a frame; see the head of this file.
+    """What to do with a frame; see the head of this file.
 
     >>> decide(FrameFacts())
     Decision(kind='ask the entries', rule='not asked', reason='')
@@ -127,7 +127,7 @@ def _by_the_hook(facts: FrameFacts) -> Decision | None:
 
 
 def _left_alone(facts: FrameFacts) -> Decision | None:
-    """What leaves a frame alone, whatever its arguments are."""
+    """The rules that leave a frame alone, whatever its arguments are."""
     why = facts.entries.why if facts.entries is not None else ""
     if facts.run_only or facts.disabled:
         nothing_new = _RUN_ONLY if facts.run_only else _DISABLED
@@ -142,7 +142,7 @@ def _left_alone(facts: FrameFacts) -> Decision | None:
 
 
 def _missed(facts: FrameFacts) -> Decision:
-    """Nothing that is there fits: may something new be compiled?"""
+    """No entry fits: may a new one be compiled?"""
     if facts.entries is None:
         return _ASK
     entries = facts.entries

@@ -3,7 +3,7 @@
 The idea, and why it is needed. DistributedDataParallel (DDP) trains one copy of a model in each process and averages the
 gradients with an all-reduce. It does not wait for the whole backward: parameters are grouped into *buckets* in the
 order in which their gradients come, which is about the reverse of the order in which forward used them, and a bucket is
-sent off as soon as its last gradient is there. So sending overlaps with the rest of backward, and costs little.
+sent as soon as its last gradient is there. So sending overlaps with the rest of backward, and costs little.
 
 A compiler undoes that. One graph for the whole model has one backward, which autograd runs as a single node: every gradient
 comes at its very end, and only then does the first all-reduce start. So the graph is split into *pieces*, each compiled by
@@ -51,7 +51,7 @@ CompilePiece = Callable[[torch.fx.GraphModule, list[Any], str], Callable[..., An
 def pieces_of(graph: FinishedGraph) -> list[Piece]:
     """The pieces of a graph that is captured now; none where it is to stay whole.
 
-    What was found stands in `graph.pieces` as records, and in the meta of the nodes as `piece`.
+    The result is also in `graph.pieces`, as records, and in the meta of the nodes, as `piece`.
     """
     ddp = active_ddp()
     if ddp is None or not config.optimize_ddp or not torch.is_grad_enabled() or not can_be_cut(graph.module):
@@ -83,7 +83,7 @@ def compiled_in_pieces(graph: FinishedGraph, pieces: Sequence[Piece], name: str,
 
 @record()
 class _Use:
-    """A parameter that DDP reduces, the how manieth it has registered, and the first node that uses it: with the backward of
+    """A parameter that DDP reduces, its place in the order of registration, and the first node that uses it: with the backward of
     that node its gradient is complete.
     """
 
@@ -104,14 +104,14 @@ def _first_uses(graph: FinishedGraph, ddp: DistributedDataParallel) -> list[_Use
     position = {node: place for place, node in enumerate(calls(graph.module))}
     names = {id(parameter): name for name, parameter in ddp.module.named_parameters()}
     places = {id(parameter): place for place, parameter in enumerate(_reduced(ddp))}
-    found = []
+    uses = []
     for graph_input in graph.inputs:
         users = [user for user in graph_input.node.users if user in position]
         key = id(graph_input.example)
         if key in places and users:
             first = min(users, key=position.__getitem__)
-            found.append(_Use(graph_input.example, names.get(key, ""), places[key], first, position[first]))
-    return sorted(found, key=lambda use: (-use.position, -use.place))
+            uses.append(_Use(graph_input.example, names.get(key, ""), places[key], first, position[first]))
+    return sorted(uses, key=lambda use: (-use.position, -use.place))
 
 
 # -- buckets -------------------------------------------------------------------------------------------------
@@ -171,18 +171,18 @@ def _sparse(ddp: DistributedDataParallel) -> set[int]:
 def _borders(uses: Sequence[_Use], buckets: Iterable[Sequence[int]]) -> list[Node]:
     """The nodes that begin a piece: where a bucket is complete, and parameters are left for the piece before."""
     by_place = {use.place: use for use in uses}
-    found = {}
+    borders = {}
     for bucket in buckets:
         here = [by_place[place] for place in bucket if place in by_place]
         if here and min(bucket) >= min(by_place):  # else it is complete only with an earlier graph's gradients
             complete = min(here, key=lambda use: use.position)
             if any(use.position < complete.position for use in uses):
-                found[complete.position] = complete.node
-    return [found[position] for position in sorted(found)]
+                borders[complete.position] = complete.node
+    return [borders[position] for position in sorted(borders)]
 
 
 def _record(piece: Piece, uses: Sequence[_Use], buckets: Sequence[Sequence[int]]) -> GraphPiece:
-    """A piece as people see it."""
+    """A piece as a record."""
     inside = set(piece.nodes)
     own = [use for use in uses if use.node in inside]
     numbers = sorted({number for number, bucket in enumerate(buckets) for use in own if use.place in bucket})

@@ -5,7 +5,7 @@ tensors and symbolic ints only, but it turns `tensor.item()` into tensor arithme
 tensorify_python_scalars). So the graph that goes to such a backend begins with `rate_tensor.item()`, and what comes back is
 called with a tensor in the place of the float. The operators that this pass leaves alone (`a - x`, `a ** x`, `x > a`) get the
 tensor already here (operators_on_floats.py). Where a float has to stay a float (the `alpha=` of an addition) the caller compiles
-for the very value.
+for this value.
 
 In:  the graph and its example inputs. Out: the same with tensors, and a callable that takes the floats again.
 torch/_dynamo/variables/builder.py (wrap_symfloat) does the same job.
@@ -87,9 +87,9 @@ def _is_arithmetic(node: torch.fx.Node) -> bool:
 
 @contextlib.contextmanager
 def kept_symbolic(examples: Sequence[Any], floats: Sequence[int]) -> Iterator[None]:
-    """While the backend compiles: a float that it cannot but take as the number that it is now makes it fail.
+    """While the backend compiles: fail if it has to specialize a float to its present value.
 
-    Raises TypeError at the end, if so. Left alone, the pass gives up a float that it found nothing to do for.
+    Raises TypeError at the end, if so. By itself, the pass specializes a float that it cannot use.
     """
     from torch.fx.passes._tensorify_python_scalars import TensorifyState  # type: ignore[attr-defined]
 

@@ -1,7 +1,7 @@
 """The facts that decide about a frame, gathered: from the code, the configuration and the state of this thread.
 
-Which idea lives here: decision.py is pure, so somebody has to look at the world for it. That is done here, once, for a frame
-that is about to run, for one that nobody runs, and for a resume function of which only the code is known. Nothing is changed.
+Which idea lives here: decision.py is pure, so its facts are gathered here, for a frame that is about to run, for one that is never
+run (a dry run), and for a resume function of which only the code is known. Nothing is changed.
 
 In: a store, a code object, its function where there is one; a `CodeCache` and a frame. Out: `FrameFacts`, and what the entries
 say (`ask_entries`).
@@ -45,7 +45,7 @@ _record = quick(FrameFacts)
 def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache: CodeCache | None) -> FrameFacts:
     """What decides about a frame of this code in this thread now; its entries are not asked yet.
 
-    Where nothing new is compiled anyway, the rest is not looked at: `config.disable` is to cost next to nothing.
+    If nothing new is compiled anyway, the other facts are not gathered, so that `config.disable` costs next to nothing.
     """
     marked, generator, empty = native.is_skipped(code), bool(code.co_flags & _WAITS), cache is not None and cache.skip
     if run_only.depth or config.disable:

@@ -1,9 +1,9 @@
-"""Ctrl-C in the middle of a translation: it comes through at once where that is safe, else a moment later.
+"""Ctrl-C during a translation: it is delivered at once where that is safe, else a moment later.
 
 The idea: Python raises KeyboardInterrupt between any two instructions of the main thread. A translation runs operators on fake
 tensors, where torch's C++ code calls back into Python code of torch, and it imports what it needs when it needs it. An
-exception that nobody expects ends the process in the one case (`std::terminate`) and leaves half a package in the other. So
-while a frame is translated Ctrl-C is looked at: where only frames of our own are running, it is passed on to the program's
+unexpected exception ends the process in the one case (`std::terminate`) and leaves a half-imported package in the other. So
+Ctrl-C is intercepted while a frame is translated: if only frames of our own are running, it is passed on to the program's
 handler; else it is sent again a millisecond later.
 
 In: `with held(sys._getframe()):` around a translation; inside it `with passed_on():` around the backend, which may take minutes
@@ -47,7 +47,7 @@ def held(translating: FrameType) -> Iterator[None]:
 
 @contextlib.contextmanager
 def passed_on() -> Iterator[None]:
-    """While the block runs, Ctrl-C is what it is without us."""
+    """While the block runs, Ctrl-C behaves as without the engine."""
     waiting = _python_handler()
     if not isinstance(waiting, _Waiting):
         yield

@@ -1,7 +1,7 @@
-"""A backend that finds no compiler: said in one sentence, and for tools that want to go on, the graph run as it is.
+"""A backend that finds no compiler: reported in one sentence; tools that can go on run the graph uncompiled.
 
 The idea: Inductor writes C++ or Triton code, and something else must compile it. Where that is not installed nothing is wrong with
-the program or the graph: so it is no failure of the backend, and tools that look at a capture show it all the same.
+the program or the graph: so it is not a failure of the backend, and tools that inspect a capture show it all the same.
 
 In: what a backend raised. Out: the sentence.
 

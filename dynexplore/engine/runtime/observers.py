@@ -1,10 +1,10 @@
-"""Observers: who looks at what a store compiles, and what each of them is told.
+"""Observers: who watches what a store compiles, and what each observer is told.
 
-Which idea lives here: the engine compiles and runs; everything that looks on stands above it and is told at a few
-moments. A `Store` has one record of observers. Each is None until somebody listens, and the engine builds nothing for an
-observer that is not there.
+Which idea lives here: the engine compiles and runs; everything that watches it lies above it and is called at a few
+points. A `Store` has one record of observers. Each is None until somebody listens, and the engine builds nothing for an
+observer that does not exist.
 
-In:  `store.observers`, filled by a session, a notebook or a tool. Out: calls at the moments named below.
+In:  `store.observers`, filled by a session, a notebook or a tool. Out: calls at the points named below.
 
 PyTorch's counterpart: the `Hooks` of torch/_dynamo/types.py, and torch/_logging.
 """
@@ -23,7 +23,7 @@ from dynexplore.engine.translate.contract.request import StepObserver
 
 
 class WatchedGraph(Protocol):
-    """A captured graph that is looked at whenever it runs."""
+    """A captured graph that is watched whenever it runs."""
 
     def watch(self, compiled: Callable[..., Any], backend: str) -> Callable[..., Any]:
         """What the backend made of it, wrapped."""

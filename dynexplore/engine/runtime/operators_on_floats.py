@@ -8,7 +8,7 @@ integers one of the default dtype. So the tensor is given the dtype that the flo
 `x ** a` is not among them: torch has quicker ways for the exponents 0.5, 2, 3 that round otherwise.
 
 In:  the nodes of a graph whose floats are read out of tensors (`tensor.item()`, float_inputs.py).
-Out: the same graph, in which these operators stand on the tensors.
+Out: the same graph, in which these operators take the tensors.
 torch/fx/passes/_tensorify_python_scalars.py does the same job for the others.
 """
 
@@ -68,7 +68,7 @@ def _can_be_made(number: Any) -> bool:
 
 
 def give_tensors(graph: torch.fx.Graph) -> None:
-    """Let every such operator of the graph stand on tensors."""
+    """Give every such operator of the graph tensors as operands."""
     made: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in list(graph.nodes):
         target = same_with_a_tensor(node)

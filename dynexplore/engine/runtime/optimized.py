@@ -54,13 +54,13 @@ def wrap(target: Any, region: Region | None, *, entry: bool = True) -> Any:
 
 
 def dressed(call: Any, target: Any) -> Any:
-    """Give a wrapper the name, docstring, signature and attributes of what it wraps."""
+    """Give a wrapper the name, docstring, signature and attributes of the wrapped object."""
     functools.update_wrapper(call, target)
     return call
 
 
 def original_of(target: Any) -> Any:
-    """What a wrapper of ours wraps; any other object itself."""
+    """The object inside a wrapper of ours; any other object itself."""
     while True:
         if type(target) is RegionCall:
             target = target.__wrapped__
@@ -71,7 +71,7 @@ def original_of(target: Any) -> Any:
 
 
 def name_of(target: Any) -> str:
-    """What people call a function, a method or a module, wrapped or not."""
+    """The display name of a function, a method or a module, wrapped or not."""
     original = original_of(target)
     name = getattr(original, "__qualname__", None)
     return name if isinstance(name, str) else type(original).__qualname__
@@ -121,7 +121,7 @@ def with_own_code(function: Any) -> Any:
 
 
 class OptimizedModule(torch.nn.Module):
-    """What all optimized modules are, besides instances of a subclass of their original's class."""
+    """The common base of all optimized modules, beside their original's class."""
 
     __dynexplore_original__: torch.nn.Module
     __dynexplore_region__: Region | None

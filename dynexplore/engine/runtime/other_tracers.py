@@ -1,4 +1,4 @@
-"""Who else is watching the operators: modes and tracers under which a frame runs as plain Python.
+"""Other tracers: modes and tracers under which a frame runs as plain Python, because they must see its operators.
 
 The idea: a TorchFunctionMode or TorchDispatchMode of the program changes or logs operators one by one, and
 torch's own tracers (jit.trace, fx.symbolic_trace, make_fx, vmap and grad, fake tensors) must see them

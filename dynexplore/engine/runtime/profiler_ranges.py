@@ -1,7 +1,7 @@
 """Ranges in the PyTorch profiler: each run of a compiled graph, each check of guards.
 
 The idea: under `config.profiler_ranges` what the modified code calls is wrapped when it is compiled, so that a trace
-shows where time goes; without it nothing is wrapped and nothing is paid.
+shows where time goes; without it nothing is wrapped, at no cost.
 
 In: a callable and a title. Out: a callable that does the same inside `torch.profiler.record_function(title)`.
 

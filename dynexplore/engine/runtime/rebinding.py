@@ -1,8 +1,8 @@
-"""What a function finds around it, put back: closure, globals, and what stands there.
+"""The surroundings of a function, restored between runs: closure, globals, and their values.
 
 The idea: a function that counts its calls in a global, appends to a list of its module or writes into a tensor of its
-closure gives something else each time, and no two runs of it could be compared. What its code names is known; so it is
-noted before the first run, and bound and filled again before each next one.
+closure gives another result each time, and no two runs of it could be compared. The names in its code are known, so their
+values are saved before the first run, and restored before each later one.
 
 In: a function. Out: `Surroundings`.
 
@@ -49,7 +49,7 @@ class Surroundings:
             put_back()
 
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The tensors that stand there, by name."""
+        """The tensors among them, by name."""
         yield from self._tensors
 
     def _note_bindings(self, function: Any) -> None:
@@ -72,7 +72,7 @@ class Surroundings:
 
 
 def refill(value: Any) -> Callable[[], None] | None:
-    """What fills a list, dict, set or tensor as it is now; None for anything else."""
+    """A function that restores the present content of a list, dict, set or tensor; None for anything else."""
     if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
         return _refill_tensor(value)
     if type(value) is list:
@@ -134,7 +134,7 @@ def _function_of(fn: Any) -> Any:
 
 
 def named_by(fn: Any) -> Iterator[tuple[str, Any]]:
-    """What stands in a function's closure, and in the globals that its code names."""
+    """The values of a function's closure, and of the globals that its code names."""
     function = _function_of(fn)
     if function is None:
         return

@@ -1,7 +1,7 @@
 """What the runtime says while it works: events for the recorder, counts, log lines, and the messages of what it
 raises.
 
-The idea: convert.py decides, this file tells. Every function that takes a recorder does nothing without one.
+The idea: convert.py acts, this file reports. Every function that takes a recorder does nothing without one.
 
 In: frames, misses, entries, graph breaks. Out: records (events.py), counts (counters.py), log lines of the
 logger "dynexplore".
@@ -44,7 +44,7 @@ logger.setLevel(logging.DEBUG)  # config.log_level decides, each time
 
 
 class _ToStandardError(logging.StreamHandler[Any]):
-    """Writes to what is sys.stderr now, as long as nobody has set up logging."""
+    """Writes to the present sys.stderr, unless logging is configured."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
@@ -84,7 +84,7 @@ def forget_breaks() -> None:
 
 @contextlib.contextmanager
 def breaks_unheard() -> Iterator[None]:
-    """Breaks inside the block are as new as before when it is over."""
+    """Breaks inside the block are not counted as seen."""
     before = set(_places_of_breaks)
     try:
         yield
@@ -188,7 +188,7 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
 
 
 def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
-    """The same, because of a mark; what is left alone because of its file or name is not worth a word, nor what torch marks."""
+    """The same, because of a mark of the user; skips by file, by name or by torch's own marks are not reported."""
     function, recorder = function_of(state), store.observers.recorder
     if recorder is None or not is_about_one_function(function) or str(function.__module__).partition(".")[0] == "torch":
         return
@@ -201,11 +201,11 @@ def skipped_by_policy(store: Store, state: FrameState, reason: str) -> None:
 # -- the cache -----------------------------------------------------------------------------------------------
 
 
-def missed(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
-    """No entry fits: the guard of each that said no."""
+def missed(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
+    """No entry fits: record the guard of each that failed."""
     if recorder is None:
         return
-    for miss in found:
+    for miss in misses:
         recorder.record(
             ev.GuardFailed(
                 frame=frame,
@@ -220,14 +220,14 @@ def missed(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
         )
 
 
-def recompiled(recorder: Recorder | None, frame: int, found: list[Miss]) -> None:
+def recompiled(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
     """A frame is translated although there are entries."""
     if recorder is not None:
-        recorder.record(ev.Recompiled(frame=frame, reason=str(found[0]), entries=len(found)))
+        recorder.record(ev.Recompiled(frame=frame, reason=str(misses[0]), entries=len(misses)))
 
 
 def limit_reached(recorder: Recorder | None, frame: int, code: CodeType, limit: int, reason: str, is_news: bool) -> None:
-    """There are as many entries as allowed; `is_news`: it is the first time for this code object."""
+    """The cache limit is reached; `is_news`: for the first time for this code object."""
     if recorder is not None:
         recorder.record(ev.CacheLimitReached(frame=frame, function=code_view(code).qualname, limit=limit, reason=reason))
     if is_news:

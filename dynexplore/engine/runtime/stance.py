@@ -1,7 +1,7 @@
-"""Stances: what the engine does with a frame that nothing cached fits.
+"""Stances: what the engine does with a frame that no cache entry fits.
 
-The idea: while a service answers requests, nothing should be compiled by surprise. A stance says so, and what it refused
-to compile is written down, so that one can warm it up before.
+The idea: while a service answers requests, nothing should be compiled unexpectedly. A stance forbids it, and lists what it
+refused to compile, so that this can be compiled in advance.
 
 - "default": compile it
 - "eager_on_recompile": run it as plain Python, and note it

@@ -1,8 +1,8 @@
-"""The same call again and again: everything that a call starts from, so that each run finds it as the first one did.
+"""Repeating a call: everything that a call starts from, restored so that each run starts as the first one did.
 
 The idea: a call changes things: its arguments, buffers and gradients of modules, the state of optimizers, the random
 number generators, globals. To run it under several compilers and compare, each run gets copies of the arguments, and what
-it can reach gets its content back, in place, because code may hold it anywhere.
+it can reach is restored in place, because code may refer to it from anywhere.
 
 In: a function, bound method or module, and its arguments. Out: `fresh()`: arguments for one more run; `reached()`: what
 that run changed. Reached are modules, optimizers and random number generators among the arguments, in the function's
@@ -26,16 +26,16 @@ from dynexplore.engine.runtime.rebinding import Surroundings, copy_of_tensor, na
 
 
 class StartingState:
-    """What one call starts from; see the head of this file."""
+    """The state that one call starts from; see the head of this file."""
 
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._call = (tuple(args), dict(kwargs))
-        self._found = list(_reachable(fn, args, kwargs))
-        self._modules = [_KeptModule(found) for found in self._found if isinstance(found, torch.nn.Module)]
+        self._objects = list(_reachable(fn, args, kwargs))
+        self._modules = [_KeptModule(module) for module in self._objects if isinstance(module, torch.nn.Module)]
         self._optimizers = [
-            (found, copy.deepcopy(found.state_dict())) for found in self._found if isinstance(found, torch.optim.Optimizer)
+            (value, copy.deepcopy(value.state_dict())) for value in self._objects if isinstance(value, torch.optim.Optimizer)
         ]
-        self._generators = [(found, found.get_state()) for found in self._found if isinstance(found, torch.Generator)]
+        self._generators = [(value, value.get_state()) for value in self._objects if isinstance(value, torch.Generator)]
         self._random = (torch.get_rng_state(), random.getstate())
         self._around = Surroundings(fn)
         self._arguments = self._copies(self._call)
@@ -71,7 +71,7 @@ class StartingState:
 
     def _copies(self, call: Any) -> Any:
         """Copies of all arguments: what is there twice is one object again. What is restored in place stays itself."""
-        memo: dict[int, Any] = {id(found): found for found in self._found}
+        memo: dict[int, Any] = {id(value): value for value in self._objects}
         return tree_map(lambda value: _copied(value, memo), call)
 
 
@@ -87,7 +87,7 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
 
 
 class _KeptModule:
-    """A module whose content can be put back."""
+    """A module whose content can be restored."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.module = module

@@ -29,7 +29,7 @@ _births = itertools.count()
 
 @record()
 class Options:
-    """What besides the backend decides what is compiled."""
+    """The options that decide, besides the backend, what is compiled."""
 
     nopython: bool = False
     dynamic: bool | None = None
@@ -99,10 +99,10 @@ Make = Callable[[Backend, Options], Store]
 def store_of_name(key: Hashable, backend: Backend, options: Options, make: Make) -> Store:
     """The store of a backend known by name; `key` is the name and what it is called with."""
     place = (key, options)
-    found = _named.get(place)
-    if found is None:
-        found = _named[place] = make(backend, options)
-    return found
+    store = _named.get(place)
+    if store is None:
+        store = _named[place] = make(backend, options)
+    return store
 
 
 def store_of_callable(function: Any, backend: Backend, options: Options, make: Make) -> Store:
@@ -114,14 +114,14 @@ def store_of_callable(function: Any, backend: Backend, options: Options, make: M
         if held is None:
             held = _unowned[id(owner), method, options] = (owner, make(backend, options))
         return held[1]
-    found = owned.stores.get((method, options))
-    if found is None:
-        found = owned.stores[method, options] = make(backend, options)
-    return found
+    store = owned.stores.get((method, options))
+    if store is None:
+        store = owned.stores[method, options] = make(backend, options)
+    return store
 
 
 def _owned_by(owner: Any) -> _Owned | None:
-    """The stores kept in an object's own `__dict__`; None where there is no place for them."""
+    """The stores kept in an object's own `__dict__`; None if it has none."""
     own = getattr(owner, "__dict__", None)
     if not isinstance(own, dict):
         return None

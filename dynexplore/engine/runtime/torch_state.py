@@ -1,7 +1,7 @@
-"""The state of the process that a translation must leave as it found it: random numbers and torch's global modes.
+"""The state of the process that a translation must not change: random numbers and torch's global modes.
 
-The idea: translating runs torch operators on fake tensors, and backends do whatever they like. Neither may be
-seen by the program: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
+The idea: translating runs torch operators on fake tensors, and backends may do anything. The program must not
+notice either: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
 not.
 
 In: `with kept():` around a translation, `with set_aside():` where one pauses. Out: random number generators (torch's,
@@ -124,7 +124,7 @@ _open = _Open()
 
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
-    """Put every piece of state back when the block is over, however it ends."""
+    """Restore every piece of state when the block is over, however it ends."""
     saved = _read(_keepers())
     _open.saved.append(saved)
     try:
@@ -136,7 +136,7 @@ def kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_aside() -> Iterator[None]:
-    """Inside of `kept`: while this block runs, all is as it is outside of it, and may be changed there."""
+    """Inside of `kept`: while this block runs, the state is that outside of `kept`, and changes to it persist."""
     if not _open.saved:
         yield
         return

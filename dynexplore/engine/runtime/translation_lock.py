@@ -1,7 +1,7 @@
 """One translation at a time, but never while a backend compiles.
 
 The idea: translating is quick and shares tables (parsed code, names, FX), so one lock per process guards it; a
-backend may take minutes and may start threads that run optimized code of their own, so the lock is let go while
+backend may take minutes and may start threads that run optimized code of their own, so the lock is released while
 it works.
 
 In: `with translation_lock:` around a translation, `with released():` around the backend inside it. A thread may
@@ -26,7 +26,7 @@ os.register_at_fork(after_in_child=translation_lock._at_fork_reinit)  # type: ig
 
 @contextlib.contextmanager
 def released() -> Iterator[None]:
-    """Let the lock go while the block runs, however often this thread took it; it may not have taken it at all."""
+    """Release the lock while the block runs, however often this thread took it; it may not hold it at all."""
     lock = translation_lock
     if not lock._is_owned():  # type: ignore[attr-defined]
         yield

@@ -74,9 +74,10 @@ def _fits(row: Callable[..., Any], skip: int) -> Callable[[Sequence[Any], Mappin
 
     How many positional ones fit is in the row's code; its signature is only worked out when arguments are named.
     """
-    code = row.__code__
-    most = math.inf if code.co_flags & inspect.CO_VARARGS else code.co_argcount - skip
-    least = code.co_argcount - skip - len(row.__defaults__ or ())
+    declared: Any = inspect.unwrap(row)  # a row that tells the journal first is wrapped, and its wrapper takes anything
+    code = declared.__code__
+    most: float = math.inf if code.co_flags & inspect.CO_VARARGS else code.co_argcount - skip
+    least: int = code.co_argcount - skip - len(declared.__defaults__ or ())
 
     def fits(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
         if not kwargs:
