@@ -103,6 +103,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.watching = True
         self.written: set[int] = set()  # the storages that were written to
         self.written_last = False  # whether anything was, since this was last set to False
+        self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.draws_random_numbers = False
         self.may_fail = False
 
