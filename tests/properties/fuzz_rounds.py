@@ -15,6 +15,7 @@ import collections
 import os
 import random
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,5 +96,6 @@ def _round(cases: st.SearchStrategy[Any], check: Check, round_seed: int, count: 
     try:
         run()
     except Exception as error:
-        return f"seed {round_seed}: {type(error).__name__}: {error}"
+        where = "" if isinstance(error, AssertionError) else "".join(traceback.format_exception(error)[-6:])
+        return f"seed {round_seed}: {type(error).__name__}: {error}\n{where}"
     return ""

@@ -1,9 +1,9 @@
 """Random programs that talk to autograd: backward inside, gradients that are kept and read, writes it does not hear of, hooks.
 
-The idea: a compiler computes gradients of its own for a graph; what a program asks of autograd in between (`retain_grad`, `.data`,
-`.grad`, `backward`, what a `Function.backward` reads from outside, flags of torch's backends) must be as in eager all the same. After
-each call the gradients of what came out are computed, and between two calls, and between a call and its gradients, what the program
-reads from outside changes.
+The idea: a compiler computes gradients of its own for a graph; what a program asks of autograd in between (`retain_grad`,
+`.data`, `.grad`, `backward`, what a `Function.backward` reads from outside, flags of torch's backends) must be as in eager
+all the same. After each call the gradients of what came out are computed, and between two calls, and between a call and its
+gradients, what the program reads from outside changes.
 """
 
 from __future__ import annotations
@@ -131,10 +131,16 @@ STATEMENTS = st.one_of(
     _fill("print('here')"),
 )
 CHANGES = st.sampled_from([
-    "pass", "pass", "scale += 1", "table['k'] += 1", "Settings.factor += 1", "torch.backends.cudnn.benchmark = not "
-    "torch.backends.cudnn.benchmark", "torch.backends.cudnn.deterministic = not torch.backends.cudnn.deterministic",
-    "torch.backends.mkldnn.set_flags(not torch.backends.mkldnn.enabled)", "torch.backends.opt_einsum.enabled = not "
-    "torch.backends.opt_einsum.enabled", "torch.backends.cuda.enable_flash_sdp(not torch.backends.cuda.flash_sdp_enabled())",
+    "pass",
+    "pass",
+    "scale += 1",
+    "table['k'] += 1",
+    "Settings.factor += 1",
+    "torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark",
+    "torch.backends.cudnn.deterministic = not torch.backends.cudnn.deterministic",
+    "torch.backends.mkldnn.set_flags(not torch.backends.mkldnn.enabled)",
+    "torch.backends.opt_einsum.enabled = not torch.backends.opt_einsum.enabled",
+    "torch.backends.cuda.enable_flash_sdp(not torch.backends.cuda.flash_sdp_enabled())",
 ])
 
 

@@ -1,8 +1,8 @@
 """Random programs on numpy's scalars and arrays beside tensors of each dtype: who promotes whom, in which order, called how.
 
-The idea: to torch a number of numpy's is sometimes a number and sometimes an array; which dtype comes out depends on both sides, on
-the operator, on whether the tensor has dimensions. Each drawn program mixes tensors x, y with a scalar s, an array a and what came of
-them (n, c); they come by several ways, with other values and other dtypes in the next call.
+The idea: to torch a number of numpy's is sometimes a number and sometimes an array; which dtype comes out depends on both
+sides, on the operator, on whether the tensor has dimensions. Each drawn program mixes tensors x, y with a scalar s, an array
+a and what came of them (n, c); they come by several ways, with other values and other dtypes in the next call.
 """
 
 from __future__ import annotations
@@ -26,6 +26,16 @@ SCALARS = (
 ARRAY_DTYPES = ("float32", "float64", "int64", "int32", "int8", "bool", "float16", "uint8")
 WAYS = ("argument", "argument", "closure", "global", "attribute", "list")
 HOW_READ = {"closure": "{n}_cell", "global": "{n}_global", "attribute": "box.{n}", "list": "box.items[{i}]"}
+
+
+PUT = """
+    def put(name, value):
+        nonlocal s_cell, a_cell
+        if name == "s":
+            s_cell = value
+        else:
+            a_cell = value
+"""
 
 
 @dataclass(frozen=True)
@@ -60,9 +70,7 @@ class Case:
             lines += ["    try:", f"        {statement}", "    except Exception as e:", "        n = type(e).__name__"]
         lines.append("    return x, y, s, a, c, n, x * 2")
         inner = "\n".join(f"    {line}" for line in lines)
-        setter = "    def put(name, value):\n        nonlocal s_cell, a_cell\n        if name == 's':\n            s_cell = value\n" \
-                 "        else:\n            a_cell = value"
-        return f"def outer():\n    s_cell = a_cell = None\n{setter}\n{inner}\n    return program, put\nprogram, put = outer()\n"
+        return f"def outer():\n    s_cell = a_cell = None\n{PUT}\n{inner}\n    return program, put\nprogram, put = outer()\n"
 
 
 class Box:
@@ -77,8 +85,12 @@ def _fill(template: str, **parts: st.SearchStrategy[str]) -> st.SearchStrategy[s
 
 
 _T = st.sampled_from(["x", "y", "x", "c"])
-_N = st.sampled_from(["s", "s", "n", "a", "s * 2", "s + n", "a.sum()", "a[0]", "a.mean()", "a.max()", "np.float32(0.3)", "np.int64(2)",
-                      "np.array(2)", "np.array(1.5)", "abs(s)", "-s", "a[:1]", "np.bool_(True)", "s.item()", "float(s)", "int(s)"])
+_N = st.sampled_from([
+    "s", "s", "n", "a", "s * 2", "s + n", "a.sum()", "a[0]", "a.mean()", "a.max()", "np.float32(0.3)", "np.int64(2)",
+    "np.array(2)", "np.array(1.5)", "abs(s)", "-s", "a[:1]", "np.bool_(True)", "s.item()", "float(s)", "int(s)",
+])  # fmt: skip
+_METHODS = st.sampled_from(["add", "mul", "pow", "div", "lt", "fill_", "add_", "mul_", "clamp_min"])
+_SIZES = st.sampled_from(["s", "np.int64(3)", "(s, 2)", "n"])
 _O = st.sampled_from(["+", "-", "*", "/", "//", "%", "**", "<", ">=", "==", "&", "@"])
 STATEMENTS = st.one_of(
     _fill("c = {t} {o} {n}", t=_T, o=_O, n=_N),
@@ -87,7 +99,7 @@ STATEMENTS = st.one_of(
     _fill("c = torch.{f}({t}, {n})", t=_T, n=_N,
           f=st.sampled_from(["add", "mul", "sub", "div", "pow", "eq", "lt", "fmod", "remainder", "clamp", "full_like", "maximum"])),
     _fill("c = torch.{f}({n}, {t})", t=_T, n=_N, f=st.sampled_from(["add", "mul", "pow"])),
-    _fill("c = {t}.{f}({n})", t=_T, n=_N, f=st.sampled_from(["add", "mul", "pow", "div", "lt", "fill_", "add_", "mul_", "clamp_min"])),
+    _fill("c = {t}.{f}({n})", t=_T, n=_N, f=_METHODS),
     _fill("{t} {o}= {n}", t=_T, n=_N, o=st.sampled_from(["+", "*", "-", "/", "**"])),
     _fill("n {o}= {t}", t=_T, o=st.sampled_from(["+", "*"])),
     _fill("{t}[0] = {n}", t=_T, n=_N),
@@ -104,7 +116,7 @@ STATEMENTS = st.one_of(
     _fill("c = torch.nn.functional.{f}({t}, {n})", t=_T, n=_N, f=st.sampled_from(["leaky_relu", "dropout", "elu"])),
     _fill("c = {t}.sum(dim={n}, keepdim={m})", t=_T, n=st.sampled_from(["np.int64(0)", "s", "0"]),
           m=st.sampled_from(["np.bool_(True)", "True", "s"])),
-    _fill("c = torch.{f}({n})", f=st.sampled_from(["zeros", "ones", "arange"]), n=st.sampled_from(["s", "np.int64(3)", "(s, 2)", "n"])),
+    _fill("c = torch.{f}({n})", f=st.sampled_from(["zeros", "ones", "arange"]), n=_SIZES),
     _fill("c = {t}.{f}", t=_T, f=st.sampled_from(["reshape(np.int64(-1))", "repeat(np.int32(2))", "to(torch.float64)", "numpy()"])),
     _fill("n = np.{f}({m})", m=_N, f=st.sampled_from(["sqrt", "float32", "int64", "asarray", "abs", "sin"])),
     _fill("n = np.{f}({m}, {n})", m=_N, n=_N, f=st.sampled_from(["add", "maximum", "multiply", "power"])),
@@ -118,7 +130,7 @@ STATEMENTS = st.one_of(
 _SHAPES = st.sampled_from([(3,), (3,), (), (2, 3), (1,)])
 _VALUES = st.builds(
     Values,
-    st.tuples(st.sampled_from(TENSOR_DTYPES), st.sampled_from(TENSOR_DTYPES)), st.tuples(_SHAPES, _SHAPES), st.sampled_from(SCALARS),
+    st.tuples(*[st.sampled_from(TENSOR_DTYPES)] * 2), st.tuples(_SHAPES, _SHAPES), st.sampled_from(SCALARS),
     st.sampled_from(ARRAY_DTYPES), st.sampled_from([(3,), (3,), (2, 3), (1,), ()]), st.booleans(),
 )  # fmt: skip
 

@@ -108,9 +108,8 @@ STATEMENTS = st.one_of(
     _fill("torch._foreach_add_([{t}, {u}], 1)", t=_T, u=_T),
     _fill("print('here')"),
 )
-_PLACES = st.builds(
-    Place, st.integers(0, 1), st.sampled_from(["row", "row", "row", *CUTS]), st.integers(0, 6), st.sampled_from(["", "", "", *NAMES])
-)
+_CUTS, _SAME = st.sampled_from(["row", "row", "row", *CUTS]), st.sampled_from(["", "", "", *NAMES])
+_PLACES = st.builds(Place, st.integers(0, 1), _CUTS, st.integers(0, 6), _SAME)
 _CALLS = st.lists(
     st.tuples(st.sampled_from([4, 4, 4, 5, 3]), st.tuples(_PLACES, _PLACES, _PLACES)), min_size=2, max_size=4
 ).map(tuple)

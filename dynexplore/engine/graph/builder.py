@@ -61,6 +61,8 @@ class FinishedGraph:
     unheard: tuple[int, ...] = ()  # those of them that are changed through `.data` alone, of which autograd does not hear
     draws_random_numbers: bool = False
     may_fail: bool = False  # whether the data of tensors decides if an operator raises
+    written_inside: bool = False  # whether anything is changed in place, be it an input or not
+    as_it_stands: bool = False  # whether no backend is to compile it
     pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 
     def call_nodes(self) -> list[torch.fx.Node]:
@@ -233,7 +235,10 @@ class GraphBuilder:
         )
         owners = {id(owner) for owner, _ in mode.taken_as_data}
         unheard = tuple(place for place in written if _is_unheard(example_value(self.inputs[place].node), owners))
-        return FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
+        finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
+        finished.written_inside = bool(mode.written)
+        finished.as_it_stands = mode.writes_twice
+        return finished
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):

@@ -248,7 +248,7 @@ _kind(
     lambda v, e, n: "True", lambda v, e: True, _tensor_words,
 )
 _kind(
-    "STORAGE_OVERLAP", "which inputs share memory: the graph writes to some of them, and was compiled for this pattern",
+    "STORAGE_OVERLAP", "whether inputs overlap in memory: the graph writes to some of them",
     lambda v, e, n: str(e.expression()), lambda v, e: True, str,
 )
 _kind("SHAPE_ENV", "relations between symbolic sizes", lambda v, e, n: "True", lambda v, e: True, str)

@@ -22,6 +22,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserve_version_counter
 
 from dynexplore.engine.bytecode import Label, Writer
 from dynexplore.engine.counters import counters
@@ -188,7 +189,7 @@ def unheard_by_autograd(function: Callable[..., Any], graph: FinishedGraph) -> C
         return function
 
     def run(*inputs: Any) -> Any:
-        with torch.autograd._unsafe_preserve_version_counter(tuple(inputs[place] for place in graph.unheard)):
+        with preserve_version_counter(tuple(inputs[place] for place in graph.unheard)):
             return function(*inputs)
 
     return run

@@ -47,7 +47,6 @@ from dynexplore.engine.translate.contract.request import Plan, SkipFrame, Transl
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
-from dynexplore.engine.translate.shared_storage import SizesMustBeFixed
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.translate.varying_locals import varying_locals
 from dynexplore.engine.variables import all_rows
@@ -87,9 +86,6 @@ def translate(request: TranslationRequest) -> Translation:
             translator = Translator(request, attempt, plan)
             try:
                 outcome = translator.run()
-            except SizesMustBeFixed as wanted:
-                request.fixed_sizes |= wanted.places
-                continue
             finally:
                 translator.close()
         if isinstance(outcome, Translation):
@@ -442,7 +438,7 @@ class Translator:
         context = None
         if not isinstance(source, PinnedSource):
             dynamic = self.history.dynamic_dims(source.text(), tensor, self.request.dynamic)
-            context = dynamic_context(tensor, dynamic) if dynamic and source.text() not in self.request.fixed_sizes else None
+            context = dynamic_context(tensor, dynamic) if dynamic else None
         fake = self.graph.fake_tensor(tensor, source, context)
         sizes = tuple(map(_fixed, fake.shape))
         strides = tuple(map(_fixed, fake.stride())) if context is None else (None,) * fake.dim()

@@ -31,7 +31,7 @@ from dynexplore.engine.variables.numpy_.array_models import hint, on_models
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_known
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import Answer, method, rule
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, run_now
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
@@ -230,7 +230,7 @@ def _conversion(function: Callable[..., Any]) -> Answer:
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
-        return made or ctx.operation("call_function", function, args, with_numpys_dtype(args, kwargs))
+        return made or ctx.operation("call_function", function, args, with_numpys_dtype(ctx, args, kwargs))
 
     return answer
 
@@ -239,12 +239,14 @@ for _function in (torch.as_tensor, torch.asarray):
     rule(_function)(_conversion(_function))
 
 
-def with_numpys_dtype(args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> Mapping[str, VariableTracker]:
+def with_numpys_dtype(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> Mapping[str, VariableTracker]:
     """The keywords of a call that makes a tensor of data: a scalar of numpy has its dtype, where a number has torch's default."""
     data = args[0] if len(args) == 1 else None
     if "dtype" in kwargs or not isinstance(data, ConstantVariable) or not is_numpy_number(data.value):
         return kwargs
-    return {**kwargs, "dtype": ConstantVariable(torch.as_tensor(data.value).dtype)}
+    return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
 
 
 def tensor_of_array(

@@ -1,9 +1,10 @@
 """What the forward and backward of a `torch.autograd.Function` read from outside: a compiler runs them once, and never again.
 
-The idea: `F.apply` is one node of the graph. Run as it stands, it runs the program's own code in each call. A backend that traces the
-graph runs that code once, with the values that globals, cells and attributes have then. So what the code reads from outside must
-be fixed: modules and functions of libraries, classes of torch, functions of the program that hold to the same. A number that forward
-reads is guarded. One that backward reads is not: backward runs later, and the number may be another one by then.
+The idea: `F.apply` is one node of the graph. Run as it stands, it runs the program's own code in each call. A backend that
+traces the graph runs that code once, with the values that globals, cells and attributes have then. So what the code reads
+from outside must be fixed: modules and functions of libraries, classes of torch, functions of the program that hold to the
+same. A number that forward reads is guarded. One that backward reads is not: backward runs later, and the number may be
+another one by then.
 
 In:  the functions of a class. Out: the name of the first thing that is not fixed, or None.
 PyTorch's Dynamo traces both functions, and guards what they read at the time of the call.
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import builtins
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_lookup import is_fixed_module, raw_lookup
+from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.scalars.constant import is_constant_value, is_plain_value
 
 if TYPE_CHECKING:
@@ -109,6 +111,8 @@ class _Reader:
             return False
         if getattr(tracker, "live_value", lambda: None)() is not function:
             return False
-        namespace: Any = self.ctx.namespace_of(tracker)  # type: ignore[attr-defined]
-        loaded: VariableTracker = namespace.load(self.ctx, name)
-        return loaded.read(self.ctx).is_constant()
+        namespace: NamespaceVariable = cast("Any", self.ctx).namespace_of(tracker)
+        source = namespace.source_of(name)
+        if source is not None:  # by value, however it varies: it becomes no input of the graph
+            self.ctx.guard(source, "EQUALS", value)
+        return True

@@ -42,7 +42,7 @@ DATA_METHODS = {
     "item": "DX101", "tolist": "DX102", "data_ptr": "DX112",
     "untyped_storage": "DX112", "storage": "DX112", "__bool__": "DX105", "__float__": "DX101", "__int__": "DX101",
     "__index__": "DX101", "__complex__": "DX101", "__repr__": "DX103", "__str__": "DX103", "__format__": "DX103",
-    "backward": "DX406", "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
+    "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
     "resize_": "DX408", "__deepcopy__": "DX416", "__reduce_ex__": "DX416", "share_memory_": "DX408",
     "__dlpack__": "DX112",
 }
@@ -186,7 +186,7 @@ class DataVariable(TensorVariable):
 
 
 class ViewOfDataVariable(TensorVariable):
-    """`x.data[1:]`, of whose changes autograd does not hear, either: it serves inside the frame, and is made for real if it leaves."""
+    """`x.data[1:]`, of whose changes autograd does not hear, either: it serves inside the frame, and leaves it made for real."""
 
     def reconstruct(self, build: Reconstruction) -> None:
         raise NotImplementedError("a view of `.data`")
@@ -337,6 +337,14 @@ def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     if tensor.fake.requires_grad and not tensor.fake.is_leaf:
         ctx.break_graph("DX411", attribute="grad_fn")
     return ConstantVariable(None)
+
+
+@method(torch.Tensor, "backward")
+def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    creates = kwargs.get("create_graph", args[2] if len(args) > 2 else None)
+    plain = creates is None or (creates.is_constant() and not creates.as_constant())
+    ctx.break_graph("DX406", operation="Tensor.backward()" if plain else "Tensor.backward(create_graph=True)")
 
 
 @method(torch.Tensor, "retain_grad")

@@ -83,4 +83,4 @@ def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[
         arg.read_items(ctx)
     nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])
     return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args),
-                         with_numpys_dtype(args, kwargs))
+                         with_numpys_dtype(ctx, args, kwargs))

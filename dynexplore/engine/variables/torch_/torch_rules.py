@@ -152,6 +152,12 @@ def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
     return ConstantVariable(None)
 
 
+@rule(torch.autograd.grad)
+def _autograd_grad(ctx: TraceContext, args: Sequence[VariableTracker],
+                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    ctx.break_graph("DX406", operation="torch.autograd.grad")
+
+
 @rule(torch.jit.annotate)
 def _annotate(ctx: TraceContext, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
