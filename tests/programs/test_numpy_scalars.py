@@ -26,8 +26,8 @@ def made_of_it(s):
     return torch.tensor(s), torch.as_tensor(s)
 
 
-def made_of_several(s):
-    return torch.tensor([s, s])
+def made_of_several(x, s):
+    return x * 2, torch.tensor([s, s])
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -60,4 +60,4 @@ def test_a_tensor_made_of_it_has_its_dtype(scalar: Any) -> None:
 
 def test_a_list_of_them() -> None:
     """Where torch would give another dtype than for Python's numbers, torch is asked."""
-    assert_same_as_eager(made_of_several, np.float64(1.5), breaks=["DX412"])
+    assert_same_as_eager(made_of_several, torch.ones(2), np.float64(1.5), breaks=["DX412"])

@@ -153,4 +153,18 @@ def test_the_guard_can_be_read() -> None:
     fn(*apart())
     fn(*overlapping())
     report = str(dynexplore.explain(changes_and_adds, backend="aot_eager").calls(apart(), overlapping()).timeline)
-    assert "a and b overlap" in report
+    assert "a and b overlap in memory" in report
+
+
+def writes_one_part_and_saves_another(a, b, w):
+    a.add_(1)
+    return (b * w).sum()
+
+
+def test_parts_of_one_memory_where_gradients_are_wanted() -> None:
+    """Autograd counts the changes of a whole storage: what is written late makes another part, which was saved, look changed."""
+    w = torch.ones(3, requires_grad=True)
+    assert_same_as_eager(
+        writes_one_part_and_saves_another, *apart(), w, then=[(*disjoint(), w), (*apart(), w), (*disjoint(), w)],
+        backend="aot_eager", recompiles=1,
+    )  # fmt: skip

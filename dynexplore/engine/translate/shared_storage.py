@@ -31,7 +31,8 @@ def guard_shared_storage(ctx: Interpreter, graph: FinishedGraph) -> None:
     if len(inputs) < 2 or not written:
         return
     fixed = list(map(_has_fixed_sizes, inputs))
-    overlap = StorageOverlap([one.source for one in inputs], [one.example for one in inputs], fixed, written)
+    trains = any(isinstance(fake := example_value(node), torch.Tensor) and fake.requires_grad for node in graph.outputs)
+    overlap = StorageOverlap([one.source for one in inputs], [one.example for one in inputs], fixed, written, trains)
     graph.as_it_stands = overlap.overlap
     ctx.guard(inputs[written[0]].source, "STORAGE_OVERLAP", overlap)
 
