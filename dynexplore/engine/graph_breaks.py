@@ -691,8 +691,9 @@ args = (torch.ones(3, requires_grad=True),)
     Kind(
         "DX405",
         "an autograd.Function in a form that is not traced",
-        "Its forward runs while it is compiled, too: one that prints, sets globals or is no Python code is left alone.",
-        "Take what people would see twice out of forward and backward.",
+        "Its code runs once, while it is compiled: one that prints, sets globals, reads from outside what may change, or is no"
+        " Python code is left alone.",
+        "Take what people would see twice out of forward and backward, and pass what they read as arguments, or on `ctx`.",
         example="""
 class Double(torch.autograd.Function):
     @staticmethod

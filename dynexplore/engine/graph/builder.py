@@ -58,8 +58,11 @@ class FinishedGraph:
     inputs: list[GraphInput]
     outputs: list[torch.fx.Node]
     written: tuple[int, ...] = ()  # which inputs are changed in place, themselves or through a view
+    unheard: tuple[int, ...] = ()  # those of them that are changed through `.data` alone, of which autograd does not hear
     draws_random_numbers: bool = False
     may_fail: bool = False  # whether the data of tensors decides if an operator raises
+    written_inside: bool = False  # whether anything is changed in place, be it an input or not
+    as_it_stands: bool = False  # whether no backend is to compile it
     pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 
     def call_nodes(self) -> list[torch.fx.Node]:
@@ -207,6 +210,16 @@ class GraphBuilder:
         finally:
             _fake_log.disabled = quiet
 
+    def unheard_write(self) -> bool:
+        """Whether the last operation wrote, through `.data`, to memory that autograd has noted for a backward that is to come.
+
+        A compiler would give the gradients of what stood there before; eager gives those of what stands there then.
+        """
+        mode = self.fake_mode
+        unheard = {storage_of(owner) for owner, version in mode.taken_as_data if owner._version == version} & mode.written
+        mode.taken_as_data = [(owner, owner._version) for owner, _ in mode.taken_as_data]
+        return bool(unheard) and any(_is_recorded(node, unheard) for node in self.graph.nodes)
+
     # -- end
 
     def finish(self, outputs: list[torch.fx.Node], name: str) -> FinishedGraph:
@@ -220,7 +233,12 @@ class GraphBuilder:
             place for place, graph_input in enumerate(self.inputs)
             if isinstance(fake := example_value(graph_input.node), torch.Tensor) and storage_of(fake) in mode.written
         )
-        return FinishedGraph(module, self.inputs, outputs, written, mode.draws_random_numbers, mode.may_fail)
+        owners = {id(owner) for owner, _ in mode.taken_as_data}
+        unheard = tuple(place for place in written if _is_unheard(example_value(self.inputs[place].node), owners))
+        finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
+        finished.written_inside = bool(mode.written)
+        finished.as_it_stands = mode.writes_twice
+        return finished
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):
@@ -234,6 +252,19 @@ class GraphBuilder:
             else:
                 self.graph.erase_node(graph_input.node)
         self.inputs = kept
+
+
+def _is_unheard(fake: torch.Tensor, owners: set[int]) -> bool:
+    return id(fake) in owners and fake._version == 0
+
+
+def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:
+    """Whether autograd has noted a node's operation, which read or made one of these storages."""
+    values = [value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor)]
+    if node.op == "placeholder" or not any(value.grad_fn is not None for value in values):
+        return False
+    values += [value for one in node.all_input_nodes if isinstance(value := one.meta.get("example_value"), torch.Tensor)]
+    return any(storage_of(value) in storages for value in values)
 
 
 def example_value(node: torch.fx.Node) -> Any:

@@ -103,6 +103,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.watching = True
         self.written: set[int] = set()  # the storages that were written to
         self.written_last = False  # whether anything was, since this was last set to False
+        self.writes_twice = False  # whether one operator writes to one memory as two of its arguments, which has no functional form
+        self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.draws_random_numbers = False
         self.may_fail = False
 
@@ -139,15 +141,18 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.may_fail |= facts.may_fail
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        storages: list[int] = []
         for position, name in facts.written:
             if name in ("running_mean", "running_var") and not facts.trains(args, kwargs):
                 continue
             value = args[position] if position < len(args) else kwargs.get(name)
             for tensor in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(tensor, FakeTensor):
-                    self.written.add(storage_of(tensor))
+                    storages.append(storage_of(tensor))
                     self.written_last = True
                     self.may_fail |= _overlaps(tensor, [*args, *kwargs.values()])
+        self.written.update(storages)
+        self.writes_twice |= len(set(storages)) < len(storages)
 
 
 def _overlaps(written: torch.Tensor, arguments: Sequence[object]) -> bool:

@@ -239,6 +239,19 @@ def wrapped_mixed(name: str, left: torch.Tensor, right: torch.Tensor, array: int
     return function(*operands)  # type: ignore[no-any-return]
 
 
+def wrapped_mixed_scalar(name: str, left: torch.Tensor, right: torch.Tensor, scalar: int) -> torch.Tensor:
+    """An operator between a tensor and a scalar of numpy, operand number `scalar`: torch takes it for a number, not for an array.
+
+    >>> wrapped_mixed_scalar("add", torch.ones(2, dtype=torch.int32), torch.tensor(1), 1).dtype
+    torch.int32
+    """
+    function = getattr(python_operator, name)
+    operands: list[Any] = [left, right]
+    if _runs_for_real() and _is_real(operands[scalar]):
+        operands[scalar] = operands[scalar].numpy()[()]
+    return function(*operands)  # type: ignore[no-any-return]
+
+
 # -- what is written without a name ------------------------------------------------------------------------------------
 
 

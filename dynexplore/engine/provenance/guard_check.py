@@ -26,6 +26,7 @@ from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
 from dynexplore.engine.provenance.sources import GlobalsSource, Namer, PinnedSource, Scope, Source
+from dynexplore.engine.provenance.storage_overlap import StorageOverlap
 from dynexplore.engine.records import record
 
 _function_modes = torch._C._len_torch_function_stack
@@ -202,6 +203,8 @@ class GuardCheck:
             return _raised(guard, error)
         if guard.kind == "TENSOR_MATCH":
             return self._tensor_failure(guard, value)
+        if guard.kind == "STORAGE_OVERLAP":
+            return _overlap_failure(guard, scope)
         expected = guard.expected
         if guard.kind == "ALIAS":
             expected = expected.fetch(scope)
@@ -239,6 +242,12 @@ class GuardCheck:
                 name = first.source.text()
                 return Failure(guard, f"another tensor than {name}", f"the same object as {name}")
         return None
+
+
+def _overlap_failure(guard: Guard, scope: Scope) -> Failure | None:
+    overlap: StorageOverlap = guard.expected
+    tensors = [source.fetch(scope) for source in overlap.sources]
+    return None if overlap.holds(*tensors) else Failure(guard, str(overlap), overlap.found(*tensors))
 
 
 def _raised(guard: Guard, error: Exception) -> Failure:
@@ -326,6 +335,10 @@ def compile_check(
     for guard in tensors:
         guard.expected.remember()
     _emit_tensors(emitter, tensors)
+    for guard in guards.guards:  # they look into tensors that must have been matched
+        if guard.kind == "STORAGE_OVERLAP":
+            values = [emitter.variable(source) for source in guard.expected.sources]
+            emitter.require(guard.expected.condition(values, emitter.namer))
     shape_code, relations = _shape_relations(emitter, guards, shape_expressions)
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
@@ -392,7 +405,7 @@ def _emit_tensors(emitter: _Emitter, guards: Sequence[Guard]) -> None:
 
 def _emit_guard(emitter: _Emitter, guard: Guard) -> None:
     kind = GUARD_KINDS[guard.kind]
-    if guard.kind in ("TENSOR_MATCH", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
+    if guard.kind in ("TENSOR_MATCH", "STORAGE_OVERLAP", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"):
         return
     expected = guard.expected
     if guard.kind == "ALIAS":

@@ -247,6 +247,10 @@ _kind(
     "TENSOR_MATCH", "class, dtype, device, requires_grad, dispatch keys, ndim, sizes and strides of the tensor",
     lambda v, e, n: "True", lambda v, e: True, _tensor_words,
 )
+_kind(
+    "STORAGE_OVERLAP", "whether inputs overlap in memory: the graph writes to some of them",
+    lambda v, e, n: str(e.expression()), lambda v, e: True, str,
+)
 _kind("SHAPE_ENV", "relations between symbolic sizes", lambda v, e, n: "True", lambda v, e: True, str)
 _kind(
     "GLOBAL_STATE", "grad mode, inference mode, autocast, default dtype, deterministic flags, threads",

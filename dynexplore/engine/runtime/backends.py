@@ -195,6 +195,8 @@ def compile_graph(
     Raises BackendCompilerError, which names the graph, MissingBackendPackage and MissingCompiler.
     """
     module = graph.module
+    if graph.as_it_stands:
+        backend = as_it_is(backend)
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
     ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
     pieces = distributed.pieces_of(graph)

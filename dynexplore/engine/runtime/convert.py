@@ -39,7 +39,7 @@ from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
-from dynexplore.engine.runtime.backends import as_it_is, compile_graph, takes_floats
+from dynexplore.engine.runtime.backends import as_it_is, compile_graph, eager, takes_floats
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -226,6 +226,7 @@ class Conversion:
             step_observer=self.store.observers.run,
             frame_id=self.frame,
             backend_name=self.store.backend.name,
+            runs_as_it_is=self.store.backend.function is eager,
             symbolic_floats=takes_floats(self.store.backend),
         )
 

@@ -26,16 +26,17 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
 from dynexplore.engine.provenance.sources import Namer, Source
+from dynexplore.engine.translate.asked_of_autograd import runs_as_it_stands
 from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
-from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, write_draws
+from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, unheard_by_autograd, write_draws
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.new_functions import push_function
+from dynexplore.engine.translate.shared_storage import guard_shared_storage
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.numpy_.array_memory import guard_memory
 from dynexplore.engine.variables.objects.context_manager import restoring_modes
 from dynexplore.engine.variables.objects.function import NestedFunctionVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -214,12 +215,16 @@ class CodeGenerator:
             order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             graph = ctx.graph.finish(list(self.outputs), name)
-            guard_memory(ctx, graph)
+            if not ctx.request.runs_as_it_is:
+                graph.as_it_stands |= runs_as_it_stands(ctx, graph, breaks)
+                guard_shared_storage(ctx, graph)
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
                 rely_on_no_ddp(ctx.guard, ctx.module_guards)
             with collector_at_work():
                 function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
+            if not ctx.request.runs_as_it_is and not graph.as_it_stands:
+                function = unheard_by_autograd(function, graph)
             function = undone_on_failure(function, graph)
             if ctx.graph.sets_modes:
                 function = restoring_modes(function)

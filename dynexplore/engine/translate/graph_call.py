@@ -22,6 +22,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd.grad_mode import _unsafe_preserve_version_counter as preserve_version_counter
 
 from dynexplore.engine.bytecode import Label, Writer
 from dynexplore.engine.counters import counters
@@ -189,6 +190,18 @@ def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Cal
         except Exception as failure:
             _half_done.failure = failure
             raise
+
+    return run
+
+
+def unheard_by_autograd(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
+    """A compiled graph that writes through `.data`: it writes to the input itself, which does not count as a change of it."""
+    if not graph.unheard:
+        return function
+
+    def run(*inputs: Any) -> Any:
+        with preserve_version_counter(tuple(inputs[place] for place in graph.unheard)):
+            return function(*inputs)
 
     return run
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
+import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -23,13 +24,14 @@ from torch._subclasses.fake_tensor import (
 )
 
 from dynexplore.engine.graph.builder import OperatorFailed
+from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.tensor import DataVariable, TensorVariable, ViewOfDataVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -53,6 +55,10 @@ def add(
         ctx.operator_failed(failure)
     if not ctx.graph.fake_mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
+    if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.taken_as_data and ctx.graph.unheard_write():
+        ctx.break_graph("DX408", operation="a write through .data to what autograd has noted")
+    if any(map(_holds_numpy_number, (*args, *kwargs.values()))):
+        _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
     node = ctx.graph.add(op, target, proxies, named, fake)
     if ctx.narrator is not None:
         ctx.narrator.node_added(node, ctx)
@@ -60,7 +66,49 @@ def add(
     for tensor in tensors:
         if tensor.fake is fake:
             return tensor
+    if ctx.graph.fake_mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
+        return ViewOfDataVariable(node, fake)
     return wrap(ctx, node, fake)
+
+
+def _is_view_of_data(fake: Any, tensors: Sequence[TensorVariable]) -> bool:
+    if not isinstance(fake, torch.Tensor) or fake.requires_grad:
+        return False
+    owners = [tensor for tensor in tensors if isinstance(tensor, (DataVariable, ViewOfDataVariable))]
+    return any(storage_of(tensor.fake) == storage_of(fake) for tensor in owners)
+
+
+def _holds_numpy_number(value: VariableTracker) -> bool:
+    """Whether an argument is a scalar of numpy, or a list or tuple with one: the node holds Python's number for it."""
+    if isinstance(value, ConstantVariable):
+        return is_numpy_number(value.value)
+    return isinstance(value, (ListVariable, TupleVariable)) and any(map(_holds_numpy_number, value.items))
+
+
+def _refuse_other_promotion(
+    ctx: Interpreter, op: str, target: Any, fake: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> None:
+    """Break where torch makes another dtype of a scalar of numpy than of the number (`torch.tensor(np.float64(1))`)."""
+    given, named = [_as_given(arg) for arg in args], {name: _as_given(arg) for name, arg in kwargs.items()}
+    try:
+        other = ctx.graph.run_fake(op, target, given, named)
+    except OperatorFailed as failure:
+        ctx.operator_failed(failure)
+    if [_type_of(value) for value in pytree.tree_leaves(fake)] != [_type_of(value) for value in pytree.tree_leaves(other)]:
+        name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        ctx.break_graph("DX412", operator=name, argument="a scalar of numpy")
+
+
+def _as_given(value: VariableTracker) -> Any:
+    if isinstance(value, ConstantVariable):
+        return value.value
+    if isinstance(value, (ListVariable, TupleVariable)) and _holds_numpy_number(value):
+        return value.python_type()(map(_as_given, value.items))
+    return value.as_proxy()
+
+
+def _type_of(value: Any) -> Any:
+    return (value.dtype, value.shape) if isinstance(value, torch.Tensor) else type(value)
 
 
 def describe(ctx: Interpreter, node: torch.fx.Node) -> None:

@@ -110,6 +110,7 @@ class Translator:
         self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
         self.draws: list[tuple[str, Any, tuple[Any, ...]]] = []
         self.active_modes: list[ActiveMode] = []
+        self.graphs_run_as_they_are = request.runs_as_it_is
         self.told_compiling = False
         self.namespaces: dict[int, NamespaceVariable] = {}
         self.history = request.history

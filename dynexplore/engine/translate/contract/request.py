@@ -68,6 +68,7 @@ class TranslationRequest:
     frame_id: int = 0
     backend_name: str = ""
     step_observer: StepObserver | None = None
+    runs_as_it_is: bool = False  # whether the backend runs graphs as they stand: they rely on nothing but the program's order
     symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 

@@ -38,6 +38,7 @@ class TraceContext(Protocol):
     module_guards: ModuleGuards
     active_modes: list[ActiveMode]
     draws: list[tuple[str, Any, tuple[Any, ...]]]  # random numbers: the local each goes to, the function, its arguments
+    graphs_run_as_they_are: bool  # nobody traces them, so that a node may run the program's own code anew in each call
     told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
     passing: list[Callable[[TraceContext], None]]  # each guards, in the next attempt, what makes this frame break for now
     module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted

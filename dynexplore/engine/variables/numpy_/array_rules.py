@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynexplore.engine.graph.numpy_operators import IN_PLACE, wrapped_from_numpy, wrapped_mixed
+from dynexplore.engine.graph.numpy_operators import IN_PLACE, wrapped_from_numpy, wrapped_mixed, wrapped_mixed_scalar
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.numpy_.array import (
@@ -31,7 +31,7 @@ from dynexplore.engine.variables.numpy_.array_models import hint, on_models
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_known
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import Answer, method, rule
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, run_now
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
@@ -185,7 +185,8 @@ def _mixed(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
     expected = on_models(ctx, symbol, function, [_mixed_model(left), _mixed_model(right)], {}, quiet=DeprecationWarning)
     inputs = [value.tensor if isinstance(value, ArrayVariable) else value for value in (left, right)]
     written = [ConstantVariable(function.__name__), *inputs, ConstantVariable(int(isinstance(right, ArrayVariable)))]
-    result = ctx.operation("call_function", wrapped_mixed, written, {})
+    scalar = isinstance(left, ScalarVariable) or isinstance(right, ScalarVariable)
+    result = ctx.operation("call_function", wrapped_mixed_scalar if scalar else wrapped_mixed, written, {})
     if type(expected) is not torch.Tensor or not isinstance(result, TensorVariable) or expected.dtype != result.fake.dtype \
             or expected.dim() != result.fake.dim() or expected.requires_grad != result.fake.requires_grad:
         ctx.break_graph("DX304", operator=symbol, left=left.type_name(), right=right.type_name())
@@ -229,13 +230,23 @@ def _conversion(function: Callable[..., Any]) -> Answer:
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
-        return made or ctx.operation("call_function", function, args, kwargs)
+        return made or ctx.operation("call_function", function, args, with_numpys_dtype(ctx, args, kwargs))
 
     return answer
 
 
 for _function in (torch.as_tensor, torch.asarray):
     rule(_function)(_conversion(_function))
+
+
+def with_numpys_dtype(
+    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> Mapping[str, VariableTracker]:
+    """The keywords of a call that makes a tensor of data: a scalar of numpy has its dtype, where a number has torch's default."""
+    data = args[0] if len(args) == 1 else None
+    if "dtype" in kwargs or not isinstance(data, ConstantVariable) or not is_numpy_number(data.value):
+        return kwargs
+    return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
 
 
 def tensor_of_array(

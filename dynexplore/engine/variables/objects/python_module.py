@@ -86,7 +86,8 @@ class PythonModuleVariable(VariableTracker):
         found = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
         if found is not _MISSING:
             source = self.source.attribute(name, "getattr")
-            ctx.module_guards.know(source)
+            if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed whenever it is read
+                ctx.module_guards.know(source)
             return ctx.build(found, source)
         if "__getattr__" in self.value.__dict__ and not self.fixed:
             return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})

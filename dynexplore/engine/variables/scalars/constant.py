@@ -18,7 +18,7 @@ import torch
 
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
+from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.inspection import Contents
@@ -119,7 +119,7 @@ class ConstantVariable(VariableTracker):
         return computed(ctx, getattr(self.value, name), *values, **named)
 
     def as_proxy(self) -> Any:
-        return self.value.item() if is_numpy_number(self.value) else self.value  # FX writes its arguments down as text
+        return plain_number(self.value) if is_numpy_number(self.value) else self.value  # FX writes its arguments down as text
 
     def reconstruct(self, build: Reconstruction) -> None:
         if is_literal(self.value):
@@ -138,6 +138,17 @@ class ConstantVariable(VariableTracker):
 
     def contents(self) -> Contents | None:
         return Contents([], self.value) if type(self.value) in (str, bytes, tuple) else None
+
+
+def plain_number(value: Any) -> int | float:
+    """Python's number for a scalar of numpy. Raises NotProxyable for one that torch does not take for the same number.
+
+    To torch a bool of numpy is a float, and of a complex number it takes the real part (torch/csrc/utils/python_arg_parser.h).
+    """
+    found = value.item()
+    if type(found) not in (int, float):
+        raise NotProxyable(type(value).__name__)
+    return found  # type: ignore[no-any-return]
 
 
 class ConstantMethodVariable(VariableTracker):

@@ -28,6 +28,7 @@ from dynexplore.engine.variables.objects.context_manager import leave_mode, set_
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.torch_.function_reads import outside_read
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 if TYPE_CHECKING:
@@ -78,10 +79,13 @@ def _as_one_node(
     """
     function: Any = cls.value
     for name in ("forward", "backward", "setup_context"):
-        cls.get_attribute(ctx, name)  # guards it
+        tracker = cls.get_attribute(ctx, name)  # guards it
         code = getattr(getattr(function, name), "__code__", None)
         if code is None or not _SEEN_BY_PEOPLE.isdisjoint(code.co_names) or _sets_globals(code):
             ctx.break_graph("DX405", function=function.__qualname__)
+        now = tracker.read(ctx) if name != "backward" else None
+        if not ctx.graphs_run_as_they_are and (read_there := outside_read(ctx, getattr(function, name), now)) is not None:
+            ctx.break_graph("DX405", function=function.__qualname__, reads=read_there)
     applied = _Applied(function)
     outputs = ctx.operation("call_function", applied.function, args, kwargs)
     return outputs.unpack(ctx)[0] if applied.single else outputs

@@ -42,7 +42,7 @@ DATA_METHODS = {
     "item": "DX101", "tolist": "DX102", "data_ptr": "DX112",
     "untyped_storage": "DX112", "storage": "DX112", "__bool__": "DX105", "__float__": "DX101", "__int__": "DX101",
     "__index__": "DX101", "__complex__": "DX101", "__repr__": "DX103", "__str__": "DX103", "__format__": "DX103",
-    "backward": "DX406", "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
+    "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
     "resize_": "DX408", "__deepcopy__": "DX416", "__reduce_ex__": "DX416", "share_memory_": "DX408",
     "__dlpack__": "DX112",
 }
@@ -171,6 +171,27 @@ class TensorVariable(VariableTracker):
         return True
 
 
+class DataVariable(TensorVariable):
+    """`x.data`. A compiler would make `x.detach()` of it, so it leaves the frame as what it was read from."""
+
+    mutable = True
+
+    def __init__(self, node: torch.fx.Node, fake: torch.Tensor, owner: TensorVariable) -> None:
+        super().__init__(node, fake)
+        self.owner = owner
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.push(self.owner)
+        build.writer.load_attr("data")
+
+
+class ViewOfDataVariable(TensorVariable):
+    """`x.data[1:]`, of whose changes autograd does not hear, either: it serves inside the frame, and leaves it made for real."""
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        raise NotImplementedError("a view of `.data`")
+
+
 class TensorMethodVariable(VariableTracker):
     """A bound method of a tensor, such as `x.sum`."""
 
@@ -293,7 +314,13 @@ def _dim(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTrack
 
 @attribute(torch.Tensor, "data")
 def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
-    return ctx.operation("call_method", "detach", [tensor], {})
+    """Another tensor on the same memory, whose changes autograd does not hear of: no `detach()`, of whose changes it does."""
+    if tensor.fake.is_inference():  # it counts no changes
+        return ctx.operation("call_method", "detach", [tensor], {})
+    ctx.graph.fake_mode.taken_as_data.append((tensor.fake, tensor.fake._version))
+    made = ctx.operation("call_function", getattr, [tensor, ConstantVariable("data")], {})
+    assert isinstance(made, TensorVariable)
+    return DataVariable(made.node, made.fake, tensor)
 
 
 @attribute(torch.Tensor, "grad")
@@ -309,6 +336,23 @@ def _get_grad(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     if tensor.fake.requires_grad and not tensor.fake.is_leaf:
         ctx.break_graph("DX411", attribute="grad_fn")
+    return ConstantVariable(None)
+
+
+@method(torch.Tensor, "backward")
+def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    creates = kwargs.get("create_graph", args[2] if len(args) > 2 else None)
+    plain = creates is None or (creates.is_constant() and not creates.as_constant())
+    ctx.break_graph("DX406", operation="Tensor.backward()" if plain else "Tensor.backward(create_graph=True)")
+
+
+@method(torch.Tensor, "retain_grad")
+def _retain_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+                 kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """A leaf has its gradient anyway; any other tensor must be one of autograd's own, and none of a compiled graph."""
+    if not tensor.fake.requires_grad or not tensor.fake.is_leaf:
+        ctx.break_graph("DX404", operation="Tensor.retain_grad()")
     return ConstantVariable(None)
 
 

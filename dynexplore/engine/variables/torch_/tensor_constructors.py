@@ -21,7 +21,7 @@ import torch._refs
 from dynexplore.engine.variables.containers.ranges import RangeVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, SequenceVariable, SizeVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.numpy_.array_rules import tensor_of_array
+from dynexplore.engine.variables.numpy_.array_rules import tensor_of_array, with_numpys_dtype
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, tensor_of
 from dynexplore.engine.variables.rules import Answer, method, rule
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
@@ -82,4 +82,5 @@ def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[
     for arg in args:
         arg.read_items(ctx)
     nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])
-    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args), kwargs)
+    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args),
+                         with_numpys_dtype(ctx, args, kwargs))

@@ -9,6 +9,7 @@ torch/_dynamo/variables/torch.py does the same job.
 from __future__ import annotations
 
 import inspect
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.policy import constants
+from dynexplore.engine.provenance.sources import CallSource, ObjectSource
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 from dynexplore.engine.variables.rules import Answer, rule
@@ -30,7 +32,7 @@ RUN_NOW: tuple[Callable[..., Any], ...] = (
     torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.finfo, torch.iinfo,
     torch.promote_types, torch.can_cast, torch.is_autocast_enabled, torch.get_autocast_dtype,
     torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled, torch.device, torch.cuda.is_available,
-    torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available, torch._C._get_cudnn_enabled,
+    torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch.is_storage,
     torch._C._get_privateuse1_backend_name,
 )
@@ -45,6 +47,34 @@ def _runs_now(function: Callable[..., Any]) -> Answer:
         return ctx.build(run_now(ctx, function, *values, **named), None)
 
     return answer
+
+
+# Settings of the process, which programs change: run while tracing, and asked again in each call.
+_SETTINGS = (
+    "_get_cudnn_enabled", "_get_cudnn_benchmark", "_get_cudnn_deterministic", "_get_cudnn_allow_tf32", "_get_mkldnn_enabled",
+    "_get_mkldnn_deterministic", "_get_onednn_allow_tf32", "_get_nnpack_enabled", "_get_cublas_allow_tf32",
+    "_get_cublas_allow_fp16_reduced_precision_reduction", "_get_cublas_allow_bf16_reduced_precision_reduction",
+    "_get_cublas_allow_fp16_accumulation", "_get_flash_sdp_enabled", "_get_mem_efficient_sdp_enabled", "_get_math_sdp_enabled",
+    "_get_cudnn_sdp_enabled", "_get_overrideable_sdp_enabled", "_get_float32_matmul_precision", "_get_linalg_preferred_backend",
+)
+
+
+def _setting(function: Callable[..., Any], name: str) -> Answer:
+    source = CallSource(ObjectSource(function, f"torch._C.{name}"), operator.call, "operator.call")
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        if args or kwargs:
+            ctx.break_graph("DX201", function=name)
+        return ctx.build(run_now(ctx, function), source)
+
+    return answer
+
+
+for _name in _SETTINGS:
+    if (_function := getattr(torch._C, _name, None)) is not None:
+        rule(_function)(_setting(_function, _name))
+rule(torch.get_float32_matmul_precision)(_setting(torch.get_float32_matmul_precision, "_get_float32_matmul_precision"))
 
 
 for _function in RUN_NOW:
@@ -120,6 +150,12 @@ def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
 def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ConstantVariable(None)
+
+
+@rule(torch.autograd.grad)
+def _autograd_grad(ctx: TraceContext, args: Sequence[VariableTracker],
+                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    ctx.break_graph("DX406", operation="torch.autograd.grad")
 
 
 @rule(torch.jit.annotate)

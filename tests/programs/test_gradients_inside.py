@@ -1,0 +1,223 @@
+"""What a program asks of autograd in between: writes it does not hear of, gradients that are kept, code that reads from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+
+def leaf() -> torch.Tensor:
+    return torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+
+def writes_through_data(x):
+    x.data.add_(1)
+    return (x * x).sum()
+
+
+def writes_through_data_late(x):
+    y = x * x
+    x.data.mul_(3)
+    return y.sum()
+
+
+def writes_through_a_view_of_data(x):
+    y = x.exp() * x
+    x.data[1:].mul_(3)
+    return y.sum(), x.data[:1]
+
+
+def reads_data(x):
+    return x.data * 2, (x * 3).sum()
+
+
+def returns_data(x):
+    return x.data, x * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(("fn", "breaks"), [
+    (writes_through_data, []), (writes_through_data_late, ["DX408"]), (reads_data, []), (returns_data, []),
+])  # fmt: skip
+def test_autograd_does_not_hear_of_data(fn: Any, breaks: list[str], backend: str) -> None:
+    """`.data` is another tensor on the same memory: its changes raise nothing in backward, which sees them."""
+    assert_same_as_eager(fn, leaf(), backend=backend, breaks=breaks)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_view_of_data(backend: str) -> None:
+    """What is cut out of `.data` is as unheard of as `.data`."""
+    assert_same_as_eager(writes_through_a_view_of_data, leaf(), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_was_saved_before_is_not_stale(backend: str) -> None:
+    """A graph that writes through `.data` leaves the version that a backward outside waits for."""
+    x = leaf()
+    before = (x * x).sum()
+    dynexplore.optimize(backend)(writes_through_data)(x)
+    before.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [4.0, 6.0, 8.0]
+    assert x._version == 0
+
+
+def keeps(x):
+    y = x * 2
+    y.retain_grad()
+    return y, (y * y).sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_gradient_that_is_kept(backend: str) -> None:
+    """`retain_grad` is asked of a real tensor, between two graphs."""
+    outcomes = []
+    for fn in (keeps, dynexplore.optimize(backend)(keeps)):
+        y, z = fn(leaf())
+        z.backward()
+        outcomes.append(y.grad.tolist())
+    assert outcomes[0] == outcomes[1] == [4.0, 8.0, 12.0]
+    assert dynexplore.counters["stats"]["graphs"] == 2
+
+
+def second_derivative(x):
+    y = (x**3).sum()
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    return (first * first).sum()
+
+
+def asks_for_what_is_unused(x, w):
+    y, z = x * w, x.sin()
+    unused = torch.autograd.grad(z.sum(), w, retain_graph=True, allow_unused=True)[0]
+    return y, z, unused is None
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_gradients_in_the_middle(backend: str) -> None:
+    """A graph whose gradients the program asks for itself runs as it stands: they have gradients, and None is None."""
+    assert_same_as_eager(second_derivative, leaf(), backend=backend, breaks=["DX406"])
+    assert_same_as_eager(asks_for_what_is_unused, leaf(), leaf(), backend=backend, breaks=["DX406"])
+
+
+def changes_what_is_saved(x):
+    y = x.exp()
+    with torch.no_grad():
+        y.add_(1)
+    return y
+
+
+def test_a_backward_that_would_raise() -> None:
+    """A program that changes what autograd saved does so in peace until backward is called, which raises as in eager."""
+    assert_same_as_eager(changes_what_is_saved, leaf(), backend="aot_eager", breaks=0)
+    out = dynexplore.optimize("aot_eager")(changes_what_is_saved)(leaf())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+SCALE = 2.0
+TABLE = {"k": 2.0}
+
+
+class ReadsGlobal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * SCALE
+
+
+class ReadsTable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.k = TABLE["k"]
+        return x * ctx.k
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * ctx.k
+
+
+class ForwardReadsNumber(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.scale = SCALE
+        return x * SCALE
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient * ctx.scale
+
+
+class ReadsNothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, scale: float) -> Any:
+        ctx.scale = scale
+        return x * scale
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return torch.neg(gradient) * ctx.scale, None
+
+
+def in_turn(fn: Any, wrap: Any) -> list[Any]:
+    """The gradients of three calls, before each of which, and before the backward of which, what is outside changes."""
+    global SCALE
+    SCALE, TABLE["k"] = 2.0, 2.0
+    run, found = wrap(fn), []
+    for _ in range(3):
+        SCALE, TABLE["k"] = SCALE + 1, TABLE["k"] + 1
+        x = leaf()
+        out = run(x).sum()
+        SCALE, TABLE["k"] = SCALE + 1, TABLE["k"] + 1
+        out.backward()
+        found.append((out.tolist(), x.grad.tolist()))  # type: ignore[union-attr]
+    return found
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(("function", "breaks"), [(ReadsGlobal, 1), (ReadsTable, 1), (ForwardReadsNumber, 0)])
+def test_a_function_that_reads_from_outside(function: Any, breaks: int, backend: str) -> None:
+    """What `forward` and `backward` read is what is there when they run: a number for forward is guarded, all else breaks."""
+
+    def fn(x):
+        return function.apply(x.sin())
+
+    expected = in_turn(fn, lambda fn: fn)
+    assert in_turn(fn, dynexplore.optimize(backend)) == expected
+    reasons = [reason for reason in dynexplore.graph_breaks() if "reads" in reason]
+    assert len(reasons) == (breaks if backend == "aot_eager" else 0)
+
+
+def test_a_function_that_reads_nothing_is_one_graph() -> None:
+    """Libraries, arguments and `ctx` are fixed."""
+    assert_same_as_eager(lambda x: ReadsNothing.apply(x, 3.0), leaf(), backend="aot_eager", graphs=1, breaks=0)
+
+
+def of_settings(x):
+    flags = torch.backends.cudnn.benchmark, torch.backends.mkldnn.enabled, torch.backends.cudnn.deterministic
+    others = [torch.backends.cuda.flash_sdp_enabled(), torch.get_float32_matmul_precision()]
+    return [x + 1 if flag else x - 1 for flag in flags] + others
+
+
+def test_settings_are_asked_again() -> None:
+    """`torch.backends` is read anew: the same setting hits, another one compiles once more, and no graph breaks."""
+    before = torch.backends.cudnn.benchmark, torch.backends.mkldnn.enabled
+    fn, found = dynexplore.optimize("eager")(of_settings), []
+    try:
+        for benchmark, mkldnn in ((False, True), (True, True), (False, True), (False, False), (True, True)):
+            torch.backends.cudnn.benchmark = benchmark
+            torch.backends.mkldnn.set_flags(mkldnn)
+            found.append(repr(fn(torch.ones(2))) == repr(of_settings(torch.ones(2))))
+    finally:
+        torch.backends.cudnn.benchmark = before[0]
+        torch.backends.mkldnn.set_flags(before[1])
+    assert found == [True] * 5
+    assert dynexplore.counters["stats"]["recompiles"] == 2
+    assert not dynexplore.graph_breaks()

@@ -1,0 +1,63 @@
+"""Scalars of numpy beside tensors: which dtype comes out is what eager says, in one graph where torch takes them for numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from engine_checks import assert_same_as_eager
+
+NUMBERS = [np.float64(2.5), np.float32(0.1), np.float16(2), np.int64(3), np.int8(-1), np.uint8(3)]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int8, torch.bool]
+
+
+def beside_a_number(x, s):
+    return x * s, s * x, torch.add(x, s), x < s
+
+
+def beside_a_computed_number(x, a):
+    return x * a.sum(), a[0] + x, x * a.max()
+
+
+def made_of_it(s):
+    return torch.tensor(s), torch.as_tensor(s)
+
+
+def made_of_several(x, s):
+    return x * 2, torch.tensor([s, s])
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("scalar", NUMBERS, ids=repr)
+def test_a_number_promotes_as_in_eager(scalar: Any, dtype: torch.dtype, backend: str) -> None:
+    """float32 stays float32 beside np.float64, with and without dimensions."""
+    for shape in ((3,), ()):
+        assert_same_as_eager(beside_a_number, torch.ones(shape).to(dtype), scalar, backend=backend, graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("scalar", [np.bool_(True), np.complex64(1 + 2j)], ids=repr)
+def test_what_torch_takes_for_another_number(scalar: Any) -> None:
+    """A bool of numpy is a float to torch, of a complex number it takes the real part: both are left to torch."""
+    assert_same_as_eager(lambda x, s: (x * 2) * s, torch.ones(3), scalar, graphs=1, breaks=["DX412"])
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.float32, np.bool_])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float32, torch.int8], ids=str)
+def test_a_computed_number_is_no_array(kind: Any, dtype: torch.dtype) -> None:
+    """`x * a.sum()`: to torch the sum is a number, which does not make int64 of an int32."""
+    assert_same_as_eager(beside_a_computed_number, torch.ones(3, dtype=dtype), np.ones(3, kind))
+
+
+@pytest.mark.parametrize("scalar", [np.float64(1.5), np.float32(1.5), np.int32(3), np.float16(2)], ids=repr)
+def test_a_tensor_made_of_it_has_its_dtype(scalar: Any) -> None:
+    """`torch.tensor(np.float64(1.5))` is float64, where `torch.tensor(1.5)` is float32."""
+    assert_same_as_eager(made_of_it, scalar, graphs=1, breaks=0)
+
+
+def test_a_list_of_them() -> None:
+    """Where torch would give another dtype than for Python's numbers, torch is asked."""
+    assert_same_as_eager(made_of_several, torch.ones(2), np.float64(1.5), breaks=["DX412"])

@@ -1,0 +1,170 @@
+"""Inputs that overlap in memory: what was compiled for tensors that lie apart is not used for views of one memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import CountingBackend, assert_same_as_eager
+
+
+def changes_and_adds(a, b):
+    a.add_(1)
+    return a + b
+
+
+def only_reads(a, b):
+    return a + b
+
+
+def writes_one_memory_twice(a):
+    torch._foreach_add_([a, a], 1)
+    return a * 2
+
+
+def apart(size: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.zeros(size), torch.zeros(size)
+
+
+def overlapping(size: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    base = torch.zeros(size + 1)
+    return base[:-1], base[1:]
+
+
+def same(size: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    base = torch.zeros(size)
+    return base[:], base[:]
+
+
+def disjoint(size: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    base = torch.zeros(2 * size)
+    return base[:size], base[size:]
+
+
+def empty(size: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    base = torch.zeros(size)
+    return base[:0], base[:0]
+
+
+def results(wrap: Any, pairs: list[Any]) -> list[str]:
+    fn = wrap(changes_and_adds)
+    return [repr((fn(*pair), pair)) for pair in (make() for make in pairs)]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("pairs", [
+    [apart, overlapping, same, disjoint],
+    [overlapping, apart, same],
+    [same, disjoint, overlapping],
+    [disjoint, overlapping, apart],
+], ids=lambda pairs: " ".join(pair.__name__ for pair in pairs))  # fmt: skip
+def test_the_pattern_changes_between_calls(pairs: list[Any], backend: str) -> None:
+    """In whichever order they come, tensors apart and views that overlap give what eager gives, from two translations at most."""
+    expected = results(lambda fn: fn, pairs)
+    dynexplore.reset()
+    assert results(dynexplore.optimize(backend), pairs) == expected
+    recompiles = dynexplore.counters["stats"]["recompiles"]
+    assert recompiles == (0 if backend == "eager" else 1)  # a graph that runs as it stands relies on nothing of this
+
+
+def test_sizes_that_became_dynamic() -> None:
+    """Overlapping views of other sizes, after separate tensors of other sizes."""
+    pairs = [overlapping, lambda: overlapping(5), apart, lambda: apart(4), lambda: same(6), lambda: apart(7), empty]
+    expected = results(lambda fn: fn, pairs)
+    assert results(dynexplore.optimize("aot_eager"), pairs) == expected
+
+
+def test_a_graph_that_only_reads_does_not_ask() -> None:
+    """Where nothing is written, sharing memory is nobody's business: one translation serves all."""
+    fn = dynexplore.optimize("aot_eager")(only_reads)
+    for make in (apart, overlapping, same, disjoint):
+        assert torch.equal(fn(*make()), torch.zeros(3))
+    assert dynexplore.counters["stats"]["recompiles"] == 0
+
+
+def test_a_backend_is_given_no_graph_whose_inputs_overlap() -> None:
+    """Such a graph runs as it stands; the one for tensors that lie apart is compiled."""
+    counting = CountingBackend("eager")
+    fn = dynexplore.optimize(counting)(changes_and_adds)
+    fn(*overlapping())
+    assert len(counting.graphs) == 0
+    fn(*apart())
+    assert len(counting.graphs) == 1
+    fn(*overlapping())
+    fn(*same())
+    fn(*disjoint())
+    assert dynexplore.counters["stats"]["recompiles"] == 1
+
+
+def test_a_parameter_that_moves() -> None:
+    """`.data` of a parameter is set: it is the same object, on another's memory."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.p = torch.nn.Parameter(torch.zeros(3), requires_grad=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.p.add_(1)
+            return x + self.p
+
+    outcomes = []
+    for wrap in (lambda net: net, dynexplore.optimize("aot_eager")):
+        net = Net()
+        run, x = wrap(net), torch.arange(3.0)
+        found = [run(x).clone()]
+        net.p.data = x[:]
+        found.append(run(x).clone())
+        net.p.data = torch.ones(3)
+        found.append(run(x).clone())
+        outcomes.append([t.tolist() for t in found])
+    assert outcomes[0] == outcomes[1]
+
+
+def test_many_inputs_of_which_some_are_held() -> None:
+    """Statistics of many normalizations are written while training; an input that lies among them is noticed."""
+    net = torch.nn.Sequential(*[torch.nn.BatchNorm1d(3) for _ in range(8)])
+    fn = dynexplore.optimize("aot_eager")(net)
+    for _ in range(3):
+        fn(torch.randn(4, 3))
+    assert dynexplore.counters["stats"]["recompiles"] == 0
+    store = torch.randn(15)
+    net[0].running_mean.data = store[1:4]
+    fn(store[:12].view(4, 3))
+    assert dynexplore.counters["stats"]["recompiles"] == 1
+
+
+def test_one_operator_that_writes_twice() -> None:
+    """`_foreach_add_([a, a], 1)` adds twice; a compiler would add once."""
+    assert_same_as_eager(writes_one_memory_twice, torch.zeros(3), backend="aot_eager", graphs=0, breaks=0)
+    assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+def test_the_guard_can_be_read() -> None:
+    """It stands in the guard pane with names, and a miss says which tensors overlap."""
+    explanation = dynexplore.explain(changes_and_adds, *apart(), backend="aot_eager")
+    guard = next(guard for guard in explanation.guards if guard.kind == "STORAGE_OVERLAP")
+    assert (guard.expression, guard.expected) == ("lie_apart(a, b)", "a and b do not overlap in memory")
+    dynexplore.reset()
+    fn = dynexplore.optimize("aot_eager")(changes_and_adds)
+    fn(*apart())
+    fn(*overlapping())
+    report = str(dynexplore.explain(changes_and_adds, backend="aot_eager").calls(apart(), overlapping()).timeline)
+    assert "a and b overlap in memory" in report
+
+
+def writes_one_part_and_saves_another(a, b, w):
+    a.add_(1)
+    return (b * w).sum()
+
+
+def test_parts_of_one_memory_where_gradients_are_wanted() -> None:
+    """Autograd counts the changes of a whole storage: what is written late makes another part, which was saved, look changed."""
+    w = torch.ones(3, requires_grad=True)
+    assert_same_as_eager(
+        writes_one_part_and_saves_another, *apart(), w, then=[(*disjoint(), w), (*apart(), w), (*disjoint(), w)],
+        backend="aot_eager", recompiles=1,
+    )  # fmt: skip
