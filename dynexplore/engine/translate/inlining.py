@@ -62,8 +62,12 @@ def run(ctx: Interpreter, frame: SymbolicFrame) -> VariableTracker:
     caller = ctx.innermost
     if ctx.narrator is not None:
         ctx.narrator.inline_entered(frame, caller)
-    ctx.interpret(frame)
-    ctx.innermost = caller
+    try:
+        ctx.interpret(frame)
+    except UserRaised:
+        if ctx.narrator is not None:
+            ctx.narrator.inline_left(frame, "raised")
+        raise
     if ctx.narrator is not None:
         ctx.narrator.inline_left(frame)
     assert frame.returned is not None
@@ -94,9 +98,7 @@ def resume_generator(
         ctx.interpret(frame, thrown)
     except UserRaised as raised:
         frame.returned = ConstantVariable(None)
-        ctx.innermost = caller
         raise UserRaised(leaving_generator(ctx, raised.exception)) from raised
-    ctx.innermost = caller
     value, frame.yielded = frame.yielded, None
     return value
 
