@@ -79,8 +79,9 @@ def resume_generator(
 ) -> VariableTracker | None:
     """Run a generator's body to its next `yield`: the value, or None when it returned."""
     frame: SymbolicFrame = generator.frame
-    if thrown is not None and not generator.started:
-        frame.returned = ConstantVariable(None)
+    if thrown is not None and not generator.started and frame.returned is None:
+        frame.returned = ConstantVariable(None)  # it is raised where the body begins
+        raise UserRaised(leaving_generator(ctx, thrown))
     if frame.returned is not None:
         if thrown is not None:
             raise UserRaised(thrown)

@@ -90,6 +90,7 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
         symbol = symbol[:-1]
     if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
         return _with_constants(ctx, symbol, left, right)
+    left, right = _as_number(left, right), _as_number(right, left)
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
 
 
@@ -105,6 +106,12 @@ def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
     if not isinstance(constant, (int, float)):
         return False  # `n == None`, `"%d" % n`, `"ab" * n`
     return not isinstance(constant, float) or math.isfinite(constant) or (symbol in COMPARE and not math.isnan(constant))
+
+
+def _as_number(value: VariableTracker, other: VariableTracker) -> VariableTracker:
+    """A constant True beside a number as the 1 that it is: sympy's true is none."""
+    is_bool = isinstance(value, ConstantVariable) and type(value.value) is bool
+    return ConstantVariable(int(value.as_constant())) if is_bool and other.python_type() is not bool else value
 
 
 def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> VariableTracker:
