@@ -64,7 +64,7 @@ class AsksWithDefault(Base):
 class Tries(Base):
     def __init__(self, config: Any) -> None:
         try:
-            config.nn  # noqa: B018
+            config.nn
         except AttributeError:
             super().__init__()
 
@@ -142,7 +142,7 @@ class Compares(Base):
 
     def scaled(self, x):
         try:
-            self in [1]  # noqa: B015
+            self in [1]
         except TypeError:
             return super().scaled(x)
         return x

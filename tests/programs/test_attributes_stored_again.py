@@ -1,4 +1,4 @@
-"""Attributes that are deleted, stored again or stored and deleted: the object ends as Python leaves it, in the order of its dict."""
+"""Attributes that are deleted and stored again, or stored and deleted: the object ends as Python leaves it, in the same order."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from recorded import recorded
 
 from dynexplore.engine import events as ev
 from engine_checks import assert_same_as_eager
-from recorded import recorded
 
 X = torch.ones(3)
 

@@ -89,7 +89,8 @@ class Writer:
         choices = [f"{named}({a})"] * 4 + [
             f"min({a}, {b})", f"max({a}, {b})", f"divmod({a}, {b})[{self.below(2)}]", f"round({a}, {self.below(3)})",
             f"math.fmod({a}, {b})", f"math.gcd({a}, {b})", f"math.copysign({a}, {b})", f"math.pow({a}, 2)", f"pow({a}, 2, {b})",
-            f"sum([{a}, {b}])", f"range(min({a}, 3)).__len__()", f"({a}).is_integer()", f"int.bit_length({a})", f"math.atan2({a}, {b})",
+            f"sum([{a}, {b}])", f"range(min({a}, 3)).__len__()", f"({a}).is_integer()", f"int.bit_length({a})",
+            f"math.atan2({a}, {b})",
         ]
         return self.one_of(*choices)
 
@@ -139,7 +140,8 @@ class Writer:
             lambda: [f"k = {self.number()}"], lambda: [f"k = {self.number()}"], lambda: [f"r.append({self.number()})"],
             lambda: [f"y = y {self.one_of('*', '+', '-')} {self.number()}"], lambda: [f"y = y * {self.number()}"],
             lambda: [f"y = {self.number(1)} {self.one_of('*', '-')} y"],
-            lambda: [f"y = y + torch.full((min({self.name()}, 4),), 1.0).sum()"], lambda: [f"y = y[: max(min({self.name()}, 9), -9)].sum() + y"],
+            lambda: [f"y = y + torch.full((min({self.name()}, 4),), 1.0).sum()"],
+            lambda: [f"y = y[: max(min({self.name()}, 9), -9)].sum() + y"],
             lambda: [f"{self.one_of('n', 'm')} = {self.number()}"], lambda: ["print('here')"],
             lambda: [f"assert {self.condition()}"], lambda: ["break" if self.in_loop else f"return y, {self.number()}"],
         ]
@@ -153,7 +155,7 @@ class Writer:
         kind = self.below(7)
         if kind < 3:
             lines = [f"if {self.condition()}:", *indented(self.block(depth))]
-            return lines + ["else:", *indented(self.block(depth))] if kind else lines
+            return [*lines, "else:", *indented(self.block(depth))] if kind else lines
         if kind < 5:
             return self.caught(self.block(depth))
         loop, self.in_loop = self.in_loop, True

@@ -19,7 +19,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 _GOES_ON = re.compile(r" *(except|else|elif|finally)\b")
@@ -33,6 +33,11 @@ class Case:
 
     text: str
     calls: tuple[Any, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    """Options of the configuration, by name."""
+
+    def __str__(self) -> str:
+        return f"calls = {list(self.calls)}, options = {dict(self.options)}\n{self.text}"
 
 
 @dataclass
@@ -64,7 +69,7 @@ class Fuzzer:
             tally.with_graph += failure > 0
         else:
             smallest = self.shrunk(case, type(failure))
-            tally.failures.append(f"seed {seed}\ncalls = {list(smallest.calls)}\n{smallest.text}\n{self.failure_of(smallest)}")
+            tally.failures.append(f"seed {seed}\n{smallest}\n{self.failure_of(smallest)}")
 
     def failure_of(self, case: Case) -> int | Exception:
         """How many graphs a case had, or why it is wrong."""
@@ -118,7 +123,7 @@ def smaller_cases(case: Case) -> Iterator[Case]:
     """The case with one call, one block or one line fewer, the largest parts first; only what compiles."""
     for index in range(len(case.calls)):
         if len(case.calls) > 1:
-            yield Case(case.text, case.calls[:index] + case.calls[index + 1 :])
+            yield replace(case, calls=case.calls[:index] + case.calls[index + 1 :])
     lines = case.text.splitlines()
     texts = dict.fromkeys("\n".join(fewer) + "\n" for fewer in sorted(_fewer_lines(lines), key=len))
     for text in texts:
@@ -126,7 +131,7 @@ def smaller_cases(case: Case) -> Iterator[Case]:
             compile(text, "<smaller>", "exec")
         except SyntaxError:
             continue
-        yield Case(text, case.calls)
+        yield replace(case, text=text)
 
 
 def _fewer_lines(lines: Sequence[str]) -> Iterator[list[str]]:
@@ -142,7 +147,7 @@ def _fewer_lines(lines: Sequence[str]) -> Iterator[list[str]]:
             yield before + list(lines[own:])
         if own > start + 1:
             yield before + [inner[4:] for inner in lines[start + 1 : own]] + after
-            yield before + [line, " " * (depth + 4) + "pass"] + list(lines[own:])
+            yield [*before, line, " " * (depth + 4) + "pass", *list(lines[own:])]
 
 
 def _depth(line: str) -> int:

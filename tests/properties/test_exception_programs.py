@@ -54,7 +54,9 @@ def attributes(value: Any) -> dict[str, Any]:
 
 def object_of(cls: type) -> Any:
     """An object of a drawn class that has attributes, though no constructor ran."""
-    made = object.__new__(cls)
+    made: Any = cls.__new__(cls)
+    if isinstance(made, torch.nn.Module):
+        torch.nn.Module.__init__(made)
     attributes(made).update(v=2, nn=1)
     return made
 

@@ -2,8 +2,8 @@
 
 The idea: a dimension that varies is a symbol. ShapeEnv follows the arithmetic and the decisions made with it, and at
 the end says which relations the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the
-check function, in the order in which the program asked; ShapeEnv folds what was asked of a single number into bounds, which come first:
-they cannot raise, and stand before what the program asked behind them (`12 // (n - 1)` behind `n > 1`).
+check function, in the order in which the program asked. What was asked of a single number ShapeEnv folds into bounds; they come
+first, because they cannot raise, and protect what the program asked behind them (`12 // (n - 1)` behind `n > 1`).
 
 Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it happens only when a size is dynamic.
 """

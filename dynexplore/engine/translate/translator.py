@@ -70,6 +70,7 @@ from dynexplore.engine.variables.torch_.tensor import TensorVariable
 _ROWS = (all_rows, handlers)  # imported for the rows they declare
 
 _CLOSED_IN_TIME = "a generator waits inside `try` or `with`: thrown away, it is closed at once only in plain Python"
+_FINALIZED = "DX321"
 IDLE_LIMIT = 50_000
 ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt where the one before wanted to stop
 
@@ -256,6 +257,8 @@ class Translator:
     def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
         if self.request.nopython:
             raise graph_break
+        if graph_break.kind.id == _FINALIZED and len(graph_break.user_stack) == 1:  # as with generators, below
+            raise SkipFrame(graph_break.reason)
         if self.plan is not None and self.plan.stop_at <= self.unit_began_at and not self.root.exceptions:
             raise SkipFrame(graph_break.reason)
         stop_at = self._last_plain_unit()

@@ -99,7 +99,7 @@ def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variable
 
 
 def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
-    """Whether ShapeEnv concludes what is right with this operand: of nan and infinities it does only in comparisons with the latter."""
+    """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons."""
     if not isinstance(value, ConstantVariable):
         return True
     constant = value.value
