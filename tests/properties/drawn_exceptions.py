@@ -258,7 +258,7 @@ class Writer:
         if "each" in self.methods:
             over.append(f"x in {self.owner}.each(x, n)")
         if self.below(5) == 0:
-            over = ["while n < 3:", "    n += 1"]
+            over = ["while n < 3 and len(LOG) < 30:", "    n += 1", "    LOG.append(n)"]
         else:
             over = [f"for {self.one_of(*over)}:"]
         loop, self.in_loop = self.in_loop, not self.in_generator and not self.in_handler
@@ -421,6 +421,7 @@ class Writer:
         lines.append("def program(x, n, flag, o):")
         for _ in range(self.below(6) + 2):
             lines += indented(self.statement(3) if self.below(4) == 0 else self.caught(self.statement(2)))
+            lines += indented(self.caught([f"x = {self.tensor()} * {self.number()}"])) * self.below(2)
         return "\n".join([*lines, "    return x, n"]) + "\n"
 
     def caught(self, lines: list[str]) -> list[str]:

@@ -17,6 +17,7 @@ import pytest
 import torch
 from properties.drawn_numbers import Writer
 from properties.fuzzing import Case, Fuzzer
+from properties.random_programs import ANY
 
 from dynexplore.engine.config import config
 from engine_checks import assert_same_as_eager
@@ -43,7 +44,7 @@ def check(case: Case) -> int:
     first, *more = [(torch.arange(1.0, size + 1.0), eval(n), eval(m)) for n, m, size in case.calls]
     try:
         with config.patch(dict(case.options), cache_size_limit=1000):
-            report = assert_same_as_eager(program, *first, then=more)
+            report = assert_same_as_eager(program, *first, then=more, graphs=ANY)
     finally:
         linecache.cache.pop(program.__code__.co_filename, None)
     return len(report.graphs)
@@ -52,10 +53,10 @@ def check(case: Case) -> int:
 FUZZER = Fuzzer(draw, check)
 
 
-@pytest.mark.parametrize("first", range(0, 120, 30))
+@pytest.mark.parametrize("first", range(0, 80, 20))
 def test_a_random_program_about_numbers_does_the_same(first: int) -> None:
     """Numbers that change their size, sign or type are not served by what was compiled for others, and no guard raises."""
-    tally = FUZZER.slice(first, 30)
+    tally = FUZZER.slice(first, 20)
     assert not tally.failures, tally.failures[0]
     assert tally.with_graph >= tally.cases / 2
 

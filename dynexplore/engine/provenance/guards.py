@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
+from types import ModuleType
 from typing import Any
 
 from dynexplore.engine.provenance.sources import Namer, Source
@@ -54,6 +55,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+_CLASS_NAME: Any = type.__dict__["__qualname__"]
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+
+
 def _is_plain(value: object, depth: int = 0) -> bool:
     if type(value) in (tuple, list, set, frozenset) and depth < 3:
         return all(_is_plain(item, depth + 1) for item in value)  # type: ignore[attr-defined]
@@ -62,8 +67,15 @@ def _is_plain(value: object, depth: int = 0) -> bool:
 
 
 def _qualified(value: Any) -> str:
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    module = getattr(value, "__module__", None)
+    """The full name of a class, function or module, `K object` for others; no code of the program is asked for it."""
+    cls = type(value)
+    if issubclass(cls, type):
+        name, module = _CLASS_NAME.__get__(value), vars(value).get("__module__")
+    elif cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("torch") and not issubclass(cls, ModuleType):
+        return f"{cls.__qualname__} object"
+    else:
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        module = getattr(value, "__module__", None)
     if isinstance(name, str):
         return f"{module}.{name}" if isinstance(module, str) and module != "builtins" else name
     return f"{type(value).__qualname__} object"

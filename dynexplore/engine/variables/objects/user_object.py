@@ -398,6 +398,8 @@ class UserObjectVariable(VariableTracker):
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
         if self.storage is not None and self.special(ctx, "__iter__") is None:
             return self.storage.contains(ctx, item)
+        if not any(raw_lookup(self.cls, name) is not None for name in ("__iter__", "__getitem__")):
+            ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
         iterator = self.iterate(ctx)
         while (one := iterator.next_item(ctx)) is not None:
             if equal(ctx, one, item):

@@ -88,10 +88,16 @@ def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableT
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
-    if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
+    of_floats = symbol in ("%", "//") and float in (left.python_type(), right.python_type()) and _have_values(left, right)
+    if of_floats or not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
         return _with_constants(ctx, symbol, left, right)
     left, right = _as_number(left, right), _as_number(right, left)
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
+
+
+def _have_values(*operands: VariableTracker) -> bool:
+    """Whether all numbers are known in this call; those that only the graph's data can tell are not."""
+    return all(not isinstance(operand, SymbolicNumberVariable) or operand.value.node.has_hint() for operand in operands)
 
 
 def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
@@ -99,7 +105,10 @@ def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variable
 
 
 def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
-    """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons."""
+    """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons.
+
+    Of remainders it knows those of integers (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` ends before it begins.
+    """
     if not isinstance(value, ConstantVariable):
         return True
     constant = value.value
