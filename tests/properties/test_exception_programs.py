@@ -21,6 +21,7 @@ from properties.fuzzing import Case, Fuzzer
 from properties.random_programs import ANY
 
 from dynexplore.engine.config import config
+from dynexplore.engine.translate.translator import Translator
 from engine_checks import assert_same_as_eager
 
 
@@ -91,6 +92,25 @@ def test_a_random_program_about_exceptions_does_the_same(first: int) -> None:
     tally = FUZZER.slice(first, 25)
     assert not tally.failures, tally.failures[0]
     assert tally.with_graph >= tally.cases / 4
+
+
+def leaves_the_frame_on_the_stack(self: Any, frame: Any, thrown: Any = None) -> bool:
+    """What `Translator.interpret` would be if a frame that an exception leaves stayed."""
+    before = list(self.running)
+    self.running.append(frame)
+    finished = self._take_steps(frame, thrown)
+    self.running[:] = before
+    return finished
+
+
+@pytest.mark.soak
+def test_the_fuzzer_finds_a_frame_that_stays(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """With the mend taken out, some program differs from eager."""
+    monkeypatch.setattr(Translator, "interpret", leaves_the_frame_on_the_stack)
+    found = FUZZER.finds()
+    with capfd.disabled():
+        print(f"\n{found}")
+    assert found
 
 
 @pytest.mark.soak

@@ -20,6 +20,9 @@ from properties.fuzzing import Case, Fuzzer
 from properties.random_programs import ANY
 
 from dynexplore.engine.config import config
+from dynexplore.engine.graph.builder import GraphBuilder
+from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.variables.scalars import symbolic_number
 from engine_checks import assert_same_as_eager
 
 
@@ -59,6 +62,29 @@ def test_a_random_program_about_numbers_does_the_same(first: int) -> None:
     tally = FUZZER.slice(first, 20)
     assert not tally.failures, tally.failures[0]
     assert tally.with_graph >= tally.cases / 2
+
+
+def adds_the_node_as_it_is(self: GraphBuilder, op: str, target: Any, args: Any, kwargs: Any, fake: Any) -> torch.fx.Node:
+    """`GraphBuilder.add` without its care for `(-1) ** n`."""
+    node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
+    node.meta["example_value"] = fake
+    self.call_count += 1
+    return node
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("mend", ["guards that raise", "signs"])
+def test_the_fuzzer_finds_a_mend_taken_out(mend: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """With the mend taken out, some program differs from eager."""
+    if mend == "guards that raise":
+        monkeypatch.setattr(GuardCheck, "failure_of", GuardCheck._failure_of)
+    else:
+        monkeypatch.setattr(symbolic_number, "_power", lambda ctx, left, right: symbolic_number._node(ctx, "**", left, right))
+        monkeypatch.setattr(GraphBuilder, "add", adds_the_node_as_it_is)
+    found = FUZZER.finds()
+    with capfd.disabled():
+        print(f"\n{found}")
+    assert found
 
 
 @pytest.mark.soak

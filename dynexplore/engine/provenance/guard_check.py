@@ -24,7 +24,7 @@ import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from dynexplore.engine.phases import timed
-from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
+from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet, names_of
 from dynexplore.engine.provenance.sources import GlobalsSource, Namer, PinnedSource, Scope, Source
 from dynexplore.engine.records import record
 
@@ -246,7 +246,7 @@ def _raised(guard: Guard, error: Exception) -> Failure:
 
 
 def _short_object(value: Any) -> str:
-    name = getattr(value, "__qualname__", None)
+    name, _ = names_of(value)
     return str(name) if name else GUARD_KINDS["EQUALS"].describe(value)
 
 

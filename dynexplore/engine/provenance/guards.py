@@ -66,16 +66,19 @@ def _is_plain(value: object, depth: int = 0) -> bool:
     return type(value) in (int, float, complex, bool, str, bytes, type(None), slice, range) or module == "torch"
 
 
-def _qualified(value: Any) -> str:
-    """The full name of a class, function or module, `K object` for others; no code of the program is asked for it."""
+def names_of(value: Any) -> tuple[Any, Any]:
+    """`__qualname__` (or `__name__`) and `__module__` of a class, function or module; no code of the program is asked for them."""
     cls = type(value)
     if issubclass(cls, type):
-        name, module = _CLASS_NAME.__get__(value), vars(value).get("__module__")
-    elif cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("torch") and not issubclass(cls, ModuleType):
-        return f"{cls.__qualname__} object"
-    else:
-        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-        module = getattr(value, "__module__", None)
+        return _CLASS_NAME.__get__(value), vars(value).get("__module__")
+    if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("torch") and not issubclass(cls, ModuleType):
+        return None, None
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return name, getattr(value, "__module__", None)
+
+
+def _qualified(value: Any) -> str:
+    name, module = names_of(value)
     if isinstance(name, str):
         return f"{module}.{name}" if isinstance(module, str) and module != "builtins" else name
     return f"{type(value).__qualname__} object"

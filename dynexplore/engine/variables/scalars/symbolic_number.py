@@ -107,7 +107,7 @@ def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variable
 def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
     """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons.
 
-    Of remainders it knows those of integers (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` ends before it begins.
+    Remainders it knows of integers alone (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` ends before it begins.
     """
     if not isinstance(value, ConstantVariable):
         return True
