@@ -140,3 +140,21 @@ class ModuleWithHook(torch.nn.Module):
 def test_a_module_with_a_hook_asks_its_registries_last() -> None:
     """`__getattr__` of nn.Module answers, or says what is missing, when the program's `__getattribute__` has raised."""
     assert_same_as_eager(ModuleWithHook(), X, setup=LOG.clear, observe=lambda: list(LOG), graphs=1, breaks=0)
+
+
+class Upper:
+    """`super()` of a function inside a method takes that function's first argument."""
+
+    def scaled(self, x):
+        def inner(y):
+            try:
+                return super().scaled(y)  # type: ignore[misc]
+            except TypeError as error:
+                return y + 1, str(error)
+
+        return inner(x)
+
+
+def test_super_of_an_unrelated_object_has_the_words_of_this_python() -> None:
+    """Python 3.13 names the object's type."""
+    assert_same_as_eager(lambda x: Upper().scaled(x), X, graphs=1, breaks=0)
