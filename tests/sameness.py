@@ -30,11 +30,12 @@ TORCH_ATOMS = (torch.dtype, torch.device, torch.layout, torch.memory_format, tor
 BY_IDENTITY = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, torch.Generator, enum.Enum)
 
 ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+C_STACK = re.compile(r"\n(frame #\d+: .*|<omitting python frames>)")
 
 
 def without_addresses(text: str) -> str:
-    """`text` with every memory address blanked: `<T object at 0x7f...>` is the same from run to run."""
-    return ADDRESS.sub("0x...", text)
+    """`text` with every memory address blanked: `<T object at 0x7f...>` is the same from run to run; and without C++ frames."""
+    return ADDRESS.sub("0x...", C_STACK.sub("", text))
 
 
 def differences(expected: Mapping[str, Any], actual: Mapping[str, Any], *, exact: bool = True) -> list[str]:

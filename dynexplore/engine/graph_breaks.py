@@ -649,6 +649,23 @@ def f(x):
     ),
     # -- DX4xx: torch ----------------------------------------------------------------------------------------------
     Kind(
+        "DX321",
+        "an object with a `__del__`",
+        "It must be made for real, and go when the program lets it go: its `__del__` runs at that moment.",
+        "Make the object outside of the compiled function.",
+        example="""
+class Resource:
+    def __del__(self):
+        self.closed = True
+def make():
+    return Resource()
+def f(x):
+    resource = make()
+    return x * 2
+""",
+        fundamental=True,
+    ),
+    Kind(
         "DX401",
         "an operator that fails on fake tensors",
         "While capturing, operators run on tensors without data, to learn shape and dtype; this one raised.",

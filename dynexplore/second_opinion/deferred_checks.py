@@ -113,6 +113,7 @@ class Attempt:
     number: int
     graph: torch.fx.Graph
     journal: Journal
+    innermost: Callable[[], SymbolicFrame]  # the frame that is being interpreted
     steps: int = 0
     makers: list[StepMark] = field(default_factory=list)  # the steps that added nodes
     deferred: list[tuple[StepMark, DeferredCheck]] = field(default_factory=list)

@@ -18,7 +18,9 @@ import torch
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
+from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.python_module import PythonModuleVariable
+from dynexplore.engine.variables.objects.super_ import SuperVariable
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
 from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
@@ -26,6 +28,7 @@ from dynexplore.engine.variables.torch_.tensor import TensorMethodVariable, Tens
 from dynexplore.second_opinion.check_table import another, check, check_stack, text_of
 from dynexplore.second_opinion.contents import Value, first_value, is_container, may_be_same
 from dynexplore.second_opinion.deferred_checks import CheckedStep, Mismatch, Verdict, as_read
+from dynexplore.second_opinion.stack_calls import call_on_stack
 
 Stored = dict[str, VariableTracker | None]
 
@@ -207,6 +210,23 @@ def _check_method_name(step: CheckedStep, receiver: VariableTracker, name: str) 
 def _looks_up_plainly(cls: type[Any], name: str) -> bool:
     getter: Any = cls.__getattribute__
     return getter is object.__getattribute__ and not hasattr(type(_in_class(cls, name)), "__set__")
+
+
+@check("CALL")
+def _super(step: CheckedStep) -> Verdict:
+    """`super()` without arguments is that of the frame which calls it, and of that frame's first argument."""
+    function, args, named = call_on_stack(step)
+    made = step.after[-1]
+    is_super = isinstance(function, ClassVariable) and function.value is super
+    if args or named or not is_super or not isinstance(made, SuperVariable):
+        raise Unknown
+    code, cells = step.frame.parsed.code, step.frame.cells
+    receiver = step.frame.locals.get(code.co_varnames[0])
+    if receiver is not None and as_read(made.receiver) is not as_read(receiver):
+        return another("receiver of super()", text_of(receiver), text_of(made.receiver))
+    if "__class__" in cells and made.after is not cells["__class__"].content:
+        return another("class of super()", text_of(cells["__class__"].content), text_of(made.after))
+    return None
 
 
 # -- identity -----------------------------------------------------------------------------------------------------------

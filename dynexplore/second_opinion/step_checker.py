@@ -58,7 +58,9 @@ class StepChecker:
 
     def attempt_started(self, frame_id: int, attempt: int, ctx: Interpreter) -> None:
         """An attempt begins."""
-        self._attempt = self._attempts[frame_id] = Attempt(frame_id, attempt, ctx.graph.graph, ctx.journal)
+        self._attempt = self._attempts[frame_id] = Attempt(
+            frame_id, attempt, ctx.graph.graph, ctx.journal, lambda: ctx.innermost
+        )
         self._contents = ContentsRecorded()
 
     def stepping(self, frame: SymbolicFrame, step: Step, callees: int) -> None:
@@ -78,6 +80,11 @@ class StepChecker:
         number, attempt.steps = attempt.steps, attempt.steps + 1
         if node_after is not node_before:
             attempt.makers.append(StepMark(number, step.origin.offset, inline, "", node_before, node_after))
+        innermost = attempt.innermost()
+        if innermost is not frame:  # what asks for it next (`super()`, a bare `raise`) would read another frame
+            mark = StepMark(number, step.origin.offset, inline, _text(step), node_before, node_after)
+            names = frame.parsed.code.co_qualname, innermost.parsed.code.co_qualname
+            self.step_diverges(attempt.frame, attempt.number, mark, Mismatch("frame that runs", *names))
         handler = step.origin.handler
         attempt.latest = None
         if handler is not None and frame.pc == frame.parsed.first_step[handler.target.index]:

@@ -182,6 +182,8 @@ class GraphBuilder:
 
     def add(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fake: Any) -> torch.fx.Node:
         """Add the node of an operation whose fake result is known."""
+        if target is operator.pow and not isinstance(args[0], torch.fx.Node) and str(args[0]).startswith("-"):
+            target = torch.pow if isinstance(fake, torch.Tensor) else pow  # torch.fx writes (-1) ** x as `-1 ** x`, which is -1
         node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
         node.meta["example_value"] = fake
         symbols = new_symbols(self.shape_env, fake) if self.shape_env is not None else None

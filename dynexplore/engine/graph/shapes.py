@@ -2,7 +2,8 @@
 
 The idea: a dimension that varies is a symbol. ShapeEnv follows the arithmetic and the decisions made with it, and at
 the end says which relations the next call's sizes must satisfy (`s0 > 4`, `2*s0 == s1`). They become lines of the
-check function.
+check function, in the order in which the program asked. What was asked of a single number ShapeEnv folds into bounds; they come
+first, because they cannot raise, and protect what the program asked behind them (`12 // (n - 1)` behind `n > 1`).
 
 Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it happens only when a size is dynamic.
 """
@@ -71,11 +72,15 @@ def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], lis
             source_ref=lambda source: _reference(source, variable),
             ignore_static=False,  # a symbol that was specialized meanwhile is static now, but no tensor guard knows it
         )
-        return [text for text in found if text != "True" and not _STATIC_OFFSET.search(text)]
+        asked = [text for text in found if text != "True" and not _STATIC_OFFSET.search(text)]
+        return sorted(asked, key=lambda text: not _BOUND.fullmatch(text))
 
     return expressions
 
 
+_PLACE = r"[A-Za-z_]\w*(\.\w+\(\)(\[\d+\])?)?"
+_CONSTANT = r"-?\d[\w.]*"
+_BOUND = re.compile(rf"{_CONSTANT} <= {_PLACE}( <= {_CONSTANT})?|{_PLACE} <= {_CONSTANT}")
 _STATIC_OFFSET = re.compile(r"storage_offset\(\) == \d+$")  # views of any offset are served, as TensorGuards do
 
 

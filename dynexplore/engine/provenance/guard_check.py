@@ -24,7 +24,7 @@ import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
 from dynexplore.engine.phases import timed
-from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet
+from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet, names_of
 from dynexplore.engine.provenance.sources import GlobalsSource, Namer, PinnedSource, Scope, Source
 from dynexplore.engine.provenance.storage_overlap import StorageOverlap
 from dynexplore.engine.records import record
@@ -181,14 +181,17 @@ class GuardCheck:
         if self.global_state is not None and _function_modes():
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, "no TorchFunctionMode", f"{_function_modes()} active")
-        failures = (self._failure_of(guard, scope) for guard in self.guards)
+        failures = (self.failure_of(guard, scope) for guard in self.guards)
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
     def failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
-        """What one guard says, asked by itself: those before it may have failed."""
+        """What one guard says, asked by itself; one that raises does not hold, and says what it raised.
+
+        `12 % n == 0` raises for an n of 0, the path to a value where something else stands on it than in the first call.
+        """
         try:
             return self._failure_of(guard, scope)
-        except Exception as error:  # a value of another kind than the guards before it let through
+        except Exception as error:  # whatever is raised is the answer people get
             return _raised(guard, error)
 
     def _failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
@@ -197,10 +200,7 @@ class GuardCheck:
             return None
         if guard.kind == "SHAPE_ENV":
             return self._shape_failure(guard, scope)
-        try:
-            value = guard.source.fetch(scope)
-        except Exception as error:  # whatever the path raises is the answer people get
-            return _raised(guard, error)
+        value = guard.source.fetch(scope)
         if guard.kind == "TENSOR_MATCH":
             return self._tensor_failure(guard, value)
         if guard.kind == "STORAGE_OVERLAP":
@@ -255,7 +255,7 @@ def _raised(guard: Guard, error: Exception) -> Failure:
 
 
 def _short_object(value: Any) -> str:
-    name = getattr(value, "__qualname__", None)
+    name, _ = names_of(value)
     return str(name) if name else GUARD_KINDS["EQUALS"].describe(value)
 
 

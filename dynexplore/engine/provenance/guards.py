@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
+from types import ModuleType
 from typing import Any
 
 from dynexplore.engine.provenance.sources import Namer, Source
@@ -54,6 +55,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+_CLASS_NAME: Any = type.__dict__["__qualname__"]
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+
+
 def _is_plain(value: object, depth: int = 0) -> bool:
     if type(value) in (tuple, list, set, frozenset) and depth < 3:
         return all(_is_plain(item, depth + 1) for item in value)  # type: ignore[attr-defined]
@@ -61,9 +66,19 @@ def _is_plain(value: object, depth: int = 0) -> bool:
     return type(value) in (int, float, complex, bool, str, bytes, type(None), slice, range) or module == "torch"
 
 
-def _qualified(value: Any) -> str:
+def names_of(value: Any) -> tuple[Any, Any]:
+    """`__qualname__` (or `__name__`) and `__module__` of a class, function or module; no code of the program is asked for them."""
+    cls = type(value)
+    if issubclass(cls, type):
+        return _CLASS_NAME.__get__(value), vars(value).get("__module__")
+    if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("torch") and not issubclass(cls, ModuleType):
+        return None, None
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-    module = getattr(value, "__module__", None)
+    return name, getattr(value, "__module__", None)
+
+
+def _qualified(value: Any) -> str:
+    name, module = names_of(value)
     if isinstance(name, str):
         return f"{module}.{name}" if isinstance(module, str) and module != "builtins" else name
     return f"{type(value).__qualname__} object"

@@ -62,8 +62,12 @@ def run(ctx: Interpreter, frame: SymbolicFrame) -> VariableTracker:
     caller = ctx.innermost
     if ctx.narrator is not None:
         ctx.narrator.inline_entered(frame, caller)
-    ctx.interpret(frame)
-    ctx.innermost = caller
+    try:
+        ctx.interpret(frame)
+    except UserRaised:
+        if ctx.narrator is not None:
+            ctx.narrator.inline_left(frame, "raised")
+        raise
     if ctx.narrator is not None:
         ctx.narrator.inline_left(frame)
     assert frame.returned is not None
@@ -75,8 +79,9 @@ def resume_generator(
 ) -> VariableTracker | None:
     """Run a generator's body to its next `yield`: the value, or None when it returned."""
     frame: SymbolicFrame = generator.frame
-    if thrown is not None and not generator.started:
-        frame.returned = ConstantVariable(None)
+    if thrown is not None and not generator.started and frame.returned is None:
+        frame.returned = ConstantVariable(None)  # it is raised where the body begins
+        raise UserRaised(leaving_generator(ctx, thrown))
     if frame.returned is not None:
         if thrown is not None:
             raise UserRaised(thrown)
@@ -94,9 +99,7 @@ def resume_generator(
         ctx.interpret(frame, thrown)
     except UserRaised as raised:
         frame.returned = ConstantVariable(None)
-        ctx.innermost = caller
         raise UserRaised(leaving_generator(ctx, raised.exception)) from raised
-    ctx.innermost = caller
     value, frame.yielded = frame.yielded, None
     return value
 

@@ -70,6 +70,7 @@ from dynexplore.engine.variables.torch_.tensor import TensorVariable
 _ROWS = (all_rows, handlers)  # imported for the rows they declare
 
 _CLOSED_IN_TIME = "a generator waits inside `try` or `with`: thrown away, it is closed at once only in plain Python"
+_FINALIZED = "DX321"
 IDLE_LIMIT = 50_000
 ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt where the one before wanted to stop
 
@@ -121,7 +122,8 @@ class Translator:
         self.parsed = original if original is not None else read(request.code)
         self.argument_names = argument_slots(self.parsed.code)
         self.root = self._root_frame(self.parsed)
-        self.innermost = self.root
+        self.running: list[SymbolicFrame] = []  # the stack of frames, the root first
+        self.left: tuple[BaseException | None, tuple[SymbolicFrame, ...]] = None, ()  # an exception, the frames it came through
         self.steps_done = 0  # of the root frame
         self.unit_began_at = 0
         self.total_steps = 0
@@ -235,11 +237,11 @@ class Translator:
             if self.told_compiling and not self.request.nopython:
                 raise SkipFrame(f"it raises {raised.exception.text()} once it is told that it is being compiled") from None
             self.unit_began_at = self.raised_at.get(raised.exception, self.unit_began_at)
-            return self._broke(self._graph_break("DX310", {"exception": raised.exception.text()}))
+            return self._broke(self._graph_break("DX310", {"exception": raised.exception.text()}, raised))
         except RuntimeError as error:  # a size that only the graph's data can tell was asked for its number
             if type(error).__name__ != "GuardOnDataDependentSymNode":
                 raise
-            return self._broke(self._graph_break("DX110", {"operator": self.root.current.opname}))
+            return self._broke(self._graph_break("DX110", {"operator": self.root.current.opname}, error))
         try:
             self._refuse_unfinished_generators()
             if planned:
@@ -256,6 +258,8 @@ class Translator:
     def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
         if self.request.nopython:
             raise graph_break
+        if graph_break.kind.id == _FINALIZED and len(graph_break.user_stack) == 1:  # as with generators, below
+            raise SkipFrame(graph_break.reason)
         if self.plan is not None and self.plan.stop_at <= self.unit_began_at and not self.root.exceptions:
             raise SkipFrame(graph_break.reason)
         stop_at = self._last_plain_unit()
@@ -305,8 +309,19 @@ class Translator:
 
         `thrown`: an exception that is raised in the frame, by the instruction at which it stands.
         """
+        self.running.append(frame)
+        try:
+            return self._take_steps(frame, thrown)
+        except (UserRaised, RuntimeError) as error:
+            if error is not self.left[0]:
+                self.left = error, tuple(self.running)
+            raise
+        finally:  # however it is left: no frame that an exception abandoned stays on the stack
+            self.running.pop()
+
+    def _take_steps(self, frame: SymbolicFrame, thrown: VariableTracker | None) -> bool:
+        """The loop of `interpret`."""
         steps = frame.steps
-        outer, self.innermost = self.innermost, frame
         is_root = frame is self.root
         narrator = self.narrator
         if thrown is not None:
@@ -327,11 +342,14 @@ class Translator:
                 handler(frame, step, self)
             except UserRaised as raised:
                 self._catch(frame, step, raised)
-                self.innermost = frame
             if narrator is not None:
                 narrator.stepped(frame, step, handler)
-        self.innermost = outer
         return False
+
+    @property
+    def innermost(self) -> SymbolicFrame:
+        """The frame that is being interpreted just now."""
+        return self.running[-1] if self.running else self.root
 
     def _reached_stop(self, frame: SymbolicFrame, step: Step) -> bool:
         """Keep count of the root frame's steps; whether the planned stop is reached."""
@@ -426,12 +444,7 @@ class Translator:
 
     def handled_exception(self) -> VariableTracker | None:
         """The exception that is being handled."""
-        frame: SymbolicFrame | None = self.innermost
-        while frame is not None:
-            if frame.exceptions:
-                return frame.exceptions[-1]
-            frame = frame.parent
-        return None
+        return next((frame.exceptions[-1] for frame in reversed(self.running) if frame.exceptions), None)
 
     def guard_tensor(self, tensor: torch.Tensor, source: Source) -> torch.fx.Node:
         """Make a live tensor an input of the graph."""
@@ -554,9 +567,11 @@ class Translator:
         """Give up on tracing this instruction."""
         raise self._graph_break(kind, facts)
 
-    def _graph_break(self, kind: str, facts: Mapping[str, object]) -> GraphBreak:
+    def _graph_break(self, kind: str, facts: Mapping[str, object], error: BaseException | None = None) -> GraphBreak:
+        """A break here; or, for an exception that left the root frame, where that was raised."""
         graph_break = GraphBreak(kind, **facts)
-        graph_break.user_stack = self.user_stack()
+        frames = self.left[1] if error is not None and error is self.left[0] else self.running
+        graph_break.user_stack = tuple(map(user_frame, frames or [self.root]))
         if self.narrator is not None:
             self.narrator.broke(graph_break, self.root)
         return graph_break
@@ -574,12 +589,7 @@ class Translator:
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The symbolic frames, outermost first, as people know them from tracebacks."""
-        frames = []
-        frame: SymbolicFrame | None = self.innermost
-        while frame is not None:
-            frames.append(user_frame(frame))
-            frame = frame.parent
-        return tuple(reversed(frames))
+        return tuple(map(user_frame, self.running or [self.root]))
 
     # -- the end of the attempt
 

@@ -37,12 +37,16 @@ class Interpreter(TraceContext, Protocol):
     resume: ResumeCode | None
     argument_names: tuple[str, ...]
     root: SymbolicFrame
-    innermost: SymbolicFrame
     unit_began_at: int
     raised_at: dict[VariableTracker, int]
     generators: list[GeneratorVariable]
     kept: list[object]
     size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node]
+
+    @property
+    def innermost(self) -> SymbolicFrame:
+        """The frame that is being interpreted just now: the last on the stack of frames."""
+        ...
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:
         """Run a frame until it returns or yields; True when the planned stop is reached instead.

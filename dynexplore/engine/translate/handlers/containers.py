@@ -11,6 +11,7 @@ from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -82,6 +83,7 @@ def map_add(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def list_extend(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """[*items]."""
     items = frame.pop()
+    refuse_what_is_not_iterable(ctx, items, "Value after * must be an iterable, not {}")
     frame.stack[-step.arg].call_method(ctx, "extend", [items], {})
 
 
@@ -96,6 +98,9 @@ def set_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def dict_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """{**mapping}."""
     mapping = frame.pop()
+    python_type = type_of(mapping)
+    if python_type is not None and not hasattr(python_type, "keys"):
+        ctx.raise_exception(TypeError, f"{python_type.__name__!r} object is not a mapping")
     frame.stack[-step.arg].call_method(ctx, "update", [mapping], {})
 
 
@@ -146,7 +151,15 @@ def unpack_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
         frame.push(item)
 
 
+def refuse_what_is_not_iterable(ctx: Interpreter, value: VariableTracker, message: str) -> None:
+    """The program's TypeError where it unpacks a value of a type that cannot be walked; the message names the type."""
+    python_type = type_of(value)
+    if python_type is not None and not hasattr(python_type, "__iter__") and not hasattr(python_type, "__getitem__"):
+        ctx.raise_exception(TypeError, message.format(python_type.__name__))
+
+
 def _known_items(ctx: Interpreter, value: VariableTracker) -> list[VariableTracker]:
+    refuse_what_is_not_iterable(ctx, value, "cannot unpack non-iterable {} object")
     return [item.read(ctx) for item in value.unpack(ctx)]
 
 

@@ -125,6 +125,8 @@ def _initialize(
             for key, value in given.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
                 self.set_item(ctx, key, value)
             return ConstantVariable(None)
+        if len(args) > 1:
+            run_now(ctx, self.layout, *[()] * len(args))  # raises the TypeError of the C type
         filler = "extend" if self.layout is list else "update"
         self.held().call_method(ctx, filler, list(args), kwargs)
     return ConstantVariable(None)
@@ -241,5 +243,5 @@ def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> 
     for key in keys:
         item = source.child(("dict item", type(key), key), lambda key=key: DictItemSource(source, key))  # type: ignore[misc]
         entries[key] = (ConstantVariable(key), LazyVariable(dict.__getitem__(value, key), item))
-    kind = OrderedDictVariable if isinstance(value, OrderedDict) else DictVariable
+    kind = OrderedDictVariable if issubclass(type(value), OrderedDict) else DictVariable
     return kind(entries, source)

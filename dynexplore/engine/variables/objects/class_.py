@@ -194,6 +194,7 @@ class ClassVariable(VariableTracker):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """type.__call__, as the C type below wants it."""
+        _refuse_finalized(ctx, self.value)
         for layout, maker in _MAKERS:
             if issubclass(self.value, layout):
                 return maker(ctx, self, args, kwargs)
@@ -232,10 +233,17 @@ class ClassVariable(VariableTracker):
         writer.delete_attr(name)
 
 
+def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
+    """An object with a `__del__` is made for real: when it goes, the program hears of it."""
+    if raw_lookup(cls, "__del__") is not None:
+        ctx.break_graph("DX321", type=cls.__qualname__)
+
+
 def new_instance(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """object.__new__, or that of the C type below."""
+    _refuse_finalized(ctx, cls.value)
     if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
         ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
     if getattr(cls.value, "__abstractmethods__", None):
@@ -310,7 +318,7 @@ def _bind_nested_class(ctx: TraceContext, found: Found, instance: VariableTracke
 
 
 @builds(type)
-@builds_when(lambda value: isinstance(value, type), rank=20)
+@builds_when(lambda value: issubclass(type(value), type), rank=20)
 def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
     """A class, guarded by identity; what is read from it later is guarded where it can change."""
     guard_identity(ctx, value, source)

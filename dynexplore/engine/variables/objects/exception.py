@@ -327,7 +327,7 @@ def _make_exception(
     return made
 
 
-@builds_when(lambda value: isinstance(value, BaseException), rank=50)
+@builds_when(lambda value: issubclass(type(value), BaseException), rank=50)
 def build_exception(ctx: TraceContext, value: BaseException, source: Source | None) -> VariableTracker:
     """A live exception: its type is guarded."""
     if source is None:

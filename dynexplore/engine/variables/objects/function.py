@@ -492,7 +492,7 @@ def _is_numpy_function(value: Any) -> bool:
     return type(value).__module__ == "numpy" and callable(value) and skip.is_numpy(value)
 
 
-@builds_when(lambda value: isinstance(value, torch._ops.OperatorBase | torch._ops.OpOverloadPacket), rank=30)
+@builds_when(lambda value: issubclass(type(value), torch._ops.OperatorBase | torch._ops.OpOverloadPacket), rank=30)
 @builds_when(_is_numpy_function, rank=30)
 def build_callable_object(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A callable object that stands for C code: a ufunc, one of numpy's dispatching functions, an operator of torch.ops."""

@@ -90,9 +90,9 @@ class InstanceDictVariable(VariableTracker):
         if owner.value is not None and owner.source is not None:
             ctx.guard(owner.source.attribute("__dict__", "getattr"), "DICT_KEYS", tuple(names))
         for name, value in owner.stored.items():
-            if value is None:
+            if value is None or name in owner.renewed:
                 names.pop(name, None)
-            else:
+            if value is not None:
                 names[name] = None
         return list(names)
 

@@ -121,7 +121,7 @@ _NEEDS_NO_SOURCE = (types.FunctionType, types.BuiltinFunctionType, int, float, s
 
 
 @builds(types.ModuleType)
-@builds_when(lambda value: isinstance(value, types.ModuleType), rank=30)
+@builds_when(lambda value: issubclass(type(value), types.ModuleType), rank=30)
 def build_python_module(ctx: TraceContext, value: types.ModuleType, source: Source | None) -> VariableTracker:
     """A module, guarded by identity; what is read from it later is guarded where it can change."""
     if source is None:

@@ -12,8 +12,9 @@ torch/_dynamo/variables/misc.py (SuperVariable) does the same job.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from dynexplore.engine.errors import EngineError
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
 from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker, find, rely_on_absence
@@ -45,12 +46,21 @@ class SuperVariable(VariableTracker):
         after = self.after.live_value()
         start, instance = self._start(after)
         if after not in start.__mro__:
-            ctx.raise_exception(TypeError, "super(type, obj): obj must be an instance or subtype of type")
+            self._refuse(ctx, after, start, instance)
         found = find(ctx, start, name, after=after)
         if found is None:
             rely_on_absence(ctx, start, name)
             ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
         return bind(ctx, found, instance, start)
+
+    def _refuse(self, ctx: TraceContext, after: type[Any], start: type[Any], instance: VariableTracker | None) -> NoReturn:
+        """The TypeError of this Python, whose words name the type: what it says of another object of a type by that name."""
+        unrelated = type(start.__name__, (), {})
+        try:
+            super(after, unrelated if instance is None else unrelated())  # type: ignore[misc]
+        except TypeError as error:
+            ctx.raise_exception(TypeError, *error.args)
+        raise EngineError(f"super({after.__qualname__}, {start.__qualname__}) was refused")
 
     def _start(self, after: type[Any]) -> tuple[type[Any], VariableTracker | None]:
         """The class whose MRO is scanned, and what functions are bound to (supercheck in typeobject.c)."""

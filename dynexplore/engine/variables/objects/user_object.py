@@ -80,6 +80,7 @@ class UserObjectVariable(VariableTracker):
         self.class_variable = class_variable
         self.storage = storage
         self.stored: dict[str, VariableTracker | None] = {}  # None: deleted
+        self.renewed: set[str] = set()  # deleted and stored again: such an attribute goes to the end of the dictionary
         self._read: dict[str, VariableTracker] = {}
 
     # -- what it is
@@ -256,7 +257,8 @@ class UserObjectVariable(VariableTracker):
         else:
             ctx.journal.note(self, f"{self.describe()}.{name}")
         if self.stored.get(name, self) is None:
-            del self.stored[name]  # stored again after it was deleted: it goes to the end
+            del self.stored[name]
+            self.renewed.add(name)
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
@@ -289,9 +291,15 @@ class UserObjectVariable(VariableTracker):
 
     def _forget(self, ctx: TraceContext, name: str) -> None:
         self._store(ctx, name, None)
-        own = self.live_dictionary()
-        if self.value is None or (own is not None and name not in own and not hasattr(self.cls, name)):
-            del self.stored[name]  # the real object never had it
+        if self.value is None or not self._really_has(name):
+            del self.stored[name]
+
+    def _really_has(self, name: str) -> bool:
+        """Whether the live object came with this attribute, in its dictionary or in a slot."""
+        if name in (self.live_dictionary() or {}):
+            return True
+        slot = raw_lookup(self.cls, name)
+        return isinstance(slot, types.MemberDescriptorType) and _is_filled(slot, self.value)
 
     def read_slot(self, ctx: TraceContext, found: Found) -> VariableTracker:
         """An attribute that lives in a `__slots__` place."""
@@ -395,6 +403,8 @@ class UserObjectVariable(VariableTracker):
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
         if self.storage is not None and self.special(ctx, "__iter__") is None:
             return self.storage.contains(ctx, item)
+        if not any(raw_lookup(self.cls, name) is not None for name in ("__iter__", "__getitem__")):
+            ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
         iterator = self.iterate(ctx)
         while (one := iterator.next_item(ctx)) is not None:
             if equal(ctx, one, item):
@@ -510,8 +520,30 @@ class UserObjectVariable(VariableTracker):
         setter = raw_lookup(self.cls, "__setattr__")
         return setattr if setter is object.__setattr__ else object.__setattr__
 
+    def emit_delete(self, build: Reconstruction, name: str) -> None:
+        """Emit: the object is popped, the attribute is deleted, and no code of the program runs."""
+        in_dictionary = self.how_to_store(name) is store_in_dictionary
+        if not in_dictionary and raw_lookup(self.cls, "__delattr__") is object.__delattr__:
+            build.writer.delete_attr(name)
+            return
+        target = build.store_temporary()
+        build.writer.begin_call()
+        build.push_object(delete_from_dictionary if in_dictionary else object.__delattr__)
+        build.writer.callable_ready()
+        build.writer.load_fast(target)
+        build.writer.load_const(name)
+        build.writer.call(2)
+        build.writer.pop_top()
+
+    def _emit_stored(self, build: Reconstruction, name: str) -> None:
+        """Emit: value and object are popped, the attribute is set; one that was deleted in between goes to the end."""
+        if name in self.renewed and self._really_has(name):
+            build.push(self)
+            self.emit_delete(build, name)
+        self.emit_store(build, name)
+
     def write_back(self, build: Reconstruction) -> None:
-        write_attributes(build, self, self.stored, store=self.emit_store)
+        write_attributes(build, self, self.stored, store=self._emit_stored, delete=self.emit_delete)
 
 
 class _LazyAttribute(LazyVariable):
@@ -531,6 +563,19 @@ class _LazyAttribute(LazyVariable):
 def store_in_dictionary(target: Any, name: str, value: Any) -> None:
     """`target.__dict__[name] = value`: past a data descriptor of the class."""
     object.__getattribute__(target, "__dict__")[name] = value
+
+
+def delete_from_dictionary(target: Any, name: str) -> None:
+    """`del target.__dict__[name]`: past a data descriptor of the class."""
+    del object.__getattribute__(target, "__dict__")[name]
+
+
+def _is_filled(slot: types.MemberDescriptorType, value: object) -> bool:
+    try:
+        slot.__get__(value)
+    except AttributeError:
+        return False
+    return True
 
 
 # C implementations of special methods: slot wrappers, and `None` for a method that a class takes away.

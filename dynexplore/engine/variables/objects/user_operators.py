@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.class_lookup import raw_lookup
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import (
@@ -99,7 +100,7 @@ def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
     """No Python method answered: what the C types below say, or TypeError."""
     first, second = _content(left), _content(right)
     if first is not left or second is not right:
-        return (compare if symbol in COMPARE else binary)(ctx, symbol, first, second)
+        return _of_content(ctx, symbol, (left, right), (first, second))
     if symbol not in COMPARE and left.kind == "constant" and isinstance(left.as_constant(), str) and symbol[0] == "%":
         return percent(ctx, symbol, left, right)  # text of any object
     names = f"{left.python_type().__name__!r} and {right.python_type().__name__!r}"
@@ -107,6 +108,22 @@ def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
     words = {"**": "** or pow()", "**=": "** or pow()="}.get(symbol, symbol)
     ctx.raise_exception(TypeError, f"unsupported operand type(s) for {words}: {names}")
+
+
+Pair = tuple[VariableTracker, VariableTracker]
+
+
+def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:
+    """What the C types answer; where they refuse, the TypeError names the classes of the objects."""
+    try:
+        return (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
+    except UserRaised as raised:
+        given = getattr(raised.exception, "args", ())
+        message = given[0].as_constant() if given and given[0].is_constant() else None
+        wanted, found = (" and ".join(repr(value.python_type().__name__) for value in pair) for pair in (objects, contents))
+        if raised.exception.python_type() is not TypeError or not isinstance(message, str) or found not in message:
+            raise
+    ctx.raise_exception(TypeError, message.replace(found, wanted))
 
 
 def _content(value: VariableTracker) -> VariableTracker:

@@ -185,13 +185,13 @@ def is_literal(value: object) -> bool:
 
 def is_constant_value(value: object) -> bool:
     """Whether a live value becomes a ConstantVariable."""
-    return type(value) in LITERALS or isinstance(value, TORCH_CONSTANTS) or is_numpy_number(value)
+    return type(value) in LITERALS or issubclass(type(value), TORCH_CONSTANTS) or is_numpy_number(value)
 
 
 def is_numpy_number(value: object) -> bool:
     """Whether a value is a scalar of numpy (which may not even be loaded)."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.generic)
+    return numpy is not None and issubclass(type(value), numpy.generic)
 
 
 @builds_when(is_numpy_number, rank=5)

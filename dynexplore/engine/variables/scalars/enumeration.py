@@ -110,14 +110,14 @@ class EnumClassVariable(ClassVariable):
         return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
 
 
-@builds_when(lambda value: isinstance(value, enum.Enum), rank=5)
+@builds_when(lambda value: issubclass(type(value), enum.Enum), rank=5)
 def build_member(ctx: TraceContext, value: enum.Enum, source: Source | None) -> VariableTracker:
     """A member, guarded by identity."""
     guard_identity(ctx, value, source)
     return EnumVariable(value)
 
 
-@builds_when(lambda value: isinstance(value, enum.EnumMeta), rank=6)
+@builds_when(lambda value: issubclass(type(value), enum.EnumMeta), rank=6)
 def build_enum_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
     """An enumeration, guarded by identity; its members do not change."""
     guard_identity(ctx, value, source)

@@ -10,6 +10,7 @@ torch/_dynamo/variables/tensor.py (SymNodeVariable) does the same job.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,8 +19,8 @@ import torch.fx
 from dynexplore.engine.graph.data_symbols import known_bool
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, unary_rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -87,7 +88,65 @@ def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableT
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
+    of_floats = symbol in ("%", "//") and float in (left.python_type(), right.python_type()) and _have_values(left, right)
+    if of_floats or not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
+        return _with_constants(ctx, symbol, left, right)
+    left, right = _as_number(left, right), _as_number(right, left)
+    return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
+
+
+def _have_values(*operands: VariableTracker) -> bool:
+    """Whether all numbers are known in this call; those that only the graph's data can tell are not."""
+    return all(not isinstance(operand, SymbolicNumberVariable) or operand.value.node.has_hint() for operand in operands)
+
+
+def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     return ctx.operation("call_function", BINARY.get(symbol) or COMPARE[symbol], [left, right], {})
+
+
+def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
+    """Whether ShapeEnv concludes what is right with this operand; with nan it does not, with infinities only in comparisons.
+
+    Remainders it knows of integers alone (torch/utils/_sympy/value_ranges.py, mod): the range of `s0 % 0.5` ends before it begins.
+    """
+    if not isinstance(value, ConstantVariable):
+        return True
+    constant = value.value
+    if not isinstance(constant, (int, float)):
+        return False  # `n == None`, `"%d" % n`, `"ab" * n`
+    return not isinstance(constant, float) or math.isfinite(constant) or (symbol in COMPARE and not math.isnan(constant))
+
+
+def _as_number(value: VariableTracker, other: VariableTracker) -> VariableTracker:
+    """A constant True beside a number as the 1 that it is: sympy's true is none."""
+    is_bool = isinstance(value, ConstantVariable) and type(value.value) is bool
+    return ConstantVariable(int(value.as_constant())) if is_bool and other.python_type() is not bool else value
+
+
+def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`left ** right`: ShapeEnv knows no power of a negative constant, and none that is complex."""
+    negative = _asked(ctx, left, "<")
+    if isinstance(left, ConstantVariable) and negative and right.python_type() is int:
+        downwards = _asked(ctx, right, "<")
+        if downwards is False:
+            return _alternating(ctx, left, right)
+        return _with_constants(ctx, "**", left, right) if downwards else _node(ctx, "**", left, right)
+    whole = right.python_type() is not float or (isinstance(right, ConstantVariable) and right.value.is_integer())
+    return _node(ctx, "**", left, right) if whole or negative is not True else _with_constants(ctx, "**", left, right)
+
+
+def _alternating(ctx: TraceContext, base: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
+    """`(-2) ** n` of a natural n as `2 ** n * (1 - n % 2 * 2)`."""
+    odd = binary(ctx, "%", exponent, ConstantVariable(2))
+    sign = binary(ctx, "-", ConstantVariable(1), binary(ctx, "*", odd, ConstantVariable(2)))
+    size = -base.value
+    return sign if size == 1 and type(size) is int else binary(ctx, "*", binary(ctx, "**", ConstantVariable(size), exponent), sign)
+
+
+def _asked(ctx: TraceContext, value: VariableTracker, symbol: str) -> bool | None:
+    """How a number compares to 0; None where only the data of the graph can tell."""
+    live = value.value  # type: ignore[attr-defined]
+    return known_bool(COMPARE[symbol](live, 0))
 
 
 @binary_rule(SymbolicNumberVariable, SymbolicNumberVariable, rank=30)
@@ -96,27 +155,19 @@ def _both(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variable
 
 
 @binary_rule(SymbolicNumberVariable, ConstantVariable, rank=30)
-def _left(ctx: TraceContext, symbol: str, left: VariableTracker, right: ConstantVariable) -> VariableTracker:
-    if not isinstance(right.value, (int, float, bool)):
-        return _with_other(ctx, symbol, left, right)
+def _left(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     return _operate(ctx, symbol, left, right)
 
 
 @binary_rule(ConstantVariable, SymbolicNumberVariable, rank=30)
-def _right(ctx: TraceContext, symbol: str, left: ConstantVariable, right: VariableTracker) -> VariableTracker:
-    if not isinstance(left.value, (int, float, bool)):
-        return _with_other(ctx, symbol, left, right)
+def _right(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     return _operate(ctx, symbol, left, right)
 
 
-def _with_other(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`n == None`, `"%d" % n`, `"ab" * n`: the number is specialized."""
-    constants = [ConstantVariable(v.specialize()) if isinstance(v, SymbolicNumberVariable) else v for v in (left, right)]
-    from_row = BINARY.get(symbol) or COMPARE[symbol]
-    try:
-        return ctx.build(from_row(constants[0].as_constant(), constants[1].as_constant()), None)
-    except TypeError as error:
-        ctx.raise_exception(TypeError, *error.args)
+def _with_constants(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """What no symbol stands for: the numbers are specialized."""
+    constants = [v.specialize() if isinstance(v, SymbolicNumberVariable) else v.as_constant() for v in (left, right)]
+    return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], *constants)
 
 
 @unary_rule(SymbolicNumberVariable, rank=30)

@@ -71,7 +71,7 @@ class NNModuleVariable(UserObjectVariable):
     # -- attributes
 
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if raw_lookup(self.cls, name) is None and not self._is_plain(name):
+        if not self._is_hooked() and raw_lookup(self.cls, name) is None and not self._is_plain(name):
             found = self.registered(ctx, name)
             if found is not None:
                 return found
@@ -83,8 +83,12 @@ class NNModuleVariable(UserObjectVariable):
             return name not in self.placed
         return self.value is not None and name in self.value.__dict__
 
+    def _is_hooked(self) -> bool:
+        """Whether a `__getattribute__` of the program learns first that an attribute is no plain one."""
+        return raw_lookup(self.cls, "__getattribute__") is not object.__getattribute__
+
     def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
-        if raw_lookup(self.cls, "__getattr__") is nn.Module.__getattr__:
+        if raw_lookup(self.cls, "__getattr__") is nn.Module.__getattr__ and not self._is_hooked():
             return None  # answered by plain_get
         return super()._fallback(ctx)
 
@@ -493,7 +497,7 @@ def _fill(ctx: TraceContext, made: NNModuleVariable, modules: Sequence[VariableT
         made.place(ctx, MODULES, str(index), module)
 
 
-@builds_when(lambda value: isinstance(value, nn.Module), rank=40)
+@builds_when(lambda value: issubclass(type(value), nn.Module), rank=40)
 def build_module(ctx: TraceContext, value: nn.Module, source: Source | None) -> VariableTracker:
     """A module: guarded by identity, and held; or by type, where instances change."""
     if source is None:

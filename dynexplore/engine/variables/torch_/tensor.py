@@ -375,7 +375,7 @@ def _no_dunder_row(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Var
 
 
 def _is_plain_tensor(value: object) -> bool:
-    return isinstance(value, torch.Tensor)
+    return issubclass(type(value), torch.Tensor)  # isinstance would ask `__class__` of an object of the program
 
 
 @builds_when(_is_plain_tensor, rank=10)
