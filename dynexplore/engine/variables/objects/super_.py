@@ -57,7 +57,7 @@ class SuperVariable(VariableTracker):
         """The TypeError of this Python, whose words name the type: what it says of another object of a type by that name."""
         unrelated = type(start.__name__, (), {})
         try:
-            super(after, unrelated if instance is None else unrelated())  # type: ignore[misc]
+            super(after, unrelated if instance is None else unrelated())
         except TypeError as error:
             ctx.raise_exception(TypeError, *error.args)
         raise EngineError(f"super({after.__qualname__}, {start.__qualname__}) was refused")
