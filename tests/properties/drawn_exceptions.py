@@ -394,7 +394,11 @@ class Writer:
             f"try:\n    return super().{name}({given})\nexcept AttributeError as e:\n    raise {self.raised()} from e",
             "yield 1\nyield self.v" if name == "__iter__" else f"LOG.append('{name}')\nreturn {self.below(2)}",
         )
-        return [f"def {head}:", *indented(body.split("\n")), ""]
+        ends = {  # who walks the object comes to an end
+            "__getitem__": ["if k == 3: raise IndexError(k)"],
+            "__next__": ["LOG.append('next')", "if len(LOG) > 20: raise StopIteration"],
+        }
+        return [f"def {head}:", *indented([*ends.get(name, []), *body.split("\n")]), ""]
 
     def property(self) -> list[str]:
         """A property `p`."""
