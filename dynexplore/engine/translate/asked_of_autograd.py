@@ -3,9 +3,9 @@
 The idea: to autograd a compiled graph is one operation: all its outputs depend on all its inputs, none of its gradients has a
 gradient. A program that calls `torch.autograd.grad` on what the graph gave sees that (zeros for None, an error for the second
 derivative), a hook does (it is called with None where no gradient comes), and so does a tensor that keeps its gradient
-(`retain_grad`), and whatever else hangs on a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
-raise, if it is ever called; a compiler raises at once, or computes with what was there before. Such graphs are captured, but
-not compiled.
+(`retain_grad`), and whatever else hangs on a tensor of autograd's that the graph writes to. A graph that changes what
+autograd has saved for the backward makes backward raise, if it is ever called; a compiler raises at once, or computes with
+what was there before. Such graphs are captured, but not compiled.
 
 In:  a finished graph and the break it ends at. Out: whether it runs as it stands.
 PyTorch's Dynamo compiles these, and AOTAutograd raises or differs.
