@@ -111,9 +111,16 @@ def changes_what_is_saved(x):
     return y
 
 
+def multiplies_in_place(x):
+    y = x * 1
+    y.mul_(y)
+    return x * 2, y
+
+
 def test_a_backward_that_would_raise() -> None:
     """A program that changes what autograd saved does so in peace until backward is called, which raises as in eager."""
     assert_same_as_eager(changes_what_is_saved, leaf(), backend="aot_eager", breaks=0)
+    assert_same_as_eager(multiplies_in_place, leaf(), backend="aot_eager", breaks=0)
     out = dynexplore.optimize("aot_eager")(changes_what_is_saved)(leaf())
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()

@@ -3,44 +3,36 @@
 The idea: to autograd a compiled graph is one operation: all its outputs depend on all its inputs, none of its gradients has a
 gradient. A program that calls `torch.autograd.grad` on what the graph gave sees that (zeros for None, an error for the second
 derivative), a hook does (it is called with None where no gradient comes), and so does a tensor that keeps its gradient
-(`retain_grad`) and is written to by the graph. A graph that changes what autograd has saved for the backward makes backward
-raise, if it is ever called; a compiler raises at once, or computes with what was there before. Such graphs are captured, but
-not compiled.
+(`retain_grad`), and whatever else hangs on a tensor of autograd's that the graph writes to. A graph that changes what
+autograd has saved for the backward makes backward raise, if it is ever called; a compiler raises at once, or computes with
+what was there before. Such graphs are captured, but not compiled.
 
-In:  a finished graph and the break it ends at. Out: whether it runs as it stands, with a guard where the next call may be
-otherwise.
+In:  a finished graph and the break it ends at. Out: whether it runs as it stands.
 PyTorch's Dynamo compiles these, and AOTAutograd raises or differs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
-if TYPE_CHECKING:
-    from dynexplore.engine.translate.contract.interpreter import Interpreter
-
 ASKS_FOR_MORE = frozenset({"torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()"})
 
 
-def runs_as_it_stands(ctx: Interpreter, graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:
+def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:
     """Whether what a compiler makes of the graph would be seen from outside."""
     if any(one.kind.id in ("DX404", "DX406") and one.facts.get("operation") in ASKS_FOR_MORE for one in breaks):
         return True
-    if graph.written_inside and backward_would_raise(map(example_value, graph.outputs)):
+    changed = [graph.inputs[place].node for place in graph.written]
+    if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
         return True
-    keeps = False
-    for place in graph.written:
-        tensor, source = graph.inputs[place].example, graph.inputs[place].source
-        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and not tensor.is_leaf:
-            ctx.guard(source.attribute("retains_grad", "getattr"), "EQUALS", tensor.retains_grad)
-            keeps |= tensor.retains_grad
-    return keeps
+    inputs = [graph.inputs[place].example for place in graph.written]
+    return any(isinstance(one, torch.Tensor) and one.requires_grad and not one.is_leaf for one in inputs)
 
 
 def backward_would_raise(outputs: Iterable[Any]) -> bool:
@@ -67,6 +59,8 @@ def backward_would_raise(outputs: Iterable[Any]) -> bool:
 
 
 def _has_stale_tensors(node: Any) -> bool:
+    if node.name() == "CopySlices":  # a write to a view: nobody sees into it, so it is taken for stale
+        return True
     try:
         for name in _saved_names(type(node)):
             getattr(node, name)

@@ -216,7 +216,7 @@ class CodeGenerator:
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             graph = ctx.graph.finish(list(self.outputs), name)
             if not ctx.request.runs_as_it_is:
-                graph.as_it_stands |= runs_as_it_stands(ctx, graph, breaks)
+                graph.as_it_stands |= runs_as_it_stands(graph, breaks)
                 guard_shared_storage(ctx, graph)
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
