@@ -34,7 +34,7 @@ class Numbering:
         self._count = 0
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
+    def rolled_back(self) -> Iterator[None]:
         """The numbers that are given inside the block are given again after it."""
         before = self._count
         try:

@@ -29,7 +29,7 @@ from dynexplore.engine.native import CodeCache, Entry
 from dynexplore.engine.runtime import cache, convert, interrupts, other_tracers, reports
 from dynexplore.engine.runtime.cache import CodeState, CompiledEntry
 from dynexplore.engine.runtime.decision import Decision, decide
-from dynexplore.engine.runtime.frame_facts import EntriesAsked, ask_entries, facts_of
+from dynexplore.engine.runtime.frame_facts import CheckedEntries, check_entries, facts_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate import unique_names
@@ -63,20 +63,20 @@ def dry_run(store: Store, frame: DryRunFrame, *, capture: bool = True) -> Outcom
     try:
         facts = facts_of(store, frame.code, frame.function, frame.cache)
         with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
-            asked = ask_entries(frame.cache, frame, lambda: frame.scope)
-            decision = decide(replace(facts, entries=asked.said))
+            checked = check_entries(frame.cache, frame, lambda: frame.scope)
+            decision = decide(replace(facts, entries=checked.verdict))
             if decision.is_compiled and capture:
-                return _converted(store, frame, decision, asked)
-            return _outcome(decision, asked)
+                return _converted(store, frame, decision, checked)
+            return _outcome(decision, checked)
     finally:
         native.leave(outer)
 
 
-def _outcome(decision: Decision, asked: EntriesAsked) -> Outcome:
+def _outcome(decision: Decision, checked: CheckedEntries) -> Outcome:
     kind = decision.kind
     assert kind != "ask the entries"
-    assert kind != "not known"  # the entries were asked, of values that are there
-    return Outcome(kind, asked.fitting.number if isinstance(asked.fitting, CompiledEntry) else -1, decision.reason)
+    assert kind != "not known"  # the entries were checked on values that exist
+    return Outcome(kind, checked.fitting.number if isinstance(checked.fitting, CompiledEntry) else -1, decision.reason)
 
 
 # -- a translation that leaves nothing behind -----------------------------------------------------------------
@@ -95,7 +95,7 @@ class _DryConversion(convert.Conversion):
         self.failure = f"a bug of the engine: {type(error).__name__}: {error}"
 
 
-def _converted(store: Store, frame: DryRunFrame, decision: Decision, asked: EntriesAsked) -> Outcome:
+def _converted(store: Store, frame: DryRunFrame, decision: Decision, checked: CheckedEntries) -> Outcome:
     """Translate the frame, on copies of everything that a translation changes."""
     recording = Recording(title=frame.code.co_qualname)
     scratch = Store(store.backend, store.options)
@@ -103,14 +103,14 @@ def _converted(store: Store, frame: DryRunFrame, decision: Decision, asked: Entr
     scratch.used = -1
     state: Any = DryRunFrame(frame.function, frame.values, _borrowed(frame.cache, scratch))
     with _leaving_no_trace():
-        conversion = _DryConversion(scratch, state, asked.missed)
+        conversion = _DryConversion(scratch, state, checked.missed)
         try:
-            entry: Entry | None = conversion.act_on(decision, asked.said)
+            entry: Entry | None = conversion.act_on(decision, checked.verdict)
         except DynexploreError as error:
             return Outcome("raises", reason=f"{type(error).__name__}: {error}", recording=recording)
     if entry is None:
         return Outcome("plain Python", reason=conversion.failure or _why_plain(recording), recording=recording)
-    return replace(_outcome(decision, asked), recording=recording)
+    return replace(_outcome(decision, checked), recording=recording)
 
 
 def _why_plain(recording: Recording) -> str:
@@ -133,7 +133,7 @@ def _leaving_no_trace() -> Iterator[None]:
     """Restore counters, names and numbers after the block; print and log nothing inside it."""
     counted = counters.snapshot()
     quiet = config.patch(debug=False, output_code=False, logs=(), log_level="ERROR")
-    with quiet, unique_names.NUMBERS.kept(), cache.NUMBERS.kept(), reports.breaks_unheard():
+    with quiet, unique_names.NUMBERS.rolled_back(), cache.NUMBERS.rolled_back(), reports.breaks_forgotten():
         try:
             yield
         finally:

@@ -77,7 +77,7 @@ class Gate:
         if self.to_pass:
             self.to_pass -= 1
             return
-        with released(), torch_state.set_aside(), collector_at_work():
+        with released(), torch_state.paused(), collector_at_work():
             self.park()
         if self.is_stopping:
             self.is_free = True  # on the way out nothing parks any more

@@ -70,7 +70,7 @@ class NotebookSession(Session):
         """
         if frame is None:
             return self
-        begun = self._begun(frame)
+        begun = self._resumed_frame(frame)
         call = self._calls.held.get(begun)
         if call is None:
             raise LookupError(
@@ -83,7 +83,7 @@ class NotebookSession(Session):
         made.about = f"{call.function.__qualname__}, as it was called for frame {begun}"
         return made
 
-    def _begun(self, frame: int) -> int:
+    def _resumed_frame(self, frame: int) -> int:
         """The frame that a resume function continues."""
         entered = {one.frame: one for one in self.recording.frames}
         while frame in entered and entered[frame].code.resumes >= 0 and entered[frame].parent is not None:

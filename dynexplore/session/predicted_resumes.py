@@ -28,7 +28,7 @@ from dynexplore.engine.provenance.guard_check import Failure
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import LocalSource, Scope, Source
 from dynexplore.engine.runtime.cache import CompiledEntry
-from dynexplore.engine.runtime.decision import EntriesSaid, decide
+from dynexplore.engine.runtime.decision import EntriesVerdict, decide
 from dynexplore.engine.runtime.frame_facts import facts_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.resume import argument_slots, resume_point
@@ -60,7 +60,7 @@ class PredictedResume:
 
 def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) -> tuple[PredictedResume, ...]:
     """Every resume function that the call may reach, in order; changes nothing."""
-    known = _handed_on(frame)
+    known = _passed_on(frame)
     caches = {id(cache.code): cache for cache in store.native.caches()}
     predicted: dict[int, PredictedResume] = {}
     waiting = list(entry.resumes)
@@ -77,20 +77,20 @@ def predicted_resumes(store: Store, frame: DryRunFrame, entry: CompiledEntry) ->
 
 
 def _predicted(store: Store, code: CodeType, cache: CodeCache | None, known: Mapping[str, Any]) -> PredictedResume:
-    decision = decide(replace(facts_of(store, code, None, cache), entries=_said(cache, known)))
+    decision = decide(replace(facts_of(store, code, None, cache), entries=_entries_verdict(cache, known)))
     kind = decision.kind
     assert kind != "ask the entries"
     assert kind != "hit"  # of no entry it is known that it fits
     return PredictedResume(name_of_code(code), _line(code), kind, decision.reason)
 
 
-def _said(cache: CodeCache | None, known: Mapping[str, Any]) -> EntriesSaid:
+def _entries_verdict(cache: CodeCache | None, known: Mapping[str, Any]) -> EntriesVerdict:
     """What is certain about the entries: that none of them fits, or that one of them may."""
     entries = _entries(cache) if cache is not None else []
     failures = [failure for entry in entries if (failure := _first_failure(entry, known)) is not None]
     if len(failures) < len(entries):
-        return EntriesSaid(len(entries), fitting=None)
-    return EntriesSaid(len(entries), missed=failures[0].text() if failures else "")
+        return EntriesVerdict(len(entries), fitting=None)
+    return EntriesVerdict(len(entries), missed=failures[0].text() if failures else "")
 
 
 def _entries(cache: CodeCache) -> list[CompiledEntry]:
@@ -105,7 +105,7 @@ def _line(code: CodeType) -> int:
 # -- what is handed on ---------------------------------------------------------------------------------------
 
 
-def _handed_on(frame: DryRunFrame) -> dict[str, Any]:
+def _passed_on(frame: DryRunFrame) -> dict[str, Any]:
     """The arguments that a resume function gets unchanged: the function does not rebind their names."""
     bound = set(_bound_names(frame.code)) | {*frame.code.co_cellvars}
     slots = zip(argument_slots(frame.code), frame.values, strict=True)

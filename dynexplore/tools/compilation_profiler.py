@@ -35,7 +35,7 @@ _KEPT = (
 )
 
 
-class _Kept(Recording):
+class _ProfileRecording(Recording):
     """A recording of what a profile needs."""
 
     def record(self, event: ev.Event) -> None:
@@ -60,7 +60,7 @@ class CompilationProfiler:
     """Read by the engine: how many entries a code object may have under this backend."""
 
     def __init__(self) -> None:
-        self.recorder = _Kept(title="profile")
+        self.recorder = _ProfileRecording(title="profile")
         self.graphs: list[torch.fx.GraphModule] = []
 
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:

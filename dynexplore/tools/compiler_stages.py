@@ -49,13 +49,13 @@ def watched(backend: str, recorder: Recorder | None, frame: int, graph: str) -> 
     notes = _Notes(recorder, frame, graph, config.artifacts)
 
     def compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
-        _tell_lines(module)
+        _annotate_lines(module)
         return make(notes, module, inputs, **options)
 
     return compiled
 
 
-def _tell_lines(module: torch.fx.GraphModule) -> None:
+def _annotate_lines(module: torch.fx.GraphModule) -> None:
     """Give each node its line of the program, in the form that AOTAutograd passes on and torch.fx prints."""
     for node in module.graph.nodes:
         file, line = node.meta.get("line", ("", None))

@@ -53,7 +53,7 @@ class FirstCall:
         return any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves((self.args, dict(self.kwargs))))
 
 
-class _Enough(BaseException):
+class _ProgramEnded(BaseException):
     """Ends the program: no `except Exception` of its own stops it."""
 
 
@@ -68,7 +68,7 @@ def at_first_call(program: Callable[[], object], file: str, wanted: str, look: C
     watch = _Watch(file, wanted, look)
     watched = RegionCall(program, Region(CacheStore(), watch))
     unskip_code(_MODULE_CALL.__code__)  # a region that met a module's call before has marked it; the next one will again
-    with contextlib.suppress(_Enough):
+    with contextlib.suppress(_ProgramEnded):
         watched()
     if watch.error is not None:
         raise watch.error
@@ -98,7 +98,7 @@ class _Watch:
             self.said = self.look(call)
         except BaseException as error:  # the program may not catch what is not its own
             self.error = error
-        raise _Enough
+        raise _ProgramEnded
 
     def _wanted_module(self, state: FrameState) -> FirstCall | None:
         module, args, kwargs = state.values

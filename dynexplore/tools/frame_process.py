@@ -114,7 +114,7 @@ class _Frame:
         """Call it once, watched."""
         recording = Recording(title=self.code.co_qualname)
         store = watched_store(backend, options, recording)
-        self._remind(store, history)
+        self._restore_history(store, history)
         args, kwargs = self.arguments()
         try:
             value = RegionCall(self.function, store.region)(*args, **kwargs)
@@ -125,7 +125,7 @@ class _Frame:
             outcome = {"outcome": "raised", "type": type(error).__name__, "message": str(error)}
         return {**outcome, "recording": recording.to_json()}
 
-    def _remind(self, store: Store, history: Mapping[str, Any]) -> None:
+    def _restore_history(self, store: Store, history: Mapping[str, Any]) -> None:
         """Before the frame is translated, restore what the engine knew of it from earlier calls."""
         convert = store.region.callback
         assert convert is not None

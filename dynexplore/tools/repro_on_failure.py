@@ -57,7 +57,7 @@ def compile_watched(graph: FinishedGraph, name: str, backend: Backend, compile_i
             compiled = compile_it()
     except BackendCompilerError as error:
         with _disable_current_modes(), tracing(None):
-            _leave_repro(kept, _made_up(graph), backend, error)
+            _write_repro(kept, _made_up(graph), backend, error)
         raise
     watched: Callable[..., Any] = native.RegionCall(_Watched(kept, name, backend, compiled), None)
     return watched
@@ -80,18 +80,18 @@ class _Watched:
         try:
             return self.compiled(*inputs)
         except Exception as error:  # whatever the product of a backend raises is the finding
-            with torch_state.kept():
-                _leave_repro(self.graph, given, self.backend, error)
+            with torch_state.preserved():
+                _write_repro(self.graph, given, self.backend, error)
             raise
 
     def _compare(self, given: Sequence[Any]) -> None:
         """Raise BackendCompilerError if the compiled graph gives other results than the uncompiled one."""
-        with torch_state.kept():
+        with torch_state.preserved():
             failure = failure_of(self.graph, given, lambda graph, inputs: self.compiled)
             if failure is None or failure.kind != "differs":
                 return
             error = BackendCompilerError(self.name, self.graph, AssertionError(failure.words), backend=self.backend.name)
-            _leave_repro(self.graph, given, self.backend, error)
+            _write_repro(self.graph, given, self.backend, error)
         raise error
 
 
@@ -120,7 +120,7 @@ def _hint(size: Any) -> Any:
 # -- writing it ---------------------------------------------------------------------------------------------------------
 
 
-def _leave_repro(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend, error: Exception) -> None:
+def _write_repro(graph: torch.fx.GraphModule, inputs: Sequence[Any], backend: Backend, error: Exception) -> None:
     """Cut the graph down, write the program, and say so in one line."""
     small = _cut_behind_aot(graph, inputs, backend) if config.repro_after == "aot" else None
     small = small or _cut(graph, inputs, _compiler(backend), backend, "dynamo")

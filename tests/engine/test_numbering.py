@@ -19,7 +19,7 @@ def test_numbers_given_inside_are_given_again() -> None:
     """Also when the block raises."""
     numbers = Numbering()
     numbers.next()
-    with pytest.raises(ValueError, match="no"), numbers.kept():
+    with pytest.raises(ValueError, match="no"), numbers.rolled_back():
         assert numbers.next() == 1
         raise ValueError("no")
     assert numbers.next() == 1

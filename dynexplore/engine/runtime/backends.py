@@ -167,7 +167,7 @@ def _takes_inputs(backend: CompilerFn) -> bool:
     return True
 
 
-def as_it_is(backend: Backend) -> Backend:
+def uncompiled(backend: Backend) -> Backend:
     """A backend of the same name that runs graphs uncompiled: it replaces one that finds no compiler."""
     return Backend(backend.name, eager)
 
@@ -196,7 +196,7 @@ def compile_graph(
     """
     module = graph.module
     if graph.as_it_stands:
-        backend = as_it_is(backend)
+        backend = uncompiled(backend)
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
     ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
     pieces = distributed.pieces_of(graph)

@@ -53,7 +53,7 @@ class CodeState:
     """The state of a code object beside its entries: `CodeCache.payload`."""
 
     history: FrameHistory
-    told_of_limit: bool = False
+    limit_reported: bool = False
     recorded_as_skipped: bool = False
 
 

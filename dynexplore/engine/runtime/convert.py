@@ -39,7 +39,7 @@ from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
-from dynexplore.engine.runtime.backends import as_it_is, compile_graph, eager, takes_floats
+from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -50,8 +50,8 @@ from dynexplore.engine.runtime.cache import (
     slot_values,
     state_of,
 )
-from dynexplore.engine.runtime.decision import Decision, EntriesSaid, FrameFacts, decide
-from dynexplore.engine.runtime.frame_facts import ask_entries, entry_limit, facts_of
+from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, decide
+from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, facts_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
@@ -107,12 +107,12 @@ def _never_ask_again(state: FrameState, function: FunctionType) -> None:
 def _entry_for(store: Store, state: FrameState, facts: FrameFacts) -> Entry | None:
     """An entry that fits the frame: one that is there by now, or a new one."""
     with interrupts.held(sys._getframe()), other_tracers.dynamo_off(), translation_lock:
-        asked = ask_entries(state.cache, state, functools.partial(scope_of, state))
-        decision = decide(replace(facts, entries=asked.said))
+        checked = check_entries(state.cache, state, functools.partial(scope_of, state))
+        decision = decide(replace(facts, entries=checked.verdict))
         if decision.kind == "hit":  # made by another thread while this one waited
-            return asked.fitting
+            return checked.fitting
         with times.of(f"{state.code.co_qualname} ({state.code.co_filename}:{state.code.co_firstlineno})"):
-            return Conversion(store, state, asked.missed).act_on(decision, asked.said)
+            return Conversion(store, state, checked.missed).act_on(decision, checked.verdict)
 
 
 # -- one translation -----------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Conversion:
         recorder = self.store.observers.recorder
         return self.tools.printing(recorder) if self.prints and self.tools is not None else recorder
 
-    def act_on(self, decision: Decision, entries: EntriesSaid) -> Entry | None:
+    def act_on(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
         """Do what was decided: refuse, raise, or translate."""
         if decision.rule == "stance":
             stance.refuse(self.code, entries.why)
@@ -168,7 +168,7 @@ class Conversion:
         entry: Entry | None = None
         outcome = "failed"
         try:
-            with torch_state.kept():
+            with torch_state.preserved():
                 entry, outcome = self._translate()
         finally:
             counters["frames"]["ok" if outcome == "compiled" else outcome] += 1
@@ -262,7 +262,7 @@ class Conversion:
             if str(error) not in self.store.observers.notices:
                 self.store.observers.notices[str(error)] = None
                 reports.log("WARNING", str(error))
-            return compile_graph(graph, name, as_it_is(backend), fake_mode, self.recorder, self.frame)
+            return compile_graph(graph, name, uncompiled(backend), fake_mode, self.recorder, self.frame)
 
     def _keep(self, translation: Translation) -> tuple[Entry | None, str]:
         """What to do with a translation: an entry, or, where there is nothing to compile, none."""
@@ -297,7 +297,7 @@ class Conversion:
         limit = entry_limit(self.store)
         reason = str(self.missed[0]) if self.missed else "its guards fail"
         code = self.code
-        is_news, self.known.told_of_limit = not self.known.told_of_limit, True
+        is_news, self.known.limit_reported = not self.known.limit_reported, True
         reports.limit_reached(self.recorder, self.frame, code, limit, reason, is_news)
         if not is_news:
             return

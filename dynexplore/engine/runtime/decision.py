@@ -34,7 +34,7 @@ NO_ENTRY_YET = "nothing is compiled for it yet"
 
 
 @record()
-class EntriesSaid:
+class EntriesVerdict:
     """What the cache entries of the code object say about a frame.
 
     count: how many there are. fitting: the position of the first whose guards hold, -1 for none, None where
@@ -67,7 +67,7 @@ class FrameFacts:
     marked: bool = False
     generator: bool = False
     nothing_to_compile: bool = False
-    entries: EntriesSaid | None = None
+    entries: EntriesVerdict | None = None
     run_only: bool = False
     disabled: bool = False
     policy: str | None = None
@@ -106,7 +106,7 @@ def decide(facts: FrameFacts) -> Decision:
 
     >>> decide(FrameFacts())
     Decision(kind='ask the entries', rule='not asked', reason='')
-    >>> decide(FrameFacts(entries=EntriesSaid(), tracer="torch.fx is tracing"))
+    >>> decide(FrameFacts(entries=EntriesVerdict(), tracer="torch.fx is tracing"))
     Decision(kind='plain Python', rule='tracer', reason='torch.fx is tracing')
     """
     return _by_the_hook(facts) or _left_alone(facts) or _missed(facts)

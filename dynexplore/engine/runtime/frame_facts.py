@@ -4,7 +4,7 @@ Which idea lives here: decision.py is pure, so its facts are gathered here, for 
 run (a dry run), and for a resume function of which only the code is known. Nothing is changed.
 
 In: a store, a code object, its function where there is one; a `CodeCache` and a frame. Out: `FrameFacts`, and what the entries
-say (`ask_entries`).
+say (`check_entries`).
 
 torch/_dynamo/convert_frame.py does the same job.
 """
@@ -24,7 +24,7 @@ from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import quick, record
 from dynexplore.engine.runtime import other_tracers, stance
 from dynexplore.engine.runtime.cache import Miss, Slots, fits, misses
-from dynexplore.engine.runtime.decision import EntriesSaid, FrameFacts
+from dynexplore.engine.runtime.decision import EntriesVerdict, FrameFacts
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.resume import resume_point
 
@@ -43,7 +43,7 @@ _record = quick(FrameFacts)
 
 
 def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache: CodeCache | None) -> FrameFacts:
-    """What decides about a frame of this code in this thread now; its entries are not asked yet.
+    """What decides about a frame of this code in this thread now; its entries are not checked yet.
 
     If nothing new is compiled anyway, the other facts are not gathered, so that `config.disable` costs next to nothing.
     """
@@ -84,19 +84,19 @@ def _name_of(code: CodeType) -> str:
 
 
 @record()
-class EntriesAsked:
-    """The entries of a code object, asked: the facts, the entry that fits, and why each of the others does not."""
+class CheckedEntries:
+    """The result of checking the entries of a code object: the verdict, the entry that fits, why each of the others does not."""
 
-    said: EntriesSaid
+    verdict: EntriesVerdict
     fitting: Entry | None
     missed: list[Miss]
 
 
-def ask_entries(cache: CodeCache, slots: Slots, scope: Callable[[], Scope]) -> EntriesAsked:
-    """Try the entries in order, as the frame hook does. `scope` is asked for only where none fits."""
+def check_entries(cache: CodeCache, slots: Slots, scope: Callable[[], Scope]) -> CheckedEntries:
+    """Try the entries in order, as the frame hook does. `scope` is called only if none fits."""
     entries = cache.entries
     for position, entry in enumerate(entries):
         if fits(entry, slots):
-            return EntriesAsked(EntriesSaid(len(entries), position), entry, [])
+            return CheckedEntries(EntriesVerdict(len(entries), position), entry, [])
     missed = misses(cache, scope()) if entries else []
-    return EntriesAsked(EntriesSaid(len(entries), missed=str(missed[0]) if missed else ""), None, missed)
+    return CheckedEntries(EntriesVerdict(len(entries), missed=str(missed[0]) if missed else ""), None, missed)

@@ -83,8 +83,8 @@ def forget_breaks() -> None:
 
 
 @contextlib.contextmanager
-def breaks_unheard() -> Iterator[None]:
-    """Breaks inside the block are not counted as seen."""
+def breaks_forgotten() -> Iterator[None]:
+    """Forget afterwards which breaks the block has logged, so that they are logged again."""
     before = set(_places_of_breaks)
     try:
         yield

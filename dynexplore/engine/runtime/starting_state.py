@@ -31,7 +31,7 @@ class StartingState:
     def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._call = (tuple(args), dict(kwargs))
         self._objects = list(_reachable(fn, args, kwargs))
-        self._modules = [_KeptModule(module) for module in self._objects if isinstance(module, torch.nn.Module)]
+        self._modules = [_ModuleState(module) for module in self._objects if isinstance(module, torch.nn.Module)]
         self._optimizers = [
             (value, copy.deepcopy(value.state_dict())) for value in self._objects if isinstance(value, torch.optim.Optimizer)
         ]
@@ -86,7 +86,7 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
         return value
 
 
-class _KeptModule:
+class _ModuleState:
     """A module whose content can be restored."""
 
     def __init__(self, module: torch.nn.Module) -> None:

@@ -4,7 +4,7 @@ The idea: translating runs torch operators on fake tensors, and backends may do 
 notice either: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
 not.
 
-In: `with kept():` around a translation, `with set_aside():` where one pauses. Out: random number generators (torch's,
+In: `with preserved():` around a translation, `with paused():` where one pauses. Out: random number generators (torch's,
 each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms,
 dispatch modes) as they were.
 
@@ -113,7 +113,7 @@ Saved = tuple[Callable[[], Any], Callable[[Any], object], Any]
 
 
 class _Open(threading.local):
-    """What the `kept` blocks of a thread have saved, innermost last."""
+    """What the `preserved` blocks of a thread have saved, innermost last."""
 
     def __init__(self) -> None:
         self.saved: list[list[Saved]] = []
@@ -123,7 +123,7 @@ _open = _Open()
 
 
 @contextlib.contextmanager
-def kept() -> Iterator[None]:
+def preserved() -> Iterator[None]:
     """Restore every piece of state when the block is over, however it ends."""
     saved = _read(_keepers())
     _open.saved.append(saved)
@@ -135,8 +135,8 @@ def kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def set_aside() -> Iterator[None]:
-    """Inside of `kept`: while this block runs, the state is that outside of `kept`, and changes to it persist."""
+def paused() -> Iterator[None]:
+    """Inside of `preserved`: while this block runs, the state is that outside of `preserved`, and changes to it persist."""
     if not _open.saved:
         yield
         return

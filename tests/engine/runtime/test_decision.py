@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 import dynexplore
-from dynexplore.engine.runtime.decision import Decision, EntriesSaid, FrameFacts, decide
+from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, decide
 
 MISS = "x EQUALS: expected 2, found 3"
 
@@ -31,12 +31,12 @@ IN_THE_WAY: dict[str, tuple[dict[str, Any], str]] = {
 
 ENTRIES = (
     None,
-    EntriesSaid(),
-    EntriesSaid(2, missed=MISS),
-    EntriesSaid(8, missed=MISS),
-    EntriesSaid(2, fitting=0),
-    EntriesSaid(2, fitting=1),
-    EntriesSaid(2, fitting=None),
+    EntriesVerdict(),
+    EntriesVerdict(2, missed=MISS),
+    EntriesVerdict(8, missed=MISS),
+    EntriesVerdict(2, fitting=0),
+    EntriesVerdict(2, fitting=1),
+    EntriesVerdict(2, fitting=None),
 )
 STANCES = ("default", "eager_on_recompile", "fail_on_recompile")
 
@@ -100,14 +100,17 @@ def test_asking_twice_is_asking_once() -> None:
         (FrameFacts(marked=True), "it is marked to be skipped"),
         (FrameFacts(marked=True, policy="fn is marked with disable"), "fn is marked with disable"),
         (FrameFacts(run_only=True), "nothing new is compiled here"),
-        (FrameFacts(run_only=True, entries=EntriesSaid(1, missed=MISS)), f"nothing new is compiled here: {MISS}"),
+        (FrameFacts(run_only=True, entries=EntriesVerdict(1, missed=MISS)), f"nothing new is compiled here: {MISS}"),
         (FrameFacts("fn", only_function="other"), "config.debug_function is 'other'"),
-        (FrameFacts(entries=EntriesSaid(), stance="fail_on_recompile"), "RecompileError: nothing is compiled for it yet"),
-        (FrameFacts(entries=EntriesSaid(1, -1, MISS), stance="eager_on_recompile"), f"the stance is 'eager_on_recompile': {MISS}"),
-        (FrameFacts(entries=EntriesSaid(1, missed=MISS), error_on_recompile=True), f"RecompileError: {MISS}"),
-        (FrameFacts(entries=EntriesSaid(), limit=0), "nothing is compiled for it yet"),
-        (FrameFacts(entries=EntriesSaid()), ""),
-        (FrameFacts(entries=EntriesSaid(1, missed=MISS)), MISS),
+        (FrameFacts(entries=EntriesVerdict(), stance="fail_on_recompile"), "RecompileError: nothing is compiled for it yet"),
+        (
+            FrameFacts(entries=EntriesVerdict(1, -1, MISS), stance="eager_on_recompile"),
+            f"the stance is 'eager_on_recompile': {MISS}",
+        ),
+        (FrameFacts(entries=EntriesVerdict(1, missed=MISS), error_on_recompile=True), f"RecompileError: {MISS}"),
+        (FrameFacts(entries=EntriesVerdict(), limit=0), "nothing is compiled for it yet"),
+        (FrameFacts(entries=EntriesVerdict()), ""),
+        (FrameFacts(entries=EntriesVerdict(1, missed=MISS)), MISS),
     ],
 )
 def test_the_reason_is_a_sentence_for_people(facts: FrameFacts, reason: str) -> None:
@@ -118,7 +121,7 @@ def test_the_reason_is_a_sentence_for_people(facts: FrameFacts, reason: str) -> 
 @pytest.mark.plain("a pure function of a record: no program runs")
 def test_only_a_miss_is_translated() -> None:
     """`is_compiled` is what a caller asks before it tries."""
-    assert decide(FrameFacts(entries=EntriesSaid())).is_compiled
+    assert decide(FrameFacts(entries=EntriesVerdict())).is_compiled
     assert not Decision("limit reached", "limit").is_compiled
 
 

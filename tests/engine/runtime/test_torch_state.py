@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 
-from dynexplore.engine.runtime.torch_state import kept
+from dynexplore.engine.runtime.torch_state import preserved
 
 pytestmark = pytest.mark.plain("keeps and puts back state around any run")
 
@@ -46,7 +46,7 @@ CHANGES: dict[str, Any] = {
 def test_a_change_is_undone(change: str) -> None:
     """Each piece of state is put back, also when the block raises."""
     before = read()
-    with pytest.raises(ZeroDivisionError), kept():
+    with pytest.raises(ZeroDivisionError), preserved():
         CHANGES[change]()
         assert read() != before
         1 / 0
