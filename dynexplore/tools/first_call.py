@@ -74,7 +74,7 @@ def at_first_call(program: Callable[[], object], file: str, wanted: str, look: C
         raise watch.error
     if not watch.is_found:
         raise NotCalled(watch.what_is_missing())
-    return watch.said
+    return watch.result
 
 
 class _Watch:
@@ -84,7 +84,7 @@ class _Watch:
         self.file, self.wanted, self.look = file, wanted, look
         self.called: dict[str, None] = {}
         self.is_found = False
-        self.said: Any = None
+        self.result: Any = None
         self.error: BaseException | None = None
 
     def __call__(self, state: FrameState) -> Entry | None:
@@ -95,7 +95,7 @@ class _Watch:
             return None
         self.is_found = True
         try:
-            self.said = self.look(call)
+            self.result = self.look(call)
         except BaseException as error:  # the program may not catch what is not its own
             self.error = error
         raise _ProgramEnded
