@@ -30,6 +30,7 @@ class Opened:
         """The page, at a `place` that its address names (`#frame=1&step=2`); `change` replaces a text of the file."""
         path = self.folder / "recording.html"
         text = html.page(recording, graphviz=graphviz)
+        assert change[0] in text, f"the page holds no {change[0]}"
         path.write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
         page = self.browser.new_page(viewport={"width": 1400, "height": 1000}, **context)  # type: ignore[arg-type]
         page.on("pageerror", lambda error: self.errors.append(str(error)))
