@@ -15,6 +15,7 @@ import torch
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import dynexplore
+from browser.pages import table_rows
 from browser.system_browser import FLAGS, chromium
 from dynexplore.widgets import html
 from dynexplore.widgets.explorer import Explorer
@@ -162,10 +163,10 @@ def test_a_break_is_inspected_and_edited_away(opened: Any) -> None:
     field.fill(source.replace("dynexplore.graph_break()", "pass"))
     pane.get_by_role("button", name="Run again").click()
     expect(pane.locator("[role=status]")).to_have_text("The function ran on copies of the inputs.")
-    assert cells(page, ".dynx-inspector table[aria-label='Before and after'] tbody tr") == [
-        "graphs 2 1",
-        "operators 3 3",
-        "breaks 1 0",
+    assert table_rows(page, ".dynx-inspector table[aria-label='Before and after']") == [
+        {"": "graphs", "before": "2", "after": "1"},
+        {"": "operators", "before": "3", "after": "3"},
+        {"": "breaks", "before": "1", "after": "0"},
     ]
     field.fill(source.replace("return y", "return z"))
     pane.get_by_role("button", name="Run again").click()
@@ -190,9 +191,13 @@ def test_a_live_run_is_stepped(opened: Any) -> None:
     pane.get_by_role("button", name="Run to the next graph break").click()
     expect(said).to_contain_text("graph break")
     expect(pane.locator(".dynx-place")).to_contain_text("dynexplore.graph_break()")
-    assert "y mul: float32[4] cpu" in cells(page, ".dynx-live tbody tr")
+    assert {"local": "y", "value": "mul: float32[4] cpu"} in table_rows(page, ".dynx-live table[aria-label^=Locals]")
+    assert any("graph_break" in row["stack"] for row in table_rows(page, ".dynx-live table[aria-label^=Stack]"))
     pane.get_by_role("button", name="Run to the end of the call").click()
     expect(said).to_contain_text("Finished with the result tensor(")
+    seen = table_rows(page, ".dynx-live table[aria-label^=Real]")
+    assert all([*row] == ["frame", "of", "name", "real value", "range", "first elements"] for row in seen)
+    assert any(row["real value"].startswith("float32[4]") and row["range"].startswith("min ") for row in seen)
     pane.get_by_role("button", name="Run the call again").click()
     pane.get_by_role("button", name="Run one step").click()
     pane.get_by_role("button", name="Abort the call").click()
