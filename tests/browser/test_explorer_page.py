@@ -166,6 +166,9 @@ def test_the_data_arrives_as_it_was(opened: Opened, name: str) -> None:
     """What a file holds packed is unpacked to what the views made."""
     recording = SAMPLES[name]()
     there = opened(recording).evaluate("dynexplore.data")
+    assert {frame: len(drawings) for frame, drawings in there["diagrams"].items()} == {
+        str(frame["id"]): len(frame["graphs"]) for frame in there["frames"]
+    }
     assert {key: there[key] for key in explorer_data(recording)} == json.loads(json.dumps(explorer_data(recording)))
 
 

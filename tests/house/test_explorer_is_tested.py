@@ -1,7 +1,8 @@
-"""Every pane, control and column of the explorer is named by a test that looks at what it shows.
+"""Every pane, control, column and field of the explorer is named by a test that looks at what it shows.
 
 The explorer lists its panes and controls in an index.js each, and the columns of its tables in columns.js. A test may pass whatever
-they show unless it names them: here each of them has its tests, and a new one without any is an error.
+they show unless it names them: here each of them has its test, and a new one without any is an error. Fields of the data are many and
+are checked for less: that some test of views, widgets or the page names them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from source_tree import ROOT
 
 EXPLORER = Path("dynexplore/widgets/static/explorer")
 BROWSER = Path("tests/browser")
+LOOKING = (Path("tests/views"), Path("tests/widgets"), BROWSER)
 
 PANES = {
     "frames": "test_explorer_reading.py::test_frames_can_be_filtered",
@@ -98,6 +100,22 @@ def columns_of(root: Path) -> dict[str, list[str]]:
     return {name: re.findall(r'^  "([^"]*)":', body, re.MULTILINE) or re.findall(r'"([^"]*)"', body) for name, body in blocks}
 
 
+def fields_of(root: Path) -> list[str]:
+    """The fields of the page's data, as the types before those of the page's parts declare them; the type check has it use no others."""
+    data = (root / EXPLORER / "types.js").read_text(encoding="utf-8").partition("@typedef")[2].partition("} Hand")[0]
+    return sorted(set(re.findall(r"\b(\w+)\??: ", data)))
+
+
+def named_fields(root: Path) -> set[str]:
+    """The texts and attributes in tests that look at the data or at the page."""
+    found: set[str] = set()
+    for path in (path for folder in LOOKING for path in sorted((root / folder).glob("test_*.py"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found |= {node.value} | {*re.findall(r"\.(\w+)", node.value)}
+    return found
+
+
 def text_of(root: Path, test: str) -> str:
     """A test with what it names at the top of its file; empty where there is no such test, or it asserts nothing."""
     file, _, name = test.partition("::")
@@ -133,12 +151,14 @@ def unchecked(root: Path) -> list[str]:
     for name, headings in columns.items():
         text = text_of(root, COLUMNS[name]) if name in COLUMNS else ""
         found += [f"column {heading!r} of {name}" for heading in headings if repr(heading) not in text]
+    named = named_fields(root)
+    found += [f"field {name}" for name in fields_of(root) if name not in named]
     found += [f"{key} is gone" for key in sorted({*PANES} - {*panes} | {*CONTROLS} - {*controls} | {*COLUMNS} - {*columns})]
     return found
 
 
 def test_everything_on_the_page_is_looked_at() -> None:
-    """Panes, controls and columns, each by a test that names it."""
+    """Panes, controls, columns and fields, each by a test that names it."""
     assert len(keys_of(ROOT, "panes")) > 10 and sum(map(len, columns_of(ROOT).values())) > 60
     assert unchecked(ROOT) == []
 
@@ -169,6 +189,12 @@ def plant_column(root: Path) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+def plant_field(root: Path) -> None:
+    file = root / EXPLORER / "types.js"
+    text = file.read_text(encoding="utf-8").replace("{{key: string, index", "{{key: string, planted: string, index", 1)
+    file.write_text(text, encoding="utf-8")
+
+
 def drop_test(root: Path) -> None:
     file = root / BROWSER / "test_diagram.py"
     text = file.read_text(encoding="utf-8").replace("test_groups_open_and_close", "test_of_something_else")
@@ -180,12 +206,13 @@ def drop_test(root: Path) -> None:
     [
         (plant_pane, ["pane planted"]),
         (plant_column, ["column 'planted' of NODE_COLUMNS"]),
+        (plant_field, ["field planted"]),
         (drop_test, ["pane diagram"]),
     ],
 )
 def test_what_nobody_looks_at_is_found(tmp_path: Path, plant: Callable[[Path], None], said: list[str]) -> None:
-    """In a copy with a pane or a column that no test knows, or without the test of a pane."""
-    for folder in (EXPLORER, BROWSER):
+    """In a copy with a pane, a column or a field that no test knows, or without the test of a pane."""
+    for folder in (EXPLORER, *LOOKING):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("axe", "__pycache__"))
     plant(tmp_path)
     assert unchecked(tmp_path) == said

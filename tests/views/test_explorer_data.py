@@ -11,7 +11,7 @@ import pytest
 import torch
 from recorded import recorded
 
-from dynexplore.engine.events import GraphPiece, SubgraphCompiled, ValueView
+from dynexplore.engine.events import ArtifactMade, GraphPiece, SubgraphCompiled, ValueView
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
@@ -124,6 +124,41 @@ def test_a_real_recording_adds_up_too() -> None:
     rows = [row for code in data["codes"].values() for row in code["rows"]]
     assert any("steps" in row for row in rows) and not all("steps" in row for row in rows)
     assert {op for row in rows for op, _ in row.get("steps", ())} <= data["help"].keys()
+
+
+def test_the_facts_of_a_page() -> None:
+    """Files, groups of nodes, what each call tried and missed, whether a break is fundamental, and why a frame was left alone."""
+    data = explorer_data(toy())
+    assert [code["file"] for code in data["codes"].values()] == ["example.py"] and data["cut"] == ""
+    frame = data["frames"][0]
+    (graph,) = frame["graphs"]
+    assert graph["group"] == {"path": "", "title": "", "nodes": list(range(8)), "inner": []}
+    assert graph["startClosed"] == graph["stayClosed"] == [] and frame["skipped"] == ""
+    (broke, *_) = data["inspection"].values()
+    assert (broke["fundamental"], broke["reason"], broke["facts"]) == (1, "`if` on a tensor value", [])
+    assert data["anatomy"]["calls"][1] == {
+        "label": "call 1: toy (plain Python)",
+        "frame": 4,
+        "tried": {"0": 0},
+        "found": {"0": {"expected": "dtype float32", "actual": "dtype float64"}},
+    }
+    assert [guard["index"] for guard in frame["guards"]] == [0, 1, 2, 3] and data["versions"] == toy().versions
+    assert frame["resume"][0]["parameters"] == list(toy().resume_functions[0].parameters)
+    marked = [row["offset"] for row in data["codes"]["1"]["rows"] if row.get("mark")]
+    assert marked == [row.offset for row in toy().codes[1].rows if row.is_target]
+    (call,) = data["timeline"]["calls"]
+    assert call["arguments"] == "" and call["frames"][-1]["missed"]["0"].endswith("expected dtype float32, found dtype float64")
+    assert data["timeline"]["misses"]["4"]["reports"]["0"].startswith("Guard failed: local 'a' TENSOR_MATCH\n")
+    assert [called["reason"] for call in data["timeline"]["calls"] for called in call["frames"]][-1] == "cache limit 1 reached"
+
+
+def test_what_a_compiler_made_stands_with_its_graph() -> None:
+    """Each text with its title, the part that a button shows or hides, and its language."""
+    recording = toy()
+    name = recording.graphs[0].name
+    recording.record(ArtifactMade(frame=1, graph=name, stage="forward", part="kernels", text="kernel()", language="cpp"))
+    (made,) = explorer_data(recording)["frames"][0]["graphs"][0]["artifacts"]
+    assert made == {"part": "kernels", "title": "forward kernels", "language": "cpp", "text": "kernel()"}
 
 
 def test_columns_are_characters() -> None:

@@ -112,6 +112,7 @@ def test_the_browser_gets_changes() -> None:
     (ran,) = data["real"]["runs"]
     assert (ran["frame"], ran["graph"], ran["run"]) == (1, frame["graphs"][0]["name"], 1) and ran["time"].endswith(" ms")
     assert ran["compared"].endswith("compared: nothing diverges")
+    assert frame["real"]["unlike"] == {} and not any(frame["real"]["contents"].values())
     moments = [(one["moment"], one["name"], values[one["value"]]["provenance"]) for one in frame["real"]["ran"]]
     assert ("entry", "x", "real") in moments
     json.dumps(data)
