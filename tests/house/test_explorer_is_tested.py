@@ -1,8 +1,8 @@
 """Every pane, control, column and field of the explorer is named by a test that looks at what it shows.
 
-The explorer lists its panes and controls in an index.js each, and the columns of its tables in columns.js. A test may pass whatever
-they show unless it names them: here each of them has its test, and a new one without any is an error. Fields of the data are many and
-are checked for less: that some test of views, widgets or the page names them.
+The explorer lists its panes and controls in an index.js each, and the columns of its tables in columns.js. A test may pass
+whatever they show unless it names them: here each of them has its test, and a new one without any is an error. Fields of the
+data are many and are checked for less: that some test of views, widgets or the page names them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def columns_of(root: Path) -> dict[str, list[str]]:
 
 
 def fields_of(root: Path) -> list[str]:
-    """The fields of the page's data, as the types before those of the page's parts declare them; the type check has it use no others."""
+    """The fields of the page's data, as types.js declares them; the type check lets the page read no others."""
     data = (root / EXPLORER / "types.js").read_text(encoding="utf-8").partition("@typedef")[2].partition("} Hand")[0]
     return sorted(set(re.findall(r"\b(\w+)\??: ", data)))
 
