@@ -65,7 +65,7 @@ def _guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:
 def anatomy_data(recording: Recording) -> dict[str, Any]:
     """Entries, with who asked for each guard of their frame, and for each call the guard at which each tried entry gave up.
 
-    A call is {label, frame, tried: {entry: index of the failed guard, or -1 for a hit}, found: {entry: [expected, actual]}}.
+    A call is {label, frame, tried: {entry: index of the failed guard, or -1 for a hit}, found: {entry: {expected, actual}}}.
     """
     names = {entered.frame: entered.code.qualname for entered in recording.frames}
     owners = cache_timeline.entry_frames(recording)
@@ -96,5 +96,5 @@ def _call(recording: Recording, number: int, frame: cache_timeline.FrameCall) ->
         "label": f"call {number}: {frame.function} ({frame.outcome})",
         "frame": frame.frame,
         "tried": tried,
-        "found": {str(event.entry): [event.expected, event.actual] for event in failed},
+        "found": {str(event.entry): {"expected": event.expected, "actual": event.actual} for event in failed},
     }

@@ -49,10 +49,10 @@ def _break(recording: Recording, broke: ev.GraphBroke) -> Plain:
         "fix": broke.fix,
         "fundamental": int(broke.fundamental),
         "then": text.what_then(recording, broke),
-        "facts": _pairs(list(broke.facts)),
+        "facts": [{"name": name, "text": said} for name, said in broke.facts],
         "places": [_place(frame) for frame in reversed(broke.user_stack)],
-        "stack": [[str(slot), view.kind, _value(view)] for slot, view in enumerate(broke.stack)],
-        "locals": [[name, view.kind, _value(view)] for name, view in broke.live_locals],
+        "stack": [{"name": str(slot), "kind": view.kind, "value": _value(view)} for slot, view in enumerate(broke.stack)],
+        "locals": [{"name": name, "kind": view.kind, "value": _value(view)} for name, view in broke.live_locals],
         "resume": [_resume(recording, made) for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade)],
     }
 
@@ -74,11 +74,8 @@ def _value(view: ev.ValueView) -> str:
 
 def _resume(recording: Recording, made: ev.ResumeFunctionMade) -> Plain:
     """Its rows stand with its frame, those that it continues with the code object `code`: the browser lays them side by side."""
-    return {"name": made.name, "offset": made.offset, "code": made.code.resumes, "received": _pairs(_received(recording, made))}
-
-
-def _pairs(found: list[tuple[str, str]]) -> list[list[str]]:
-    return [list(pair) for pair in found]
+    received = [{"name": name, "value": value} for name, value in _received(recording, made)]
+    return {"name": made.name, "offset": made.offset, "code": made.code.resumes, "received": received}
 
 
 def _continued(recording: Recording, made: ev.ResumeFunctionMade) -> ev.CodeView | None:

@@ -195,13 +195,13 @@ def _mark(frame: FrameCall, entry: int) -> str:
 
 
 def timeline_data(recording: Recording) -> dict[str, Any]:
-    """Calls, entries and misses: entries as [number, frame, function], frames of calls with their marks per entry."""
+    """Calls, entries and misses: each entry with the frame it was compiled as, frames of calls with their marks per entry."""
     names = {entered.frame: entered.code.qualname for entered in recording.frames}
     owners = entry_frames(recording)
     found = calls(recording)
     frames = [frame for call in found for frame in call.frames]
     return {
-        "entries": [[entry, frame, names.get(frame, "")] for entry, frame in sorted(owners.items())],
+        "entries": [{"entry": entry, "frame": frame, "function": names.get(frame, "")} for entry, frame in sorted(owners.items())],
         "calls": [_call_data(call) for call in found],
         "misses": {str(frame.frame): _miss_data(recording, frame) for frame in frames if frame.missed},
     }

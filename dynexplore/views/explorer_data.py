@@ -6,6 +6,9 @@ functions, the states of the timeline as differences (whole stacks would make th
 program), and the link table. Values and code objects occur often: each stands once in a table, and the rest points
 into it by number.
 
+What has several parts is an object, and whoever reads it names the part: a row of a table is no list whose places one has to
+know. Where there are many of them the file states the names once (packing.py), and the objects cost no more than lists did.
+
 In:  a Recording.
 Out: `explorer_data(recording)`, which `json.dumps` takes as it is. widgets/static/explorer/ reads it; the shape of
      each part is said by the function that makes it.
@@ -30,7 +33,7 @@ Plain = dict[str, Any]
 Hand = tuple[int, tuple[int, ...]]
 """Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of this shape; main.js there refuses another one in a sentence."""
 
 
@@ -70,10 +73,10 @@ def explorer_data(recording: Recording) -> Plain:
 
 
 class _Values:
-    """The table of values: each ValueView once, as [id, kind, text, source, node]."""
+    """The table of values: each ValueView once, by its fields of the same names."""
 
     def __init__(self) -> None:
-        self.rows: list[list[Any]] = []
+        self.rows: list[Plain] = []
         self._numbers: dict[ev.ValueView, int] = {}
 
     def number(self, view: ev.ValueView | None) -> int:
@@ -82,7 +85,7 @@ class _Values:
             return -1
         if view not in self._numbers:
             self._numbers[view] = len(self.rows)
-            self.rows.append([view.id, view.kind, view.text, view.source, view.node])
+            self.rows.append({"id": view.id, "kind": view.kind, "text": view.text, "source": view.source, "node": view.node})
         return self._numbers[view]
 
     def stack(self, stack: Stack) -> list[int]:
@@ -103,19 +106,24 @@ def _code(code: ev.CodeView) -> Plain:
         if [(step.op, step.arg) for step in row.steps] != [(row.op, row.arg)]:  # most are lowered to themselves
             plain["steps"] = [[step.op, step.arg] for step in row.steps]
         if row.line > 0:
-            plain["span"] = [row.line, *_columns(row, lines, code.first_line)]
+            plain |= _span(row, lines, code.first_line)
     return {"name": code.qualname, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows}
 
 
-def _columns(row: ev.ListingRow, lines: list[str], first: int) -> list[int]:
-    """[column, end line, end column, the same columns in bytes as links name them] of a span, in characters."""
+def _span(row: ev.ListingRow, lines: list[str], first: int) -> Plain:
+    """What an instruction stands for in the source, from its line on: columns in characters, and in bytes as links name them."""
 
     def characters(number: int, column: int) -> int:
         inside = 0 <= number - first < len(lines)
         return ev.letters(lines[number - first], column) if inside and column >= 0 else -1
 
-    ends = [characters(row.line, row.column), row.end_line, characters(row.end_line, row.end_column)]
-    return [*ends, row.column, row.end_column]
+    return {
+        "column": characters(row.line, row.column),
+        "endLine": row.end_line,
+        "endColumn": characters(row.end_line, row.end_column),
+        "byteColumn": row.column,
+        "endByteColumn": row.end_column,
+    }
 
 
 def _row(row: ev.ListingRow) -> Plain:
@@ -184,7 +192,13 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
     rows: list[Plain] = [
         {
             "key": links.node_key(node.frame, node.name),
-            "cells": [node.op, node.name, node.target, node.args, node.kwargs, f"{node.dtype}{node.shape}", node.module],
+            "op": node.op,
+            "name": node.name,
+            "target": node.target,
+            "args": node.args,
+            "kwargs": node.kwargs,
+            "result": f"{node.dtype}{node.shape}",
+            "module": node.module,
             "line": node.line,
             **({"piece": piece_of[node.name]} if node.name in piece_of else {}),
         }
@@ -226,9 +240,15 @@ def _artifact(artifact: ev.ArtifactMade) -> Plain:
 
 
 def _guard(guard: ev.GuardInstalled) -> Plain:
-    name = f"{guard.scope} {guard.source}".strip()
-    cells = [str(guard.index), name, guard.kind, guard.expected, guard.expression, guard.reason]
-    return {"key": links.guard_key(guard.frame, guard.index), "cells": cells}
+    return {
+        "key": links.guard_key(guard.frame, guard.index),
+        "index": guard.index,
+        "source": f"{guard.scope} {guard.source}".strip(),
+        "kind": guard.kind,
+        "expected": guard.expected,
+        "check": guard.expression,
+        "reason": guard.reason,
+    }
 
 
 def _break(recording: Recording, position: int, broke: ev.GraphBroke, values: _Values) -> Plain:

@@ -179,7 +179,7 @@ class _Frame:
         return [f"{self.anchor}-{kind}{row.offset}" for row in code.rows] if code else []
 
     def _resume_function(self, made: ev.ResumeFunctionMade) -> str:
-        title = f"{made.name}({', '.join(made.parameters)}), which goes on at offset {made.offset}"
+        title = f"{made.name}({', '.join(made.parameters)}), which continues at offset {made.offset}"
         header = ("line", "offset", "instruction", "", "role", "from")
         return section(title, table(header, self._rows(made.code, "m")), is_open=False)
 

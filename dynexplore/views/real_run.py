@@ -13,7 +13,7 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.real_values import Indexed, RealValue, elements
@@ -22,8 +22,6 @@ from dynexplore.views.counts import plural
 from dynexplore.views.timeline import State
 
 Plain = dict[str, Any]
-
-_PROVENANCE = {"real": 0, "replayed": 1, "not observed": 2}
 
 
 def verdict(recording: Recording) -> str:
@@ -60,23 +58,33 @@ def divergence_text(recording: Recording, found: ev.DivergenceFound) -> str:
 
 
 _KINDS = {
-    "step": "the instruction was interpreted otherwise than CPython runs it. ",
-    "node": "the real value is not what the symbolic one foretold. ",
-    "output": "the backend's output is not what the graph gives. ",
-    "input": "the backend leaves an input other than the graph does. ",
+    "step": "the engine interpreted the instruction differently from CPython. ",
+    "node": "the real value differs from what the symbolic one predicts. ",
+    "output": "the backend's output differs from that of the graph. ",
+    "input": "the backend mutates an input differently from the graph. ",
 }
 
 
-def runs(recording: Recording) -> list[tuple[str, ...]]:
-    """(frame, graph, run, wall time, what was compared) of each run of a graph."""
+class Run(NamedTuple):
+    """A run of a graph: how long it took, and what comparing it with the replay gave."""
+
+    frame: int
+    graph: str
+    run: int
+    time: str
+    compared: str
+
+
+def runs(recording: Recording) -> list[Run]:
+    """Every run of a graph, in order."""
     compared = {(one.frame, one.graph, one.run): _compared(one) for one in recording.of(ev.RunCompared)}
     left_out = {(one.frame, one.graph, one.run): f"not replayed: {one.reason}" for one in recording.of(ev.RunLeftOut)}
     silent = "not replayed" if compared or left_out else ""
-    rows: list[tuple[str, ...]] = []
+    rows: list[Run] = []
     for ran in recording.of(ev.GraphRan):
         key = (ran.frame, ran.graph, ran.run)
         outcome = f"raised {ran.error}" if ran.error else compared.get(key) or left_out.get(key, silent)
-        rows.append((str(ran.frame), ran.graph, str(ran.run), milliseconds(ran.seconds), outcome))
+        rows.append(Run(ran.frame, ran.graph, ran.run, milliseconds(ran.seconds), outcome))
     return rows
 
 
@@ -97,7 +105,7 @@ def report(recording: Recording) -> str:
     if not said:
         return ""
     lines = [said]
-    lines += [f"  {graph} run {run}, {took}: {outcome}".rstrip(": ") for _, graph, run, took, outcome in runs(recording)]
+    lines += [f"  {row.graph} run {row.run}, {row.time}: {row.compared}".rstrip(": ") for row in runs(recording)]
     lines += [f"  diverges: {divergence_text(recording, found)}" for found in recording.divergences[1:]]
     return "\n".join(lines)
 
@@ -106,22 +114,28 @@ def report(recording: Recording) -> str:
 
 
 class RealTable:
-    """The table of real values: each once, as [provenance, dtype and shape, elements, requires grad, why not]."""
+    """The table of real values: each once, as {provenance, text, elements, grad, why}."""
 
     def __init__(self, recording: Recording, run: int = 1) -> None:
         self.index = Indexed(recording.events, run)
-        self.rows: list[list[Any]] = []
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self.rows: list[dict[str, str]] = []
+        self._numbers: dict[tuple[str, ...], int] = {}
 
     def number(self, value: RealValue) -> int:
         """The row of a value."""
         observed = value.observed
         grad = "requires grad" if observed is not None and observed.requires_grad else ""
-        row = (_PROVENANCE[value.provenance], value.text, elements(observed).strip(), grad, value.why)
-        if row not in self._numbers:
-            self._numbers[row] = len(self.rows)
-            self.rows.append(list(row))
-        return self._numbers[row]
+        row = {
+            "provenance": value.provenance,
+            "text": value.text,
+            "elements": elements(observed).strip(),
+            "grad": grad,
+            "why": value.why,
+        }
+        number = self._numbers.setdefault((*row.values(),), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
 
 
 def frame_data(recording: Recording, frame: int, states: Sequence[State], table: RealTable) -> Plain:
@@ -151,7 +165,7 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
             for attempt, known in index.contents_of(frame).items()
         },
         "why": index.why_not(frame, ""),
-        "ran": [[moment, name, table.number(value)] for moment, name, value in index.locals_of(frame)],
+        "ran": [{"moment": moment, "name": name, "value": table.number(value)} for moment, name, value in index.locals_of(frame)],
     }
 
 
@@ -167,7 +181,12 @@ def page_data(recording: Recording, states: dict[int, list[State]], table: RealT
         for one in recording.divergences
     ]
     said = [verdict(recording)] if table.index.is_recorded else []
-    return {"verdict": "".join(said), "divergences": found, "runs": [list(row) for row in runs(recording)], "values": table.rows}
+    return {
+        "verdict": "".join(said),
+        "divergences": found,
+        "runs": [row._asdict() for row in runs(recording)],
+        "values": table.rows,
+    }
 
 
 def _state_of(states: Sequence[State], found: ev.DivergenceFound) -> int:

@@ -25,6 +25,7 @@ import traitlets
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.packing import packed
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
 from dynexplore.widgets.live import Answerer, CannotAnswer, Seat
@@ -50,7 +51,7 @@ class Explorer(anywidget.AnyWidget):
         self._seat = Seat(session) if session is not None else None
         asked = self._seat.answerers if self._seat is not None else {}
         self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, **asked, **(answerers or {})}
-        super().__init__(data=json.dumps(coloured(explorer_data(recording)), ensure_ascii=False, separators=(",", ":")))
+        super().__init__(data=json.dumps(packed(coloured(explorer_data(recording))), ensure_ascii=False, separators=(",", ":")))
         self.on_msg(self._on_question)
 
     def end(self) -> None:
@@ -73,7 +74,7 @@ class Explorer(anywidget.AnyWidget):
         if answer is None:
             return
         if about not in self.answerers:
-            self.send({"answer": answer, "error": f"This explorer cannot say anything about {about!r}: it has no live program."})
+            self.send({"answer": answer, "error": f"This explorer cannot answer {about!r}: it has no running program."})
             return
         try:
             body, buffers = self.answerers[about](question)

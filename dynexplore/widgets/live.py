@@ -66,7 +66,7 @@ class Shelf:
         live = self._held.get(seat)
         if live is None:
             raise CannotAnswer(
-                f"The inputs of this call were let go, for only the {self.size} latest explorers hold theirs: run the cell again."
+                f"The inputs of this call were released: only the {self.size} latest explorers keep theirs. Run the cell again."
             )
         self._held.move_to_end(seat)
         return live
@@ -180,7 +180,10 @@ class Live:
         done = self.asked.rerun(str(question.get("source", "")))
         if done.after is None:
             raise CannotAnswer(_capital(done.error))
-        numbers = [[name, getattr(done.before, name), getattr(done.after, name)] for name in ("graphs", "operators", "breaks")]
+        numbers = [
+            {"name": name, "before": getattr(done.before, name), "after": getattr(done.after, name)}
+            for name in ("graphs", "operators", "breaks")
+        ]
         return {
             "numbers": numbers,
             "error": "",
@@ -266,20 +269,27 @@ def _stand(run: Any) -> Body:
         "line": span[0] if span is not None else 0,
         "source": _line(state, span),
         "stack": [_value(view) for view in reversed(state.stack)],
-        "locals": [[name, _value(view)] for name, view in state.locals],
+        "locals": [{"name": name, "value": _value(view)} for name, view in state.locals],
         "made": text.changes(state),
         "values": [_observed(value) for value in reversed(run.observed[-MOST_VALUES:])],
     }
 
 
-def _observed(value: ev.ValueObserved) -> list[str]:
+def _observed(value: ev.ValueObserved) -> Body:
     """A real value: what it is of, its name, dtype, shape and device, its range and first elements."""
     tensor = f"{value.dtype}{value.shape} {value.device}" if value.dtype else value.text
     ends = (("min", value.minimum), ("mean", value.mean), ("max", value.maximum))
     numbers = ", ".join(f"{name} {_short(number)}" for name, number in ends if number is not None)
     first = ", ".join(map(_short, value.first[:6]))
     what = f"{value.what}, replayed" if value.replayed else value.what
-    return [str(value.frame), what, value.name, ev.clip(tensor or value.why, 120), numbers, first]
+    return {
+        "frame": value.frame,
+        "of": what,
+        "name": value.name,
+        "value": ev.clip(tensor or value.why, 120),
+        "range": numbers,
+        "first": first,
+    }
 
 
 def _short(number: object) -> str:

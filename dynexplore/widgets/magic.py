@@ -75,7 +75,12 @@ class DynamoMagics(Magics):
     """The magics of dynexplore."""
 
     @magic_arguments("%dynamo")
-    @argument("-b", "--backend", default="", help="who compiles the graphs (eager); dynexplore.list_backends() has the names")
+    @argument(
+        "-b",
+        "--backend",
+        default="",
+        help="the backend that compiles the graphs (default: eager); dynexplore.list_backends() lists them",
+    )
     @argument("--fullgraph", action="store_true", help="a graph break is an error")
     @argument("--dynamic", action="store_true", help="sizes are symbols from the first call on")
     @argument("-f", "--function", metavar="FUNCTION", default="", help="translate and show only functions of this name")
@@ -83,7 +88,7 @@ class DynamoMagics(Magics):
     @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
     @argument("--artifacts", metavar="PARTS", default="", help=f"keep what Inductor makes of the graphs: all, or some of {_PARTS}")
     @argument("--diagnose", action="store_true", help="find the first layer that fails, up to the backend (inductor)")
-    @argument("--no-real", action="store_true", help="record no real values beside the symbolic ones, replay nothing")
+    @argument("--no-real", action="store_true", help="do not record real values, and replay no graphs")
     @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
     @argument("code", nargs="...", help="the expression to run; a cell magic has its code below")
     @line_cell_magic
@@ -100,7 +105,7 @@ class DynamoMagics(Magics):
         options = _parsed(self.dynamo.parser, words)
         if cell is None:
             if not code:
-                raise UsageError("%dynamo wants an expression, as in %dynamo fn(x, y); %%dynamo runs a whole cell")
+                raise UsageError("%dynamo needs an expression, as in %dynamo fn(x, y); %%dynamo runs a whole cell")
             cell = code
         elif code:
             raise UsageError(f"%%dynamo takes options only, not {code!r}: the code goes into the lines below it")
@@ -232,15 +237,15 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
         options: argparse.Namespace = parser.parse_args(words)
     except UsageError as error:
         known = " ".join(action.option_strings[-1] for action in parser._actions if action.option_strings)
-        raise UsageError(f"{str(error).strip()}; %dynamo knows {known}") from None
+        raise UsageError(f"{str(error).strip()}; the options of %dynamo are {known}") from None
     if options.view not in VIEWS:
         raise UsageError(f"there is no view {options.view!r}; there are: {', '.join(VIEWS)}")
     if options.artifacts and options.backend not in ("", *_COMPILERS):
-        raise UsageError(f"--artifacts are known of the backends {' and '.join(_COMPILERS)}, not of {options.backend!r}")
+        raise UsageError(f"--artifacts needs the backend {' or '.join(_COMPILERS)}, not {options.backend!r}")
     if not {*_parts(options.artifacts)} <= {*ev.ARTIFACT_PARTS}:
         raise UsageError(f"--artifacts takes all, or some of {_PARTS} with commas between them, not {options.artifacts!r}")
     if options.output and not options.output.isidentifier():
-        raise UsageError(f"-o wants a name to bind the recording to, and {options.output!r} is none")
+        raise UsageError(f"-o needs a variable name for the recording, and {options.output!r} is not one")
     return options
 
 

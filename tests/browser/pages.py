@@ -30,6 +30,7 @@ class Opened:
         """The page, at a `place` that its address names (`#frame=1&step=2`); `change` replaces a text of the file."""
         path = self.folder / "recording.html"
         text = html.page(recording, graphviz=graphviz)
+        assert change[0] in text, f"the page holds no {change[0]}"
         path.write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
         page = self.browser.new_page(viewport={"width": 1400, "height": 1000}, **context)  # type: ignore[arg-type]
         page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -54,3 +55,14 @@ def rows(page: Page, pane: str, mark: str) -> list[str]:
 def node(page: Page, name: str) -> None:
     """Click the row of a node."""
     page.locator(".dynx-graph tbody tr").filter(has=page.get_by_role("cell", name=name, exact=True)).first.click()
+
+
+def table_rows(page: Page, selector: str) -> list[dict[str, str]]:
+    """The rows of the tables there, each as what stands below which heading."""
+    found: list[dict[str, str]] = page.eval_on_selector_all(
+        selector,
+        "tables => tables.flatMap(table => { const names = [...table.tHead.rows[0].cells].map(c => c.textContent);"
+        " return [...table.tBodies[0].rows].map(row =>"
+        " Object.fromEntries([...row.cells].map((c, at) => [names[at], c.textContent.trim()]))); })",
+    )
+    return found

@@ -59,7 +59,7 @@ def test_each_part_has_a_button_that_shows_and_hides_it(opened: Opened) -> None:
     expect(buttons.filter(has_text="times")).to_have_attribute("aria-pressed", "true")
     for name in ("kernels", "times"):
         buttons.get_by_text(name, exact=True).or_(pane.get_by_role("button", name=name, exact=True)).first.click()
-    expect(pane).to_contain_text("every part is switched off")
+    expect(pane).to_contain_text("all parts are hidden")
     assert page.title() != "1"
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from browser.pages import Opened, node, rows, status
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
-from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.explorer_data import SCHEMA, explorer_data
 from dynexplore.views.links import Links
 from sample_recordings import SAMPLES, inlined, items_of, toy
 
@@ -166,6 +166,9 @@ def test_the_data_arrives_as_it_was(opened: Opened, name: str) -> None:
     """What a file holds packed is unpacked to what the views made."""
     recording = SAMPLES[name]()
     there = opened(recording).evaluate("dynexplore.data")
+    assert {frame: len(drawings) for frame, drawings in there["diagrams"].items()} == {
+        str(frame["id"]): len(frame["graphs"]) for frame in there["frames"]
+    }
     assert {key: there[key] for key in explorer_data(recording)} == json.loads(json.dumps(explorer_data(recording)))
 
 
@@ -216,5 +219,5 @@ def test_without_scripts_the_static_text_is_there(opened: Opened) -> None:
 
 def test_data_of_another_version_is_refused(opened: Opened) -> None:
     """Data of another shape gives one sentence."""
-    page = opened(toy(), change=('{"schema":1', '{"schema":99'))
+    page = opened(toy(), change=(f'{{"schema":{SCHEMA},', '{"schema":99,'))
     assert page.locator(".dynexplore").inner_text() == "This recording was made by another version of dynexplore."

@@ -68,7 +68,7 @@ def test_roles_are_words_and_colours(opened: Opened) -> None:
     colours = dict(zip(roles, labels.evaluate_all("e => e.map(one => getComputedStyle(one).borderLeftColor)"), strict=True))
     assert len({colours["call graph"], colours["resume"], colours["original"]}) == 3
     gaps = [" ".join(text.split()) for text in page.locator(".dynx-modified .dynx-blank").all_inner_texts()]
-    assert {"in the graph", "done while compiling"} <= set(gaps)
+    assert {"in the graph", "evaluated at compile time"} <= set(gaps)
     assert page.locator(".dynx-blank").first.get_attribute("aria-hidden") == "true"
 
 
@@ -211,12 +211,12 @@ def test_arrows_go_through_long_lists(opened: Opened) -> None:
 
 
 def test_no_source_is_said_in_a_sentence(opened: Opened) -> None:
-    """A function whose source is not to be found says so; all else is there."""
+    """A function whose source is not available says so; all else is there."""
     r = Recording(title="f")
     code = ev.CodeView(1, "f", "<string>", 1, "", (ev.ListingRow(0, "RESUME", "0", 1, 1, 0, 1),))
     r.record(ev.FrameEntered(frame=r.next_frame_id(), parent=None, code=code, arguments=()))
     page = opened(r)
-    assert "The source of f is not to be found" in page.locator(".dynx-source").inner_text()
+    assert "The source of f is not available" in page.locator(".dynx-source").inner_text()
     assert "RESUME" in page.locator(".dynx-original tbody").inner_text()
     node_count = page.locator(".dynx-graph tbody tr").count()
     assert node_count == 0

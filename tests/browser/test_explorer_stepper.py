@@ -61,10 +61,10 @@ def test_jumps_to_breaks(opened: Opened) -> None:
 
 
 def test_attempts_are_shown_with_what_became_of_them(opened: Opened) -> None:
-    """Each attempt has a button that says why it was thrown away, or that it was kept; a and Shift+a jump between them."""
+    """Each attempt has a button that says why it was discarded, or that it was kept; a and Shift+a jump between them."""
     page = opened(toy())
     buttons = page.locator(".dynx-attempts button")
-    assert [text.split(":")[0] for text in buttons.all_inner_texts()] == ["Attempt 1, thrown away", "Attempt 2, kept"]
+    assert [text.split(":")[0] for text in buttons.all_inner_texts()] == ["Attempt 1, discarded", "Attempt 2, kept"]
     assert buttons.nth(1).get_attribute("aria-current") == "true"
     buttons.first.click()
     assert status(page) == "2 of 39, attempt 1: attempt 1"
@@ -81,11 +81,11 @@ def test_to_what_made_it(opened: Opened) -> None:
     node(page, "lt")
     made = status(page)
     page.keyboard.press("Home")  # the step is what is chosen now: nothing made it
-    assert page.get_by_role("button", name="Go to the step that made").get_attribute("aria-disabled") == "true"
+    assert page.get_by_role("button", name="Go to the step that created").get_attribute("aria-disabled") == "true"
     node(page, "lt")
     assert status(page) == made
     page.evaluate("dynexplore.go(3, 'node:1:lt')")  # as the what-if panes do: another step, the same item
-    page.get_by_role("button", name="Go to the step that made").click()
+    page.get_by_role("button", name="Go to the step that created").click()
     assert status(page) == made and rows(page, "graph", "chosen")[0].startswith("call_function lt")
     page.evaluate("dynexplore.go(3, 'guard:1:2')")
     page.keyboard.press("m")

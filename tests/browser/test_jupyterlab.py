@@ -181,10 +181,10 @@ def test_a_cell_can_be_asked(lab: Lab) -> None:
         expect(explorer.get_by_label("source of the function")).to_have_value(CELL.partition("\n")[2] + "\n")
 
         live = explorer.locator(".dynx-live")
-        live.get_by_role("button", name="Run the call anew").click()
+        live.get_by_role("button", name="Run the call again").click()
         expect(live).to_contain_text("This runs the cell")
         live.get_by_role("button", name="To the end of the call").click()
-        expect(live.locator("[role=status]")).to_contain_text("It is over, and gave tensor(")
+        expect(live.locator("[role=status]")).to_contain_text("Finished with the result tensor(")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -203,8 +203,8 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         explorer.get_by_role("button", name="Run again").click()
         expect(explorer.locator(".dynx-editor")).to_contain_text("It ran, on copies of the inputs.")
         live = explorer.locator(".dynx-live")
-        live.get_by_role("button", name="Run the call anew").click()
-        live.get_by_role("button", name="To the next graph break").click()
+        live.get_by_role("button", name="Run the call again").click()
+        live.get_by_role("button", name="Run to the next graph break").click()
         expect(live.locator("[role=status]")).to_contain_text("graph break")
         explorer.locator(".dynx-diagram").scroll_into_view_if_needed()
         expect(explorer.locator(".dynx-figure .node").first).to_be_visible()

@@ -9,7 +9,7 @@ import torch
 from playwright.sync_api import Page
 
 import dynexplore
-from browser.pages import Opened, status
+from browser.pages import Opened, status, table_rows
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.operators import binary
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -60,6 +60,23 @@ def test_a_clean_run_says_so(opened: Opened) -> None:
     assert "rule: operators.py" in page.locator(".dynx-state").inner_text()
     to_step(page, "BINARY_OP /")
     assert any("first 0.5, -0.66667" in cell and "replayed" not in cell for cell in real_cells(page))  # an output
+
+
+def test_the_tables_of_a_real_run(opened: Opened) -> None:
+    """Runs of graphs, locals of the modified code, and beside each symbolic value the real one, each by its heading."""
+    page = opened(recorded())
+    run = table_rows(page, ".dynx-real table[aria-label^=Runs]")[0]
+    assert run.pop("wall time").endswith(" ms") and run.pop("compared with the replay").endswith("nothing diverges")
+    assert run.pop("graph").startswith("__compiled_fn") and run == {"frame": "1", "run": "1"}
+    ran = table_rows(page, ".dynx-real table[aria-label^=Locals]")
+    assert {"when": "entry", "name": "a", "real value": "min -2 mean -0.5 max 1, first 1, -2"} in ran
+    to_step(page, "BINARY_OP +")
+    (pushed,) = [row for row in table_rows(page, ".dynx-state table[aria-label^=Symbolic]") if row.pop("±") == "+"]
+    assert pushed.pop("slot").isdigit() and pushed.pop("value").startswith("add: float32[")
+    assert pushed == {"real value": "replayed min 2 mean 2.5 max 3, first 2, 3"}
+    (local,) = [row for row in table_rows(page, ".dynx-state table[aria-label=Locals]") if row.pop("local") == "a"]
+    assert local.pop("value").startswith("a: float32[")
+    assert local == {"±": "", "real value": "min -2 mean -0.5 max 1, first 1, -2", "before": ""}
 
 
 def test_a_wrong_handler_is_flagged_at_its_step(opened: Opened) -> None:

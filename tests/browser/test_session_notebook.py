@@ -49,10 +49,10 @@ def test_the_kernel_answers(lab: Lab) -> None:
         expect(explorer.locator(".dynx-inspector [role=status]")).to_have_text("It ran, on copies of the inputs.")
 
         live = explorer.locator(".dynx-live")
-        live.get_by_role("button", name="Run the call anew").click()
-        live.get_by_role("button", name="To the next graph break").click()
+        live.get_by_role("button", name="Run the call again").click()
+        live.get_by_role("button", name="Run to the next graph break").click()
         expect(live.locator("[role=status]")).to_contain_text("graph break")
 
         notebook.restart_kernel()
-        live.get_by_role("button", name="One moment further").click()
+        live.get_by_role("button", name="Run one step").click()
         expect(live.locator("[role=status]")).to_contain_text("The kernel does not answer", timeout=60_000)

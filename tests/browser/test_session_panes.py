@@ -15,6 +15,7 @@ import torch
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import dynexplore
+from browser.pages import table_rows
 from browser.system_browser import FLAGS, chromium
 from dynexplore.widgets import html
 from dynexplore.widgets.explorer import Explorer
@@ -122,7 +123,7 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     expect(said).to_have_text("a tensor of torch.int64 cannot require grad: only floating point and complex ones can")
     page.get_by_label("value of n").fill("launch()")
     expect(said).to_contain_text("n takes a Python value such as 3")
-    page.get_by_role("button", name="As it was").click()
+    page.get_by_role("button", name="Reset").click()
     page.get_by_label("value of mode").fill("'sin' ")
     expect(said).to_contain_text("It hits entry")
     assert explanation.session.call_count == 1 and len(explanation.session.entries) == 2
@@ -141,7 +142,7 @@ def test_a_miss_in_the_timeline(opened: Any) -> None:
     page.locator(".dynx-timeline button", has_text="✕ miss").first.click()
     expect(detail).to_contain_text("expected  float32[4] cpu")
     assert "~ x = input: float32[4] x = input: float32[s" in " | ".join(cells(page, ".dynx-timeline .dynx-detail tbody tr"))
-    select = page.get_by_label("what the guards say to")
+    select = page.get_by_label("verdicts on")
     select.select_option(label="call 3: program (recompile)")
     assert cells(page, ".dynx-anatomy .dynx-said-fail")[0].startswith("1 fail local x TENSOR_MATCH")
 
@@ -153,19 +154,19 @@ def test_a_break_is_inspected_and_edited_away(opened: Any) -> None:
     expect(pane.locator("dl")).to_contain_text("how to fix")
     expect(pane.locator(".dynx-place").first).to_contain_text("dynexplore.graph_break()\n    ^^^")
     assert "y TensorVariable mul: float32[4] cpu" in cells(page, ".dynx-inspector tbody tr")
-    received = cells(page, ".dynx-inspector table[aria-label^='What'] tbody tr")
+    received = cells(page, ".dynx-inspector table[aria-label^='Arguments of'] tbody tr")
     assert "y float32[4] cpu" in received and "n None" in received
-    assert any(row.endswith("the same") for row in cells(page, ".dynx-inspector table[aria-label*='beside'] tbody tr"))
+    assert any(row.endswith("unchanged") for row in cells(page, ".dynx-inspector table[aria-label*='beside'] tbody tr"))
     pane.get_by_role("button", name="Edit the function").click()
     field = pane.get_by_label("source of the function")
     source = field.input_value()
     field.fill(source.replace("dynexplore.graph_break()", "pass"))
     pane.get_by_role("button", name="Run again").click()
-    expect(pane.locator("[role=status]")).to_have_text("It ran, on copies of the inputs.")
-    assert cells(page, ".dynx-inspector table[aria-label='Before and after'] tbody tr") == [
-        "graphs 2 1",
-        "operators 3 3",
-        "breaks 1 0",
+    expect(pane.locator("[role=status]")).to_have_text("The function ran on copies of the inputs.")
+    assert table_rows(page, ".dynx-inspector table[aria-label='Before and after']") == [
+        {"": "graphs", "before": "2", "after": "1"},
+        {"": "operators", "before": "3", "after": "3"},
+        {"": "breaks", "before": "1", "after": "0"},
     ]
     field.fill(source.replace("return y", "return z"))
     pane.get_by_role("button", name="Run again").click()
@@ -182,20 +183,24 @@ def test_a_live_run_is_stepped(opened: Any) -> None:
     page, _ = opened(dynexplore.explain(program, torch.ones(4)))
     pane = page.locator(".dynx-live")
     said = pane.locator("[role=status]")
-    expect(pane.get_by_role("button", name="Ten moments further")).to_be_disabled()
-    pane.get_by_role("button", name="Run the call anew").click()
-    expect(said).to_have_text("It stands before its first moment.")
-    pane.get_by_role("button", name="One moment further").click()
-    expect(said).to_contain_text("at moment 0, frame 1 program")
-    pane.get_by_role("button", name="To the next graph break").click()
+    expect(pane.get_by_role("button", name="Run ten steps")).to_be_disabled()
+    pane.get_by_role("button", name="Run the call again").click()
+    expect(said).to_have_text("Paused before its first step.")
+    pane.get_by_role("button", name="Run one step").click()
+    expect(said).to_contain_text("Paused at step 1, frame 1 program")
+    pane.get_by_role("button", name="Run to the next graph break").click()
     expect(said).to_contain_text("graph break")
     expect(pane.locator(".dynx-place")).to_contain_text("dynexplore.graph_break()")
-    assert "y mul: float32[4] cpu" in cells(page, ".dynx-live tbody tr")
-    pane.get_by_role("button", name="To the end").click()
-    expect(said).to_contain_text("It is over, and gave tensor(")
-    pane.get_by_role("button", name="Run the call anew").click()
-    pane.get_by_role("button", name="One moment further").click()
-    pane.get_by_role("button", name="End the call").click()
+    assert {"local": "y", "value": "mul: float32[4] cpu"} in table_rows(page, ".dynx-live table[aria-label^=Locals]")
+    assert any("graph_break" in row["stack"] for row in table_rows(page, ".dynx-live table[aria-label^=Stack]"))
+    pane.get_by_role("button", name="Run to the end of the call").click()
+    expect(said).to_contain_text("Finished with the result tensor(")
+    seen = table_rows(page, ".dynx-live table[aria-label^=Real]")
+    assert all([*row] == ["frame", "of", "name", "real value", "range", "first elements"] for row in seen)
+    assert any(row["real value"].startswith("float32[4]") and row["range"].startswith("min ") for row in seen)
+    pane.get_by_role("button", name="Run the call again").click()
+    pane.get_by_role("button", name="Run one step").click()
+    pane.get_by_role("button", name="Abort the call").click()
     expect(said).to_contain_text("Stopped")
 
 
@@ -203,13 +208,13 @@ def test_without_a_kernel_they_say_why(opened: Any) -> None:
     """In a file, and when the kernel cannot answer, each pane says why; when it is back it can be asked again."""
     explanation = dynexplore.explain(program, torch.ones(4))
     page, _ = opened(explanation, connected=False)
-    expect(page.locator(".dynx-what-if .dynx-body")).to_contain_text("This is a file")
-    expect(page.locator(".dynx-live .dynx-body")).to_contain_text("a file has no program behind it")
-    expect(page.locator(".dynx-editor")).to_contain_text("a file has no program behind it")
+    expect(page.locator(".dynx-what-if .dynx-body")).to_contain_text("an exported file has none")
+    expect(page.locator(".dynx-live .dynx-body")).to_contain_text("An exported file cannot run the call.")
+    expect(page.locator(".dynx-editor")).to_contain_text("An exported file cannot run it.")
     page, kernel = opened(explanation, is_gone=True)
     expect(page.locator(".dynx-what-if .dynx-form")).to_contain_text("The kernel is gone.")
-    page.get_by_role("button", name="Run the call anew").click()
+    page.get_by_role("button", name="Run the call again").click()
     expect(page.locator(".dynx-live [role=status]")).to_have_text("The kernel is gone.")
     kernel.is_gone = False
-    page.get_by_role("button", name="Ask again").click()
+    page.get_by_role("button", name="Try again").click()
     expect(page.get_by_label("shape of x")).to_have_value("4")

@@ -34,8 +34,21 @@ seen = Seen()
 pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *sys.argv[1:]], plugins=[seen])
 print("\\n" + json.dumps([seen.items, seen.names]))
 """
-HEAVY = ("transformers", "timm", "torchvision", "playwright", "matplotlib", "pandas", "scipy", "IPython", "ipywidgets", "nbformat",
-         "jsonschema", "anyio", "hypothesis")
+HEAVY = (
+    "transformers",
+    "timm",
+    "torchvision",
+    "playwright",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "IPython",
+    "ipywidgets",
+    "nbformat",
+    "jsonschema",
+    "anyio",
+    "hypothesis",
+)
 
 
 def loaded(code: str, *words: str) -> tuple[int, list[str]]:

@@ -20,9 +20,7 @@ def test_every_module_has_a_docstring() -> None:
 def test_every_c_file_opens_with_a_comment() -> None:
     """Each C file opens by saying which idea lives there."""
     silent = [
-        str(path.relative_to(PACKAGE))
-        for path in sorted(PACKAGE.rglob("*.[ch]"))
-        if not path.read_text().lstrip().startswith("/*")
+        str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.[ch]")) if not path.read_text().lstrip().startswith("/*")
     ]
     assert not silent, f"these files say nothing about themselves: {silent}"
 

@@ -131,9 +131,7 @@ def test_cycles_end() -> None:
 
 def test_a_difference_says_where() -> None:
     """The path of a difference leads to it."""
-    assert differences({"v": {"a": [1, 2]}}, {"v": {"a": [1, 3]}}) == [
-        "v['a'][1]: 2 (int) was expected, 3 (int) was found"
-    ]
+    assert differences({"v": {"a": [1, 2]}}, {"v": {"a": [1, 3]}}) == ["v['a'][1]: 2 (int) was expected, 3 (int) was found"]
 
 
 def test_tensors_are_found_once() -> None:

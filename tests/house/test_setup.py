@@ -51,9 +51,7 @@ def test_no_compiler_is_one_sentence() -> None:
 def test_no_headers_is_one_sentence(tmp_path: Path) -> None:
     """Without Python's headers the setup says which package has them."""
     without = tmp_path / "python3"
-    without.write_text(
-        f'#!{BASH}\ncase "$2" in *sysconfig*) echo {tmp_path}/include ;; *) exec "{sys.executable}" "$@" ;; esac\n'
-    )
+    without.write_text(f'#!{BASH}\ncase "$2" in *sysconfig*) echo {tmp_path}/include ;; *) exec "{sys.executable}" "$@" ;; esac\n')
     without.chmod(0o755)
     (tmp_path / "bin").mkdir()
     # the script asks the Python that it found for its own path, which is the real one: let that be ours
@@ -68,9 +66,7 @@ def test_no_supported_python_is_one_sentence(tmp_path: Path) -> None:
     path = only_these_on_path(tmp_path, "bash", "dirname", "ls", "sort")
     done = run(SETUP, ".venv-never", PATH=path, PYENV_ROOT=str(tmp_path), PYTHON="")
     assert done.returncode == 1
-    assert done.stderr.startswith(
-        "dynexplore: no supported Python found (3.11, 3.12, 3.13); install one, or set PYTHON"
-    )
+    assert done.stderr.startswith("dynexplore: no supported Python found (3.11, 3.12, 3.13); install one, or set PYTHON")
     assert done.stderr.count("\n") == 1
 
 

@@ -23,12 +23,14 @@ def test_a_break_with_all_its_parts() -> None:
     assert (found["kind"], found["why"], found["fix"]) == (broke.kind, broke.why, broke.fix)
     (place,) = found["places"]
     assert place["code"][place["from"] : place["to"]] == "b.sum() < 0"
-    assert [cells[0] for cells in found["locals"]] == [name for name, _ in broke.live_locals]
+    assert [local["name"] for local in found["locals"]] == [name for name, _ in broke.live_locals]
     first, second = found["resume"]
     assert (first["name"], first["offset"]) == ("__resume_at_32_1", 32)
     ran = {name: view.text for name, view in recording.frames[1].arguments}
-    assert ran and first["received"] == [[name, ran.get(name, "")] for name in recording.resume_functions[0].parameters]
-    assert {value for _, value in second["received"]} == {""}
+    assert ran and first["received"] == [
+        {"name": name, "value": ran.get(name, "")} for name in recording.resume_functions[0].parameters
+    ]
+    assert {argument["value"] for argument in second["received"]} == {""}
 
 
 def test_as_text_the_resume_function_stands_beside_what_it_continues() -> None:

@@ -145,7 +145,10 @@ def test_the_browsers_data_is_plain() -> None:
     """What the browser gets goes to JSON, and names frames, entries and misses."""
     r = calls()
     data = json.loads(json.dumps({"timeline": cache_timeline.timeline_data(r), "anatomy": anatomy.anatomy_data(r)}))
-    assert data["timeline"]["entries"] == [[0, 1, "f"], [1, 3, "f"]]
+    assert data["timeline"]["entries"] == [
+        {"entry": 0, "frame": 1, "function": "f"},
+        {"entry": 1, "frame": 3, "function": "f"},
+    ]
     assert data["timeline"]["misses"]["3"]["with"] == 1 and "difference" not in data["timeline"]["misses"]["4"]
     assert [call["tried"] for call in data["anatomy"]["calls"]] == [{"0": -1}, {"0": 1}, {"1": 2, "0": 2}]
     assert data["anatomy"]["entries"][0]["asked"] == ["RESUME (offset 0, line 1)"] * 3

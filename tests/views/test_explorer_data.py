@@ -11,7 +11,7 @@ import pytest
 import torch
 from recorded import recorded
 
-from dynexplore.engine.events import GraphPiece, SubgraphCompiled
+from dynexplore.engine.events import ArtifactMade, GraphPiece, SubgraphCompiled, ValueView
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
@@ -35,6 +35,11 @@ def folded(data: dict[str, Any], frame: dict[str, Any]) -> Iterator[tuple[list[A
         yield stack, names
 
 
+def fields_of(view: ValueView) -> dict[str, Any]:
+    """What the browser is told of a value."""
+    return {"id": view.id, "kind": view.kind, "text": view.text, "source": view.source, "node": view.node}
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_differences_add_up_to_the_timeline(name: str) -> None:
     """Folding the states gives the stack and the locals of each state of the timeline."""
@@ -44,8 +49,8 @@ def test_the_differences_add_up_to_the_timeline(name: str) -> None:
         states = Timeline(recording).of_frame(frame["id"])
         assert len(states) == len(frame["states"]) > 0
         for state, (stack, names) in zip(states, folded(data, frame), strict=True):
-            assert stack == [[v.id, v.kind, v.text, v.source, v.node] for v in state.stack]
-            assert names == {key: [v.id, v.kind, v.text, v.source, v.node] for key, v in state.locals}
+            assert stack == [fields_of(view) for view in state.stack]
+            assert names == {name: fields_of(view) for name, view in state.locals}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -71,6 +76,11 @@ def test_every_row_of_a_pane_has_its_links(name: str) -> None:
         assert {row["key"] for row in rows if row["key"].startswith(("node", "guard"))} <= set(made)
 
 
+def span_of(row: dict[str, Any]) -> dict[str, int]:
+    """Where the source of an instruction stands."""
+    return {name: row[name] for name in ("line", "column", "endLine", "endColumn", "byteColumn", "endByteColumn")}
+
+
 def test_a_frame_has_source_listings_and_roles() -> None:
     """The first frame of toy: source lines, canonical steps with their sentence, modified rows with role and origin."""
     data = explorer_data(toy())
@@ -78,7 +88,8 @@ def test_a_frame_has_source_listings_and_roles() -> None:
     code = data["codes"][str(frame["code"])]
     assert code["lines"][1] == "    x = a / (torch.abs(a) + 1)"
     (compare,) = [row for row in code["rows"] if row["offset"] == 28]
-    assert (compare["op"], compare["arg"], compare["span"]) == ("COMPARE_OP", "<", [11, 7, 11, 18, 7, 18])
+    assert (compare["op"], compare["arg"]) == ("COMPARE_OP", "<")
+    assert span_of(compare) == {"line": 11, "column": 7, "endLine": 11, "endColumn": 18, "byteColumn": 7, "endByteColumn": 18}
     assert "steps" not in compare
     assert data["help"]["COMPARE_OP"][1].endswith(".")
     (jump,) = [row for row in frame["modified"] if row["origin"] == 30]
@@ -108,11 +119,46 @@ def test_a_real_recording_adds_up_too() -> None:
     assert len(data["frames"]) == 2 and data["frames"][0]["resume"]
     for frame in data["frames"]:
         for state, (stack, names) in zip(Timeline(recording).of_frame(frame["id"]), folded(data, frame), strict=True):
-            assert [value[0] for value in stack] == [view.id for view in state.stack]
-            assert {name: value[0] for name, value in names.items()} == {name: view.id for name, view in state.locals}
+            assert [value["id"] for value in stack] == [view.id for view in state.stack]
+            assert {name: value["id"] for name, value in names.items()} == {name: view.id for name, view in state.locals}
     rows = [row for code in data["codes"].values() for row in code["rows"]]
     assert any("steps" in row for row in rows) and not all("steps" in row for row in rows)
     assert {op for row in rows for op, _ in row.get("steps", ())} <= data["help"].keys()
+
+
+def test_the_facts_of_a_page() -> None:
+    """Files, groups of nodes, what each call tried and missed, whether a break is fundamental, and why a frame was left alone."""
+    data = explorer_data(toy())
+    assert [code["file"] for code in data["codes"].values()] == ["example.py"] and data["cut"] == ""
+    frame = data["frames"][0]
+    (graph,) = frame["graphs"]
+    assert graph["group"] == {"path": "", "title": "", "nodes": list(range(8)), "inner": []}
+    assert graph["startClosed"] == graph["stayClosed"] == [] and frame["skipped"] == ""
+    (broke, *_) = data["inspection"].values()
+    assert (broke["fundamental"], broke["reason"], broke["facts"]) == (1, "`if` on a tensor value", [])
+    assert data["anatomy"]["calls"][1] == {
+        "label": "call 1: toy (plain Python)",
+        "frame": 4,
+        "tried": {"0": 0},
+        "found": {"0": {"expected": "dtype float32", "actual": "dtype float64"}},
+    }
+    assert [guard["index"] for guard in frame["guards"]] == [0, 1, 2, 3] and data["versions"] == toy().versions
+    assert frame["resume"][0]["parameters"] == list(toy().resume_functions[0].parameters)
+    marked = [row["offset"] for row in data["codes"]["1"]["rows"] if row.get("mark")]
+    assert marked == [row.offset for row in toy().codes[1].rows if row.is_target]
+    (call,) = data["timeline"]["calls"]
+    assert call["arguments"] == "" and call["frames"][-1]["missed"]["0"].endswith("expected dtype float32, found dtype float64")
+    assert data["timeline"]["misses"]["4"]["reports"]["0"].startswith("Guard failed: local 'a' TENSOR_MATCH\n")
+    assert [called["reason"] for call in data["timeline"]["calls"] for called in call["frames"]][-1] == "cache limit 1 reached"
+
+
+def test_what_a_compiler_made_stands_with_its_graph() -> None:
+    """Each text with its title, the part that a button shows or hides, and its language."""
+    recording = toy()
+    name = recording.graphs[0].name
+    recording.record(ArtifactMade(frame=1, graph=name, stage="forward", part="kernels", text="kernel()", language="cpp"))
+    (made,) = explorer_data(recording)["frames"][0]["graphs"][0]["artifacts"]
+    assert made == {"part": "kernels", "title": "forward kernels", "language": "cpp", "text": "kernel()"}
 
 
 def test_columns_are_characters() -> None:
@@ -123,7 +169,7 @@ def test_columns_are_characters() -> None:
     again = Recording(title="toy")
     again.record(replace(entered, code=replace(entered.code, source=source)))
     (row,) = [row for row in explorer_data(again)["codes"]["1"]["rows"] if row["offset"] == 20]
-    assert row["span"] == [11, 6, 11, 7, 7, 8]
+    assert span_of(row) == {"line": 11, "column": 6, "endLine": 11, "endColumn": 7, "byteColumn": 7, "endByteColumn": 8}
 
 
 def test_a_callee_has_its_own_function_at_hand() -> None:
@@ -162,7 +208,7 @@ def test_pieces_of_a_split_graph_are_said_in_words_and_by_number() -> None:
         "piece 1 of 2: abs_1 .. add; gradients first.weight (4,096 bytes) -> bucket 1",
         "piece 2 of 2: truediv .. lt; gradients last.weight, last.bias (1,028 bytes) -> bucket 0",
     ]
-    assert {node["cells"][1]: node.get("piece") for node in first["nodes"]} == {
+    assert {node["name"]: node.get("piece") for node in first["nodes"]} == {
         "a": None, "b": None, "abs_1": 1, "add": 1, "truediv": 2, "sum_1": 2, "lt": 2, "output": None,
     }  # fmt: skip
     assert all("pieces" not in graph and not any("piece" in node for node in graph["nodes"]) for graph in others)

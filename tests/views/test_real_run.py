@@ -61,7 +61,7 @@ def test_a_divergence_as_text() -> None:
     with dispatch.override("LOAD_CONST", wrong_constant):
         recording = recorded()
     line = program.__code__.co_firstlineno + 1
-    assert f"at {__file__}:{line} in program: the instruction" in real_run.verdict(recording)
+    assert f"at {__file__}:{line} in program: the engine interpreted the instruction differently" in real_run.verdict(recording)
     assert "LOAD_CONST 1: value expected 1, found 2" in text.explanation(recording)
 
 
@@ -100,9 +100,21 @@ def test_the_browser_gets_changes() -> None:
     (first, one), (second, other) = frame["real"]["nodes"]["mul"]
     assert first < second
     values = data["real"]["values"]
-    assert (values[one][0], values[one][2]) == (1, "min 2 mean 2 max 2, first 2, 2")
-    assert values[other][2] == "min 3 mean 3 max 3, first 3, 3"
-    assert values[frame["real"]["names"]["x"]][0] == 0
+    assert values[one] == {
+        "provenance": "replayed",
+        "text": "float32[2] cpu",
+        "elements": "min 2 mean 2 max 2, first 2, 2",
+        "grad": "",
+        "why": "",
+    }
+    assert values[other]["elements"] == "min 3 mean 3 max 3, first 3, 3"
+    assert values[frame["real"]["names"]["x"]]["provenance"] == "real"
+    (ran,) = data["real"]["runs"]
+    assert (ran["frame"], ran["graph"], ran["run"]) == (1, frame["graphs"][0]["name"], 1) and ran["time"].endswith(" ms")
+    assert ran["compared"].endswith("compared: nothing diverges")
+    assert frame["real"]["unlike"] == {} and not any(frame["real"]["contents"].values())
+    moments = [(one["moment"], one["name"], values[one["value"]]["provenance"]) for one in frame["real"]["ran"]]
+    assert ("entry", "x", "real") in moments
     json.dumps(data)
 
 

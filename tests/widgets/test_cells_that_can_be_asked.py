@@ -54,12 +54,17 @@ def test_the_text_of_a_cell_can_be_edited(notebook: Notebook) -> None:
     source = ask("source", frame=1)["source"]
     assert source == CELL.partition("\n")[2] + "\n"
     answer = ask("rerun", frame=1, source=source.replace("    print('hi')\n", "") + "%who_ls int\nnew = 1\n")
-    assert answer["numbers"][2][1] == 4 > answer["numbers"][2][2] and answer["raised"] == ""
+    breaks = answer["numbers"][2]
+    assert breaks["before"] == 4 > breaks["after"] and answer["raised"] == ""
     assert "new" not in notebook and all(notebook[name] is value for name, value in names.items())
     with pytest.raises(CannotAnswer, match=r"The cell has a syntax error in line 1, invalid syntax: x = = 1\."):
         ask("rerun", frame=1, source="x = = 1")
     answer = ask("rerun", frame=2, source=ask("source", frame=2)["source"].replace("print('hi')", "pass"))
-    assert answer["numbers"] == [["graphs", 2, 1], ["operators", 3, 3], ["breaks", 1, 0]]
+    assert answer["numbers"] == [
+        {"name": "graphs", "before": 2, "after": 1},
+        {"name": "operators", "before": 3, "after": 3},
+        {"name": "breaks", "before": 1, "after": 0},
+    ]
 
 
 def test_live_steps_of_a_cell(notebook: Notebook) -> None:
@@ -90,7 +95,11 @@ def test_a_cell_that_reads_nothing(notebook: Notebook) -> None:
     """There is nothing to change, but it can be edited and stepped."""
     notebook.run("%%dynamo\nx = torch.ones(3)\ny = x + 1\ny")
     assert ask("inputs", frame=1)["inputs"] == []
-    assert ask("rerun", frame=1, source="y = torch.ones(2).sin().cos()")["numbers"][1] == ["operators", 2, 3]
+    assert ask("rerun", frame=1, source="y = torch.ones(2).sin().cos()")["numbers"][1] == {
+        "name": "operators",
+        "before": 2,
+        "after": 3,
+    }
     assert ask("live", act="start", frame=1)["status"] == "parked"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from dynexplore.recording.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.packing import packed
 from dynexplore.widgets import html
 from dynexplore.widgets.colours import coloured
 from dynexplore.widgets.explorer import Explorer
@@ -27,7 +28,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 def test_the_data_is_sent_as_one_text(name: str) -> None:
     """The widget's one trait of its own is the JSON of the recording's data."""
     recording = SAMPLES[name]()
-    assert json.loads(Explorer(recording).data) == json.loads(json.dumps(coloured(explorer_data(recording))))
+    assert json.loads(Explorer(recording).data) == json.loads(json.dumps(packed(coloured(explorer_data(recording)))))
 
 
 def test_what_a_notebook_gets() -> None:
@@ -101,5 +102,5 @@ def test_what_cannot_be_answered_gets_a_sentence(monkeypatch: pytest.MonkeyPatch
 
     explorer = Explorer(toy(), {"what_if": refuses})
     assert asked(explorer, monkeypatch, ask=1, about="what_if") == [({"answer": 1, "error": "The function is gone."},)]
-    said = "This explorer cannot say anything about 'other': it has no live program."
+    said = "This explorer cannot answer 'other': it has no running program."
     assert asked(explorer, monkeypatch, ask=2, about="other") == [({"answer": 2, "error": said},)]

@@ -112,13 +112,13 @@ def test_no_run(notebook: Notebook) -> None:
         ("%%dynamo\nawait f()", "await at the top of the cell cannot be captured"),
         ("%%dynamo\nfrom math import *", "`from math import *` cannot be captured"),
         ("%%dynamo --backend nope\na", "there is no backend 'nope'"),
-        ("%%dynamo --nope\na", "unrecognized arguments: --nope; %dynamo knows --backend --fullgraph"),
+        ("%%dynamo --nope\na", "unrecognized arguments: --nope; the options of %dynamo are --backend --fullgraph"),
         ("%%dynamo --view nope\na", "there is no view 'nope'; there are: explorer, summary"),
-        ("%%dynamo -o 3x\na", "-o wants a name"),
+        ("%%dynamo -o 3x\na", "-o needs a variable name"),
         ("%%dynamo --artifacts nope\na", "--artifacts takes all, or some of joint,graph,ir,fused-ir,"),
-        ("%%dynamo --artifacts all -b eager\na", "--artifacts are known of the backends inductor and aot_eager, not of 'eager'"),
+        ("%%dynamo --artifacts all -b eager\na", "--artifacts needs the backend inductor or aot_eager, not 'eager'"),
         ("%%dynamo a + b\na", "%%dynamo takes options only, not 'a + b'"),
-        ("%dynamo", "%dynamo wants an expression"),
+        ("%dynamo", "%dynamo needs an expression"),
     ],
 )
 def test_mistakes_are_said_in_one_sentence(notebook: Notebook, cell: str, said: str) -> None:

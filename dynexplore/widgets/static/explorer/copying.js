@@ -40,7 +40,7 @@ function copyByField(text) {
 export function copyButton(explorer, what, text, sign = "Copy") {
   const act = async () => {
     const done = await copyText(text());
-    explorer.say(done ? `${what} copied` : "this page may not use the clipboard");
+    explorer.say(done ? `${what} copied` : "the browser does not let this page use the clipboard");
   };
   return makeButton(sign, act, { name: "dynx-tool", label: `Copy ${what}` });
 }

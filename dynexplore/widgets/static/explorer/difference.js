@@ -2,7 +2,7 @@
 /**
  * Two captures side by side: graph, guards and breaks as aligned rows, each with a sign of how it differs.
  *
- * In:  what `difference_data` of views/capture_difference.py makes: table name -> [sign, before, after].
+ * In:  what `difference_data` of views/capture_difference.py makes: table name -> rows of {sign, before, after}.
  */
 
 import { make, makeTable, scrollable } from "./dom.js";
@@ -16,7 +16,7 @@ const DIFFERS = {
 };
 
 /**
- * @param {Record<string, string[][]> | null | undefined} difference
+ * @param {Record<string, import("./types.js").Differing[]> | null | undefined} difference
  * @param {string} before the heading of the left column
  * @param {string} after
  * @returns {HTMLElement}
@@ -26,13 +26,13 @@ export function differenceTables(difference, before, after) {
   for (const [name, rows] of Object.entries(difference ?? {})) {
     if (!rows.length) continue;
     const { table, body } = makeTable(`${name}: ${before} and ${after}`, ["", before, after]);
-    for (const [sign, left, right] of rows) {
+    for (const { sign, before: left, after: right } of rows) {
       const [style, words] = DIFFERS[sign] ?? ["", ""];
       const mark = make("td", "", sign === "=" ? "" : sign);
       mark.setAttribute("aria-label", words);
       body.append(make("tr", style, "", mark, make("td", "", left), make("td", "", right)));
     }
-    const changed = rows.filter(([sign]) => sign !== "=").length;
+    const changed = rows.filter(({ sign }) => sign !== "=").length;
     const said = changed ? `${changed} of ${rows.length} rows differ` : "the same";
     box.append(make("h4", "", `${name}: ${said}`), scrollable(table));
   }

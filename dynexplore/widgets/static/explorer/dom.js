@@ -88,6 +88,17 @@ export function note(text) {
 }
 
 /**
+ * A count with its noun, as views/counts.py says it.
+ * @param {number} count
+ * @param {string} noun of one
+ * @param {string} [many] the noun of several
+ * @returns {string}
+ */
+export function plural(count, noun, many = `${noun}s`) {
+  return `${count} ${count === 1 ? noun : many}`;
+}
+
+/**
  * @template T
  * @param {Map<string, T[]>} map
  * @param {string} key

@@ -35,7 +35,7 @@ export function dotOf(name, root, nodes, closed) {
   const { boxes, edges } = drawn(root, nodes, closed);
   /** @param {Group} group @param {string} indent @returns {string[]} */
   const clusterLines = (group, indent) => {
-    const lines = group.nodes.map((number) => indent + boxLine(boxes.get(nodes[number].cells[1])));
+    const lines = group.nodes.map((number) => indent + boxLine(boxes.get(nodes[number].name)));
     for (const inner of group.inner) {
       if (closed.has(inner.path)) {
         lines.push(indent + boxLine(boxes.get(`module:${inner.path}`)));

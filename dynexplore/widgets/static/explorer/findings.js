@@ -5,6 +5,8 @@
  * Texts of a code object stand here once, however many frames it has; all is made when the first search asks for it.
  */
 
+import { GUARD_COLUMNS, NODE_COLUMNS, cellsOf } from "./columns.js";
+
 /**
  * @typedef {import("./types.js").Frame} Frame
  * @typedef {{text: string, key: string, code: number}} Entry  a row: its text in small letters; -1 where it is of no code
@@ -67,8 +69,8 @@ function entriesOf(frame) {
     ...(frame.modified ?? []).map((row) =>
       entry(`modified:${frame.id}:${row.offset}`, -1, `${row.offset} ${row.op} ${row.arg ?? ""} ${row.role ?? ""}`),
     ),
-    ...frame.graphs.flatMap(({ nodes }) => nodes.map(({ key, cells }) => entry(key, -1, cells.join(" ")))),
-    ...frame.guards.map(({ key, cells }) => entry(key, -1, cells.join(" "))),
+    ...frame.graphs.flatMap(({ nodes }) => nodes.map((node) => entry(node.key, -1, cellsOf(NODE_COLUMNS, node).join(" ")))),
+    ...frame.guards.map((guard) => entry(guard.key, -1, cellsOf(GUARD_COLUMNS, guard).join(" "))),
     ...frame.breaks.map(({ key, report }) => entry(key, -1, report)),
     ...frame.resume.map(({ key, name, rows }) => entry(key, -1, `${name} ${rows.map((row) => `${row.op} ${row.arg ?? ""}`).join(" ")}`)),
   ];

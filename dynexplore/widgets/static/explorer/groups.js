@@ -4,19 +4,14 @@
  * with the page's data (views/groups.py); only which of them are closed is decided here.
  */
 
+import { plural } from "./dom.js";
+
 /**
  * @typedef {import("./types.js").GraphNode} GraphNode
  * @typedef {import("./types.js").Group} Group
  * @typedef {{name: string, ident: string, kind: string, lines: string[], tooltip: string, keys: string[],
  *   piece: number}} Box  a node, or a closed group; `keys` are the link keys of what is in it
  */
-
-/** What the cells of a node are, as views/explorer_data.py gives them. */
-const OP = 0;
-const NAME = 1;
-const TARGET = 2;
-const ARGS = 3;
-const RESULT = 5;
 
 /** @param {Group} group @returns {number[]} all nodes of the group and of those inside it */
 export function within(group) {
@@ -69,17 +64,17 @@ export function drawn(root, nodes, closed) {
 }
 
 /** @param {GraphNode} node @returns {Box} */
-function nodeBox({ key, cells, piece }) {
-  const lines = [cells[NAME], clipped(`${cells[OP]} ${cells[TARGET]}`, 60)];
-  if (cells[RESULT]) lines.push(cells[RESULT]);
-  if (cells[OP] === "output") lines.splice(0, lines.length, "output");
+function nodeBox({ key, op, name, target, args, result, piece }) {
+  const lines = [name, clipped(`${op} ${target}`, 60)];
+  if (result) lines.push(result);
+  if (op === "output") lines.splice(0, lines.length, "output");
   if (piece) lines.push(`piece ${piece}`);
   return {
-    name: cells[NAME],
-    ident: `node-${cells[NAME]}`,
-    kind: cells[OP],
+    name,
+    ident: `node-${name}`,
+    kind: op,
     lines,
-    tooltip: clipped(`${cells[TARGET]}${cells[ARGS]}`, 200),
+    tooltip: clipped(`${target}${args}`, 200),
     keys: [key],
     piece: piece ?? 0,
   };
@@ -92,7 +87,7 @@ function closedBox(group, nodes) {
     name: `module:${group.path}`,
     ident: `module-${group.path}`,
     kind: "closed",
-    lines: [group.title, `${all.length} ${all.length === 1 ? "node" : "nodes"}`],
+    lines: [group.title, plural(all.length, "node")],
     tooltip: group.path.includes("#") ? group.title : group.path,
     keys: all.map((number) => nodes[number].key),
     piece: 0,

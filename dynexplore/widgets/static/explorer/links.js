@@ -22,7 +22,7 @@ export class Links {
     this.near = new Map();
     for (const [id, code] of Object.entries(data.codes)) {
       for (const row of code.rows) {
-        if (!row.span) continue;
+        if (row.endLine === undefined) continue;
         const span = spanKey(id, row);
         push(this.near, `instruction:${id}:${row.offset}`, span);
         push(this.near, span, `instruction:${id}:${row.offset}`);
@@ -53,6 +53,5 @@ export class Links {
  * @returns {string}
  */
 export function spanKey(code, row) {
-  const [line, , endLine, , column, endColumn] = row.span ?? [];
-  return `span:${code}:${line}:${column}:${endLine}:${endColumn}`;
+  return `span:${code}:${row.line}:${row.byteColumn}:${row.endLine}:${row.endByteColumn}`;
 }

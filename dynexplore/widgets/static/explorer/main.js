@@ -12,7 +12,7 @@ import { Explorer } from "./page.js";
 import { unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
-const SCHEMA = 2;
+const SCHEMA = 3;
 
 /**
  * Show the explorer of `data` in `host`.

@@ -140,7 +140,7 @@ export class Explorer {
 
   /** The text of a value, with where it comes from. @param {number} number @returns {string} */
   value(number) {
-    const [, , text, source, node] = this.data.values[number];
+    const { text, source, node } = this.data.values[number];
     const origin = node || source;
     return origin && origin !== text ? `${origin}: ${text}` : text;
   }

@@ -8,16 +8,13 @@
 import { make } from "./dom.js";
 
 /**
- * @typedef {{kind: number, text: string, numbers: string, grad: string, why: string}} Real  kind: 0 of the call itself,
- *   1 replayed, 2 not observed
- * @typedef {{frame: number, state: number, where: string, text: string}} Divergence
+ * @typedef {import("./types.js").Real} Real
+ * @typedef {import("./types.js").Divergence} Divergence
  */
 
 /** Kinds of values that are known while tracing; real_values.py has the same table. */
 const KNOWN = new Set(["ConstantVariable", "EnumVariable", "PythonModuleVariable", "BuiltinVariable", "FunctionVariable",
   "ClassVariable"]);
-
-const BADGES = ["real", "replayed", "not observed"];
 
 /** The real values of the frame on show. */
 export class RealValues {
@@ -52,27 +49,35 @@ export class RealValues {
    * @returns {Real | undefined} nothing for an empty slot
    */
   of(number, position) {
-    const [id, kind, text, source, node] = this.explorer.data.values[number];
+    const { id, kind, text, source, node } = this.explorer.data.values[number];
     const { nodes = {}, unlike = {}, names = {}, contents = {}, why = "" } = this.explorer.frame.real ?? {};
     if (kind === "NULL") return undefined;
     const attempt = this.explorer.frame.states[position].attempt ?? 0;
-    if (node && unlike[attempt]?.includes(node)) return missing("this attempt was given up, and its graph never ran");
-    const since = /** @type {[number, number][]} */ (nodes[node] ?? []);
-    const now = since.filter(([step]) => step <= this.steps[position]).pop() ?? since[0];
-    if (node && now) return this.row(now[1]);
-    if (!node && KNOWN.has(kind)) return { kind: 0, text, numbers: "", grad: "", why: "" };
-    const held = /** @type {[number, number][]} */ (node ? [] : contents[attempt]?.[`${id} ${kind}`] ?? []);
-    const content = held.filter(([step]) => step <= this.steps[position]).pop();
-    if (content) return this.row(content[1]);
+    if (node && unlike[attempt]?.includes(node)) return missing("this attempt was discarded, and its graph never ran");
+    const since = nodes[node] ?? [];
+    const [first] = since;
+    const [, now] = this.latest(since, position) ?? first ?? [];
+    if (node && now !== undefined) return this.row(now);
+    if (!node && KNOWN.has(kind)) return { provenance: "real", text, elements: "", grad: "", why: "" };
+    const [, content] = this.latest(node ? [] : contents[attempt]?.[`${id} ${kind}`] ?? [], position) ?? [];
+    if (content !== undefined) return this.row(content);
     if (source in names) return this.row(names[source]);
     if (node) return missing(why);
-    return missing("only tensors, numbers, containers, objects made here and arguments are followed");
+    return missing("only arguments, tensors, numbers, containers and new objects are tracked");
+  }
+
+  /**
+   * The last of the changes that came before a state.
+   * @param {[number, number][]} changes each the step from which on, and the value
+   * @param {number} position
+   */
+  latest(changes, position) {
+    return changes.filter(([step]) => step <= this.steps[position]).pop();
   }
 
   /** @param {number} number @returns {Real} */
   row(number) {
-    const [kind, text, numbers, grad, why] = this.explorer.data.real.values[number];
-    return { kind, text, numbers, grad, why };
+    return this.explorer.data.real.values[number];
   }
 
   /** What is to be said at a state: the divergences that belong to it. @param {number} position @returns {HTMLElement[]} */
@@ -85,7 +90,7 @@ export class RealValues {
 
 /** @param {string} why @returns {Real} */
 function missing(why) {
-  return { kind: 2, text: "", numbers: "", grad: "", why };
+  return { provenance: "not observed", text: "", elements: "", grad: "", why };
 }
 
 /** @param {import("./types.js").Data} data @returns {Divergence[]} in order, the first one first */
@@ -111,10 +116,10 @@ export function goToDivergence(explorer, divergence) {
 export function realCell(real) {
   const cell = make("td", "dynx-real-value");
   if (!real) return cell;
-  const text = real.numbers || real.text;
-  if (real.kind !== 0) cell.append(make("span", "dynx-badge", BADGES[real.kind]), " ");
-  if (text) cell.append(text);
-  if (real.kind === 2 && real.why) cell.append(make("span", "dynx-why", real.why));
-  cell.title = [BADGES[real.kind], real.text, real.numbers, real.grad, real.why].filter(Boolean).join("; ");
+  const { provenance, text, elements, grad, why } = real;
+  if (provenance !== "real") cell.append(make("span", "dynx-badge", provenance), " ");
+  if (elements || text) cell.append(elements || text);
+  if (provenance === "not observed" && why) cell.append(make("span", "dynx-why", why));
+  cell.title = [provenance, text, elements, grad, why].filter(Boolean).join("; ");
   return cell;
 }

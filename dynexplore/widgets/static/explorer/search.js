@@ -7,7 +7,7 @@
  * is searched, and of other frames their texts (findings.js).
  */
 
-import { make, makeButton } from "./dom.js";
+import { make, makeButton, plural } from "./dom.js";
 import { Findings } from "./findings.js";
 import { keyOf } from "./rows.js";
 
@@ -40,7 +40,7 @@ export class Search {
     /** @type {import("./findings.js").Finding[]} rows of other frames, from the next frame on */
     this.others = [];
     this.at = -1;
-    const next = makeButton("›", () => this.next(), { name: "dynx-tool", label: "Next place found (Enter)" });
+    const next = makeButton("›", () => this.next(), { name: "dynx-tool", label: "Next match (Enter)" });
     this.element = make("div", "dynx-find", "", this.field, ...(explorer.data.frames.length > 1 ? [this.scope] : []), next, this.count);
     this.element.setAttribute("role", "search");
   }
@@ -70,7 +70,7 @@ export class Search {
   found() {
     const { hits, others } = this;
     const frames = new Set(others.map(({ frame }) => frame)).size;
-    return `${hits.length} found${others.length ? ` here, ${others.length} in ${frames} other frame${frames > 1 ? "s" : ""}` : ""}`;
+    return `${hits.length} found${others.length ? ` here, ${others.length} in ${plural(frames, "other frame")}` : ""}`;
   }
 
   next() {

@@ -55,7 +55,7 @@ export class Stepper {
 
   speeds() {
     const choice = /** @type {HTMLSelectElement} */ (make("select", "dynx-speed"));
-    choice.setAttribute("aria-label", "Speed of playing");
+    choice.setAttribute("aria-label", "Playback speed");
     for (const [name, each] of SPEEDS) {
       const option = make("option", "", name);
       option.setAttribute("value", String(each));
@@ -68,7 +68,7 @@ export class Stepper {
   jumps() {
     this.toBreak = makeButton("Break ›", () => this.jump(this.breakAt(1)), { label: "Next graph break (b)" });
     this.fromBreak = makeButton("‹ Break", () => this.jump(this.breakAt(-1)), { label: "Previous graph break (Shift+b)" });
-    this.maker = makeButton("Made here", () => this.jump(this.madeAt()), { label: "Go to the step that made what is chosen (m)" });
+    this.maker = makeButton("Where created", () => this.jump(this.madeAt()), { label: "Go to the step that created the selection (m)" });
     return [this.fromBreak, this.toBreak, this.maker];
   }
 
@@ -180,7 +180,7 @@ export class Stepper {
   attempt(states, at) {
     const { attempt } = states[at];
     const restart = states.find((state) => state.kind === "AttemptRestarted" && state.attempt === attempt);
-    const end = restart ? `thrown away: ${restart.text.replace(/^restart: /, "")}` : "kept";
+    const end = restart ? `discarded: ${restart.text.replace(/^restart: /, "")}` : "kept";
     return makeButton(`Attempt ${attempt}, ${end}`, () => this.go(at), { name: "dynx-try" });
   }
 

@@ -4,17 +4,20 @@
  * the browser. What each field of the data means is said in views/explorer_data.py, by the function that makes it.
  *
  * @typedef {{offset: number, op: string, arg?: string, line?: number, mark?: number, role?: string, origin?: number,
- *   steps?: string[][], span?: number[]}} Row
+ *   steps?: [string, string][], column?: number, endLine?: number, endColumn?: number, byteColumn?: number,
+ *   endByteColumn?: number}} Row  the columns say which piece of the source it stands for; -1 where that is unknown
  * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[]}} Code
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
  *   guards?: string[], item?: string, rule?: string}} State  one moment of a frame, as its difference to the moment before
- * @typedef {{key: string, cells: string[], line: number, inputs?: number[], piece?: number}} GraphNode
+ * @typedef {{key: string, op: string, name: string, target: string, args: string, kwargs: string, result: string,
+ *   module: string, line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{path: string, title: string, nodes: number[], inner: Group[]}} Group  `nodes` by their number in the graph
  * @typedef {{name: string, backend: string, calls: number, nodes: GraphNode[], group: Group, startClosed: string[],
  *   stayClosed: string[], pieces?: string[], artifacts?: Artefact[]}} Graph
  * @typedef {{part: string, title: string, language: string, text: string}} Artefact  a text that a compiler made
- * @typedef {{key: string, cells: string[]}} Guard
+ * @typedef {{key: string, index: number, source: string, kind: string, expected: string, check: string,
+ *   reason: string}} Guard
  * @typedef {{key: string, title: string, report: string, stack: number[], locals: [string, number][]}} Break
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
@@ -22,14 +25,35 @@
  *   states: State[], real?: FrameReal}} Frame
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,
- *   why: string, ran: [string, string, number][]}} FrameReal  see views/real_run.py
- * @typedef {[number, string, string, string, string]} Value  id, kind, text, source, node
+ *   why: string, ran: {moment: string, name: string, value: number}[]}} FrameReal  see views/real_run.py
+ * @typedef {{provenance: string, text: string, elements: string, grad: string, why: string}} Real  `provenance` is "real"
+ *   (seen in the call itself), "replayed" or "not observed"
+ * @typedef {{frame: number, graph: string, run: number, time: string, compared: string}} Run  of a graph
+ * @typedef {{frame: number, state: number, where: string, text: string}} Divergence
+ * @typedef {{verdict: string, divergences: Divergence[], runs: Run[], values: Real[]}} RealRun
+ * @typedef {{id: number, kind: string, text: string, source: string, node: string}} Value
+ * @typedef {{name: string, kind: string, value: string}} Named  a slot of the stack or a local at a break
+ * @typedef {{sign: string, before: string, after: string}} Differing  a row of two captures side by side
+ * @typedef {{frame: number, function: string, outcome: string, entry: number, missed: Record<string, string>,
+ *   reason: string}} CalledFrame
+ * @typedef {{number: number, arguments: string, error: string, frames: CalledFrame[]}} Call
+ * @typedef {{entries: {entry: number, frame: number, function: string}[], calls: Call[], misses: Record<string,
+ *   {reports: Record<string, string>, with?: number, difference?: Record<string, Differing[]>}>}} Timeline
+ * @typedef {{entry: number, frame: number, function: string, asked: string[]}} Entry
+ * @typedef {{label: string, frame: number, tried: Record<string, number>,
+ *   found: Record<string, {expected: string, actual: string}>}} TriedCall
+ * @typedef {{entries: Entry[], calls: TriedCall[]}} Anatomy
+ * @typedef {{kind: string, title: string, reason: string, why: string, fix: string, fundamental: number, then: string,
+ *   facts: {name: string, text: string}[], places: {place: string, code: string, from: number, to: number}[],
+ *   stack: Named[], locals: Named[],
+ *   resume: {name: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
  * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
- *   timeline: Record<string, any>, anatomy: Record<string, any>, inspection: Record<string, any>, values: Value[],
+ *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
+ *   inspection: Record<string, Inspected>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>},
  *   colours?: Record<string, string[]>,
- *   diagrams?: Record<number, string[]>} & Record<string, any>} Data
+ *   diagrams?: Record<number, string[]>}} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values
  * @typedef {Map<string, string>} Marks  link key -> the classes of its rows: dynx-lit, dynx-chosen, dynx-now

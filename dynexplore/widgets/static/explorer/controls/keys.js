@@ -3,23 +3,24 @@
  * Help for keys: a list of them, on `?` and on a button.
  */
 
+import { KEY_COLUMNS, tableOf } from "../columns.js";
 import { Dialog } from "../dialogs.js";
-import { make, makeButton, makeTable, plainRow } from "../dom.js";
+import { make, makeButton } from "../dom.js";
 
 /** What each key does; the tests press them. */
 const KEYS = [
   ["← →", "step back, step forward"],
   ["Home, End", "first step, last step"],
-  ["p", "play the steps, or pause"],
+  ["p", "play or pause"],
   ["b, B", "next graph break, previous graph break"],
   ["a, A", "next attempt, previous attempt"],
-  ["m", "the step that made what is chosen"],
-  ["Tab", "from pane to pane, and to buttons and fields"],
-  ["↑ ↓", "from row to row in a pane"],
-  ["Enter", "choose the row: all that belongs to it lights up"],
-  ["/", "search; Enter leads to the next place found, Esc back to the panes"],
-  ["?", "these keys"],
-  ["Esc", "close what is open"],
+  ["m", "the step that created the selection"],
+  ["Tab", "move between panes, buttons and fields"],
+  ["↑ ↓", "move between the rows of a pane"],
+  ["Enter", "select the row and highlight everything related to it"],
+  ["/", "search; Enter goes to the next match, Esc back to the panes"],
+  ["?", "show this list"],
+  ["Esc", "close the dialog"],
 ];
 
 /** @type {import("../types.js").Control} */
@@ -29,8 +30,7 @@ export const keysControl = {
     const dialog = new Dialog(explorer, "Keys");
     const toggle = () => {
       if (dialog.isOpen) return dialog.close();
-      const { table, body } = makeTable("Keys", ["key", "what it does"]);
-      for (const [key, what] of KEYS) body.append(plainRow(key, what));
+      const table = tableOf("Keys", KEY_COLUMNS, KEYS.map(([key, does]) => ({ key, does })));
       const close = dialog.closeButton("Close (Esc)");
       close.classList.add("dynx-first");
       dialog.open(make("h3", "", "Keys"), table, close);

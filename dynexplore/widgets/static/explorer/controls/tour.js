@@ -10,43 +10,43 @@ import { make, makeButton } from "../dom.js";
 const BUBBLES = [
   [
     ".dynx-stepper",
-    "Time goes both ways",
-    "Your function was read one bytecode instruction after the other, with stand-ins on the stack instead of tensors. " +
-      "The arrow keys step through that reading, the slider jumps, and this line says what each step did.",
+    "Step forward and back",
+    "The engine interprets your function one bytecode instruction at a time, with symbolic values instead of tensors. " +
+      "The arrow keys and the slider go through these steps; this line says what each of them did.",
   ],
   [
     ".dynx-source, .dynx-original",
     "Source and bytecode",
-    "Your source, and the instructions that Python made of it. The piece at hand is marked in both. " +
-      "Click any piece: all that belongs to it lights up, in every pane.",
+    "Your source, and the bytecode that Python compiled it to. The current instruction is marked in both. " +
+      "Click anything to highlight what is related to it in every pane.",
   ],
   [
     ".dynx-state",
     "The symbolic stack",
-    "What the engine held in its hands at this step: values on the stack and in local variables, each known by type, dtype " +
-      "and shape only. + came, − went, ~ changed.",
+    "The values on the stack and in local variables at this step. Of a tensor the engine knows dtype and shape, not the " +
+      "elements. + added, − removed, ~ changed.",
   ],
   [
     ".dynx-graph",
     "The FX graph",
-    "Tensor operations became nodes of a graph, which a backend compiles. Choose a node to go to the step that made it.",
+    "Tensor operations become nodes of a graph, which a backend compiles. Select a node to go to the step that created it.",
   ],
   [
     ".dynx-guards",
     "Guards",
-    "What has to be as it was for the compiled code to be used again. If one fails on a later call, the function is read " +
-      "anew: a recompile.",
+    "The conditions under which the compiled code may be used again. If one fails in a later call, the function is captured " +
+      "and compiled again: a recompile.",
   ],
   [
     ".dynx-modified, .dynx-breaks",
     "Modified bytecode and graph breaks",
-    "What runs instead of your bytecode, each instruction with its role. Where the engine could not go on, a graph break " +
-      "says why and what to do; a resume function continues behind it.",
+    "What runs instead of your bytecode, each instruction with its role. Where the capture had to stop, a graph break " +
+      "gives the reason and a fix; a resume function continues after it.",
   ],
   [
     ".dynx-head",
-    "Find your way",
-    "Search looks into all panes of all frames. ? lists the keys. Everything works without a mouse.",
+    "Search and keyboard",
+    "Search covers all panes of all frames. ? lists the keys. Everything works without a mouse.",
   ],
 ];
 
@@ -79,7 +79,7 @@ class Tour {
     const [where, title, text] = BUBBLES[this.at];
     const isLast = this.at === BUBBLES.length - 1;
     const next = makeButton(isLast ? "Done" : "Next", () => this.show(this.at + 1), { name: "dynx-first" });
-    const buttons = [this.at ? [makeButton("Back", () => this.show(this.at - 1))] : [], next, this.dialog.closeButton("Leave (Esc)")];
+    const buttons = [this.at ? [makeButton("Back", () => this.show(this.at - 1))] : [], next, this.dialog.closeButton("Close (Esc)")];
     this.dialog.element.setAttribute("aria-label", `What am I looking at? ${this.at + 1} of ${BUBBLES.length}: ${title}. ${text}`);
     this.dialog.open(
       make("h3", "", `${this.at + 1}/${BUBBLES.length} ${title}`),

@@ -11,14 +11,14 @@ import { adopted } from "../svg.js";
 
 /** What the buttons say, and what stands on them when the pointer rests there; in the order of the compiler's work. */
 const PARTS = new Map([
-  ["joint", ["joint graph", "Forward and backward in one, as AOTAutograd traced them"]],
-  ["graph", ["forward and backward", "The two halves that the partitioner cut the joint graph into, in operators of ATen"]],
-  ["ir", ["IR", "Inductor's loop bodies, one for each result, before fusion"]],
-  ["fused ir", ["IR after fusion", "The same loop bodies, those that run together in one kernel"]],
-  ["diagram", ["kernel diagram", "The kernels and the buffers that they read and write"]],
+  ["joint", ["joint graph", "Forward and backward in one graph, as AOTAutograd traced them"]],
+  ["graph", ["forward and backward", "The two graphs that the partitioner splits the joint graph into, in ATen operators"]],
+  ["ir", ["IR", "Inductor's loop bodies before fusion, one for each buffer"]],
+  ["fused ir", ["IR after fusion", "The loop bodies after fusion, grouped by kernel"]],
+  ["diagram", ["kernel diagram", "The kernels, and the buffers they read and write"]],
   ["kernels", ["kernels", "The generated C++ or Triton"]],
-  ["code", ["whole code", "The generated module: kernels, allocations, and the calls of kernels"]],
-  ["times", ["times", "Seconds that each phase of the compiler took"]],
+  ["code", ["output code", "The whole generated module: kernels, allocations and kernel launches"]],
+  ["times", ["times", "Compile time of each phase, in seconds"]],
 ]);
 
 /** What is on show when the page opens; all else is a click away. */
@@ -32,7 +32,7 @@ function partsIn(data) {
 /** @type {import("../types.js").Pane} */
 export const artefactsPane = {
   key: "artefacts",
-  title: "What the compiler made",
+  title: "Compiler output",
   span: 12,
   wanted: (data) => partsIn(data).size > 0,
   build(explorer, { body }) {
@@ -47,7 +47,7 @@ export const artefactsPane = {
     for (const [part, [text, label]] of PARTS) if (there.has(part)) buttons.append(partButton(text, label, part, shown, draw));
     body.append(buttons, texts);
     return {
-      copies: { "what the compiler made": () => wanted(explorer.frame, shown).map(({ title, text }) => `== ${title}\n${text}`).join("\n\n") },
+      copies: { "compiler output": () => wanted(explorer.frame, shown).map(({ title, text }) => `== ${title}\n${text}`).join("\n\n") },
       showFrame: draw,
     };
   },
@@ -93,7 +93,7 @@ function blocks(explorer, shown) {
   });
   if (found.length) return found;
   const there = explorer.frame.graphs.some(({ artifacts }) => artifacts);
-  return [note(there ? "every part is switched off" : "nothing was compiled for this frame")];
+  return [note(there ? "all parts are hidden" : "nothing was compiled for this frame")];
 }
 
 /**

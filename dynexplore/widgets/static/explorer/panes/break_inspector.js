@@ -7,19 +7,17 @@
  * In:  `data.inspection`, made by views/break_inspection.py; the rows of resume functions stand with their frame.
  */
 
+import { BREAK_LOCAL_COLUMNS, BREAK_STACK_COLUMNS, RECEIVED_COLUMNS, RERUN_COLUMNS, RESUME_COLUMNS, tableOf } from "../columns.js";
 import { differenceTables } from "../difference.js";
-import { make, makeButton, makeTable, note, plainRow, scrollable } from "../dom.js";
+import { make, makeButton, note, scrollable } from "../dom.js";
 
 /**
  * @typedef {import("../page.js").Explorer} Explorer
  * @typedef {import("../types.js").Frame} Frame
- * @typedef {{kind: string, title: string, reason: string, why: string, fix: string, fundamental: number, then: string,
- *   facts: [string, string][], places: {place: string, code: string, from: number, to: number}[],
- *   stack: string[][], locals: string[][],
- *   resume: {name: string, offset: number, code: number, received: [string, string][]}[]}} Inspected
+ * @typedef {import("../types.js").Inspected} Inspected
  */
 
-const NO_PROGRAM = "To change the function and run it again, show its explanation in a notebook: a file has no program behind it.";
+const NO_PROGRAM = "Editing the function needs a running kernel: show its explanation in a notebook. An exported file cannot run it.";
 
 /** @type {import("../types.js").Pane} */
 export const breakInspectorPane = {
@@ -64,15 +62,15 @@ function inspected(explorer, broke) {
   tell("reason", broke.reason);
   tell("why", broke.why);
   tell("how to fix", broke.fix);
-  tell("then", broke.then);
+  tell("what happens next", broke.then);
   tell("kind", broke.fundamental ? "fundamental: it cannot be captured" : "not done yet: it could be captured");
-  for (const [name, text] of broke.facts) tell(name, text);
+  for (const { name, text } of broke.facts) tell(name, text);
   return [
     make("h4", "", `${broke.kind}: ${broke.title}`),
     ...broke.places.map(placeBlock),
     facts,
-    valueTable("Symbolic stack at the break, top first", "slot", [...broke.stack].reverse()),
-    valueTable("Live values at the break", "local", broke.locals),
+    valueTable("Symbolic stack at the break, top first", BREAK_STACK_COLUMNS, [...broke.stack].reverse()),
+    valueTable("Live locals at the break", BREAK_LOCAL_COLUMNS, broke.locals),
     ...broke.resume.flatMap((made) => resumed(explorer, made)),
   ];
 }
@@ -85,23 +83,17 @@ function placeBlock({ place, code, from, to }) {
   return make("pre", "dynx-place", `${place}${code.trim() ? `\n    ${code.trim()}${marks}` : ""}`);
 }
 
-/** @param {string} label @param {string} name @param {string[][]} rows */
-function valueTable(label, name, rows) {
-  const { table, body } = makeTable(label, [name, "kind", "value"]);
-  for (const cells of rows) body.append(plainRow(...cells));
-  return make("div", "", "", make("h4", "", label), rows.length ? table : note("nothing"));
+/** @param {string} label @param {typeof BREAK_STACK_COLUMNS} columns @param {import("../types.js").Named[]} rows */
+function valueTable(label, columns, rows) {
+  return make("div", "", "", make("h4", "", label), rows.length ? tableOf(label, columns, rows) : note("none"));
 }
 
 /** @param {Explorer} explorer @param {Inspected["resume"][number]} made @returns {HTMLElement[]} */
 function resumed(explorer, made) {
-  const received = makeTable(`What ${made.name} receives`, ["parameter", "value when it ran"]);
-  for (const [name, value] of made.received) received.body.append(plainRow(name, value || "it has not run"));
-  const beside = makeTable(`${made.name} beside what it continues`, ["line", "offset", "original", "offset", "resume function", "role"]);
-  for (const cells of besideRows(explorer, made)) beside.body.append(plainRow(...cells));
   return [
-    make("h4", "", `${made.name} goes on at offset ${made.offset}`),
-    scrollable(received.table),
-    scrollable(beside.table),
+    make("h4", "", `${made.name} continues at offset ${made.offset}`),
+    scrollable(tableOf(`Arguments of ${made.name}`, RECEIVED_COLUMNS, made.received)),
+    scrollable(tableOf(`${made.name} beside the original code`, RESUME_COLUMNS, besideRows(explorer, made))),
   ];
 }
 
@@ -111,22 +103,13 @@ function besideRows(explorer, made) {
   const originals = new Map((explorer.data.codes[made.code]?.rows ?? []).map((row) => [row.offset, row]));
   return rows
     .filter((row) => row.role !== "original" || (row.origin ?? -1) >= made.offset)
-    .map((row) => {
-      const original = row.role === "original" ? originals.get(row.origin ?? -1) : undefined;
-      const left = original ? [String(original.line ?? ""), String(original.offset), words(original)] : ["", "", ""];
-      return [...left, String(row.offset), words(row), original ? "the same" : (row.role ?? "")];
-    });
-}
-
-/** @param {import("../types.js").Row} row */
-function words(row) {
-  return `${row.op} ${row.arg ?? ""}`.trim();
+    .map((row) => ({ row, original: row.role === "original" ? originals.get(row.origin ?? -1) : undefined }));
 }
 
 /** The function's source to be edited, and what the kernel says to it. @param {Explorer} explorer */
 function editor(explorer) {
   const { live } = explorer;
-  const box = make("div", "dynx-editor", "", make("h4", "", "Change it and run it again"));
+  const box = make("div", "dynx-editor", "", make("h4", "", "Edit and run again"));
   if (!live) {
     box.append(note(NO_PROGRAM));
     return box;
@@ -171,7 +154,7 @@ function editorFields(live, frame, source) {
     answer.replaceChildren();
     try {
       const { body } = await live.ask("rerun", { frame, source: field.value }, 120_000);
-      said.textContent = body.raised || "It ran, on copies of the inputs.";
+      said.textContent = body.raised || "The function ran on copies of the inputs.";
       answer.replaceChildren(...rerunParts(body));
     } catch (error) {
       said.textContent = /** @type {Error} */ (error).message;
@@ -179,7 +162,7 @@ function editorFields(live, frame, source) {
       run.removeAttribute("disabled");
     }
   });
-  const back = makeButton("As it was", () => {
+  const back = makeButton("Reset", () => {
     field.value = source;
   });
   return [field, make("p", "", "", run, back), said, answer];
@@ -187,8 +170,7 @@ function editorFields(live, frame, source) {
 
 /** @param {Record<string, any>} body @returns {HTMLElement[]} */
 function rerunParts(body) {
-  const { table, body: rows } = makeTable("Before and after", ["", "before", "after"]);
-  for (const [name, before, after] of body.numbers) rows.append(plainRow(name, String(before), String(after)));
+  const table = tableOf("Before and after", RERUN_COLUMNS, body.numbers);
   const breaks = body.breaks.map((/** @type {string} */ report) => make("pre", "", report));
   return [table, ...breaks, differenceTables(body.difference, "before", "after")];
 }

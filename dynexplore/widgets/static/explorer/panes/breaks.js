@@ -4,9 +4,9 @@
  * functions that go on behind them.
  */
 
-import { make, makeTable, note, plainRow } from "../dom.js";
+import { EMITTED_COLUMNS, PLACE_COLUMNS, tableOf } from "../columns.js";
+import { make, note } from "../dom.js";
 import { Rows } from "../rows.js";
-import { EMITTED, emittedCells } from "./bytecode.js";
 
 /**
  * @typedef {import("../page.js").Explorer} Explorer
@@ -46,16 +46,15 @@ function issueText({ data, frame, chosen }) {
 
 /** @param {Explorer} explorer @param {Break} broke */
 function breakBlock(explorer, broke) {
-  const { table, body } = makeTable("Stack and locals at the break", ["where", "value"]);
-  broke.stack.forEach((value, slot) => body.append(plainRow(`stack ${slot}`, explorer.value(value))));
-  for (const [name, value] of broke.locals) body.append(plainRow(name, explorer.value(value)));
+  const slots = broke.stack.map((value, slot) => ({ where: `stack ${slot}`, value: explorer.value(value) }));
+  const locals = broke.locals.map(([name, value]) => ({ where: name, value: explorer.value(value) }));
+  const table = tableOf("Stack and locals at the break", PLACE_COLUMNS, [...slots, ...locals]);
   return make("div", "dynx-row dynx-block", "", make("pre", "", broke.report), table);
 }
 
 /** @param {import("../types.js").Resume} made */
 function resumeBlock(made) {
-  const title = `${made.name}(${made.parameters.join(", ")}) goes on at offset ${made.offset}`;
-  const { table, body } = makeTable(made.name, EMITTED);
-  for (const row of made.rows) body.append(plainRow(...emittedCells(row)));
+  const title = `${made.name}(${made.parameters.join(", ")}) continues at offset ${made.offset}`;
+  const table = tableOf(made.name, EMITTED_COLUMNS, made.rows);
   return make("div", "dynx-row dynx-block", "", make("details", "", "", make("summary", "", title), table));
 }

@@ -5,6 +5,7 @@
  * hand, the two are aligned and scroll together.
  */
 
+import { EMITTED_COLUMNS, ORIGINAL_COLUMNS, cellsOf } from "../columns.js";
 import { textTable } from "../copying.js";
 import { make, note } from "../dom.js";
 import { longTable } from "../long.js";
@@ -16,16 +17,9 @@ import { anchorIn, fateIn, paired } from "./aligned.js";
  * @typedef {import("../page.js").Explorer} Explorer
  */
 
-/** The header of the original code. */
-const LISTED = ["line", "offset", "opcode", "argument", "canonical"];
-
-/** The header of code that was emitted. */
-export const EMITTED = ["offset", "role", "opcode", "argument", "from"];
-
-/** @param {Row} row @returns {string[]} its cells under EMITTED */
-export function emittedCells(row) {
-  return [String(row.offset), row.role ?? "", row.op, row.arg ?? "", (row.origin ?? -1) >= 0 ? String(row.origin) : ""];
-}
+/** The headers of the original code, and of code that was emitted. */
+const LISTED = Object.keys(ORIGINAL_COLUMNS);
+const EMITTED = Object.keys(EMITTED_COLUMNS);
 
 /** What stands beside what in a frame, once per frame. @type {WeakMap<Frame, [Row | null, Row | null][]>} */
 const PAIRS = new WeakMap();
@@ -75,11 +69,11 @@ function listed(explorer, id) {
     const number = row.line && row.line !== line ? String(row.line) : "";
     line = row.line || line;
     const steps = row.steps ?? [[row.op, row.arg ?? ""]];
-    const same = steps.length === 1 && steps[0][0] === row.op;
+    const same = steps.length === 1 && steps.every(([op]) => op === row.op);
     const canonical = same ? "=" : steps.map(([op, arg]) => `${op} ${arg}`.trim()).join("; ") || "-";
     return {
       key: `instruction:${id}:${row.offset}`,
-      cells: [number, `${row.mark ? "»" : ""}${row.offset}`, row.op, row.arg ?? "", canonical],
+      cells: cellsOf(ORIGINAL_COLUMNS, { number, row, canonical }),
       title: steps.map(([op]) => explorer.help(op)).filter(Boolean).join("\n"),
     };
   });
@@ -103,7 +97,7 @@ export const modifiedPane = {
     scrollTogether(original, body);
     /** @type {import("../types.js").View} */
     const view = {
-      copies: { "modified bytecode": () => textTable(EMITTED, (explorer.frame.modified ?? []).map(emittedCells)) },
+      copies: { "modified bytecode": () => textTable(EMITTED, (explorer.frame.modified ?? []).map((row) => cellsOf(EMITTED_COLUMNS, row))) },
       showFrame(frame) {
         view.lists = [];
         body.replaceChildren();
@@ -114,7 +108,7 @@ export const modifiedPane = {
         }
         const fate = fateIn(frame, explorer.links);
         const rows = pairsOf(explorer, frame).map(([before, row]) =>
-          row ? emitted(explorer, frame, row) : { key: "", cells: ["", before ? fate(before.offset) : "", "", "", ""] },
+          row ? emitted(explorer, frame, row) : { key: "", cells: EMITTED.map((name) => (name === "role" && before ? fate(before.offset) : "")) },
         );
         const list = longTable(body, "Modified bytecode", EMITTED, rows);
         list.follows = () => original.closest("section")?.dataset.aligned === "true"; // the instruction at hand is in view
@@ -130,9 +124,9 @@ export const modifiedPane = {
 function emitted(explorer, frame, row) {
   return {
     key: `modified:${frame.id}:${row.offset}`,
-    cells: emittedCells(row),
+    cells: cellsOf(EMITTED_COLUMNS, row),
     title: explorer.help(row.op),
-    dress: (/** @type {HTMLElement} */ made) => label(/** @type {HTMLElement} */ (made.children[1]), row.role ?? ""),
+    dress: (/** @type {HTMLElement} */ made) => label(/** @type {HTMLElement} */ (made.children[EMITTED.indexOf("role")]), row.role ?? ""),
   };
 }
 

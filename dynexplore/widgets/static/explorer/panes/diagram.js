@@ -6,7 +6,8 @@
  * one drawing of each graph instead, whose groups stay as they are.
  */
 
-import { make, makeButton, note } from "../dom.js";
+import { NODE_COLUMNS, cellsOf } from "../columns.js";
+import { make, makeButton, note, plural } from "../dom.js";
 import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
 import { drawn, pathsIn } from "../groups.js";
@@ -207,8 +208,9 @@ class Diagram {
       figure.holder.replaceChildren(svg);
     });
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
-    this.status.textContent = shown === all ? `${all} nodes` : `${all} nodes in ${shown} boxes; + opens a group, − closes it`;
-    if (this.isStatic && shown < all) this.status.textContent = `${all} nodes in ${shown} boxes; exported without graphviz, so groups stay closed`;
+    const nodes = plural(all, "node");
+    this.status.textContent = shown === all ? nodes : `${nodes} in ${plural(shown, "box", "boxes")}; + opens a group, − closes it`;
+    if (this.isStatic && shown < all) this.status.textContent = `${nodes} in ${plural(shown, "box", "boxes")}; exported without graphviz, so groups stay closed`;
     this.setScale(this.startScale());
     this.rows.find(this.rows.wanted);
     this.rows.aim(this.rows.marks);
@@ -226,7 +228,7 @@ class Diagram {
     element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : `${box.lines.join(", ")}`);
     this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
     const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
-    this.rows.texts.set(element, [...box.lines, box.tooltip, ...nodes.map(({ cells }) => cells.join(" "))].join(" ").toLowerCase());
+    this.rows.texts.set(element, [...box.lines, box.tooltip, ...nodes.map((node) => cellsOf(NODE_COLUMNS, node).join(" "))].join(" ").toLowerCase());
     if (isClosed && !this.isStatic) this.toggles(element, figure, box.name.slice("module:".length), "+ ");
   }
 

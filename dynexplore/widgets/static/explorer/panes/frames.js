@@ -3,7 +3,7 @@
  * The tree of frames: resume functions below the frame that made them, and the inlined callees of each.
  */
 
-import { make, makeButton } from "../dom.js";
+import { make, makeButton, plural } from "../dom.js";
 
 /**
  * @typedef {import("../types.js").Frame} Frame
@@ -71,8 +71,8 @@ function filterOf(top) {
 /** @param {Frame} frame @returns {string} */
 function factsOf(frame) {
   const calls = frame.graphs.reduce((sum, graph) => sum + graph.calls, 0);
-  const facts = [frame.outcome, `${calls} ops`, `${frame.guards.length} guards`];
-  if (frame.breaks.length) facts.push(`broke: ${frame.breaks.map(({ title }) => title.split(":")[0]).join(", ")}`);
+  const facts = [frame.outcome, plural(calls, "op"), plural(frame.guards.length, "guard")];
+  if (frame.breaks.length) facts.push(`graph break: ${frame.breaks.map(({ title }) => title.split(":")[0]).join(", ")}`);
   if (frame.skipped) facts.push(`plain Python: ${frame.skipped}`);
   return facts.filter(Boolean).join(" · ");
 }

@@ -3,12 +3,10 @@
  * The FX graphs of a frame as tables; of one that was split for DistributedDataParallel, its pieces by number and colour.
  */
 
-import { make, note } from "../dom.js";
+import { NODE_COLUMNS, PIECE_COLUMNS, cellsOf } from "../columns.js";
+import { make, note, plural } from "../dom.js";
 import { textTable } from "../copying.js";
 import { longTable } from "../long.js";
-
-/** The header of a graph's table. */
-const COLUMNS = ["opcode", "name", "target", "args", "kwargs", "result", "module", "line"];
 
 /** @type {import("../types.js").Pane} */
 export const graphPane = {
@@ -20,11 +18,11 @@ export const graphPane = {
     const view = {
       copies: { "graph table": () => explorer.frame.graphs.map(graphText).join("\n\n") },
       showFrame({ graphs }) {
-        const tables = graphs.map((graph) => longTable(body, graph.name, header(graph), graph.nodes.map((node) => rowOf(graph, node))));
+        const tables = graphs.map((graph) => longTable(body, graph.name, Object.keys(columnsOf(graph)), graph.nodes.map((node) => rowOf(graph, node))));
         view.lists = tables;
         body.replaceChildren(
           ...graphs.map(({ name, calls, backend, pieces = [] }, at) =>
-            make("div", "", "", note(`${name}: ${calls} operators, backend ${backend}`), ...pieces.map(pieceLine), tables[at].element),
+            make("div", "", "", note(`${name}: ${plural(calls, "operator")}, backend ${backend}`), ...pieces.map(pieceLine), tables[at].element),
           ),
         );
         if (!graphs.length) body.append(note("no graph"));
@@ -37,19 +35,19 @@ export const graphPane = {
 /** @param {import("../types.js").Graph} graph @returns {string} */
 function graphText(graph) {
   const rows = graph.nodes.map((node) => rowOf(graph, node).cells);
-  return [graph.name, textTable(header(graph), rows), ...(graph.pieces ?? [])].join("\n");
+  return [graph.name, textTable(Object.keys(columnsOf(graph)), rows), ...(graph.pieces ?? [])].join("\n");
 }
 
 /** @param {import("../types.js").Graph} graph */
-function header({ pieces }) {
-  return pieces ? [...COLUMNS, "piece"] : COLUMNS;
+function columnsOf({ pieces }) {
+  return pieces ? PIECE_COLUMNS : NODE_COLUMNS;
 }
 
 /** @param {import("../types.js").Graph} graph @param {import("../types.js").GraphNode} node */
-function rowOf({ pieces }, { key, cells, line, piece = 0 }) {
-  const all = [...cells, line ? String(line) : "", ...(pieces ? [piece ? String(piece) : ""] : [])];
+function rowOf(graph, node) {
+  const { key, piece = 0 } = node;
   const dress = (/** @type {HTMLElement} */ row) => piece && row.firstElementChild?.classList.add("dynx-piece", pieceClass(piece));
-  return { key, cells: all, dress };
+  return { key, cells: cellsOf(columnsOf(graph), node), dress };
 }
 
 /** What a piece holds, in words, in its colour. @param {string} text @param {number} at */

@@ -6,19 +6,19 @@
  * In:  `data.anatomy`, made by views/anatomy.py; the event of the what-if pane.
  */
 
+import { ANATOMY_COLUMNS, cellsOf } from "../columns.js";
 import { make, makeTable, note, plainRow, scrollable } from "../dom.js";
 import { Rows } from "../rows.js";
 import { VERDICTS } from "./what_if.js";
 
 /**
- * @typedef {{entry: number, frame: number, function: string, asked: string[]}} Entry
- * @typedef {{label: string, frame: number, tried: Record<string, number>, found: Record<string, [string, string]>}} TriedCall
- * @typedef {[string, string]} Said  a verdict, and what was found
+ * @typedef {import("../types.js").Entry} Entry
+ * @typedef {import("../types.js").TriedCall} TriedCall
+ * @typedef {{verdict: string, found: string}} Said  a verdict, and what was found
  */
 
-const NOBODY = "no call: what the guards are";
+const NOBODY = "no call";
 const WHAT_IF = "the input of the what-if pane";
-const ANATOMY = ["#", "says", "source", "kind", "expected", "found", "asked for by", "why", "check"];
 
 /** @type {import("../types.js").Pane} */
 export const guardAnatomyPane = {
@@ -30,8 +30,8 @@ export const guardAnatomyPane = {
     const rows = new Rows();
     const shown = make("div");
     const select = /** @type {HTMLSelectElement} */ (make("select"));
-    select.setAttribute("aria-label", "what the guards say to");
-    body.append(make("p", "", "What they say to ", select), shown);
+    select.setAttribute("aria-label", "verdicts on");
+    body.append(make("p", "", "Verdicts on ", select), shown);
     /** @type {import("./what_if.js").EntryVerdict[]} */
     let predicted = [];
     const { entries, calls } = explorer.data.anatomy;
@@ -41,7 +41,7 @@ export const guardAnatomyPane = {
       const own = entries.filter((/** @type {Entry} */ e) => explorer.data.frames.find((f) => f.id === e.frame)?.name === frame.name);
       const tables = own.map((/** @type {Entry} */ entry) => {
         const guards = explorer.data.frames.find((f) => f.id === entry.frame)?.guards ?? [];
-        const said = saidTo(select.value, entry, guards.map((guard) => guard.cells[2]), calls, predicted);
+        const said = saidTo(select.value, entry, guards.map((guard) => guard.kind), calls, predicted);
         return entryTable(explorer, rows, entry, guards, said);
       });
       shown.replaceChildren(...(tables.length ? tables : [note("this function has no cache entry")]));
@@ -78,19 +78,19 @@ function saidTo(whom, entry, kinds, calls, predicted) {
   if (whom === WHAT_IF) {
     const found = predicted.find((each) => each.entry === entry.entry);
     if (!found) return null;
-    return new Map(found.guards.map((g) => [g.index, [g.verdict, g.alone === "fail" ? g.actual : ""]]));
+    return new Map(found.guards.map((g) => [g.index, { verdict: g.verdict, found: g.alone === "fail" ? g.actual : "" }]));
   }
   const call = calls.find((each) => each.label === whom);
   const failed = call?.tried[entry.entry];
   if (!call || failed === undefined) return null;
-  const actual = call.found[entry.entry]?.[1] ?? "";
+  const actual = call.found[entry.entry]?.actual ?? "";
   // the state of modules is checked before all other guards, whatever their place in the list
   const order = [...kinds.keys()].sort((a, b) => Number(kinds[b] === "MODULE_STATE") - Number(kinds[a] === "MODULE_STATE"));
   const last = order.indexOf(failed);
   return new Map(
     order.map((index, at) => {
-      if (at === last) return [index, ["fail", actual]];
-      return [index, [last < 0 || at < last ? "pass" : "not reached", ""]];
+      if (at === last) return [index, { verdict: "fail", found: actual }];
+      return [index, { verdict: last < 0 || at < last ? "pass" : "not reached", found: "" }];
     }),
   );
 }
@@ -100,18 +100,17 @@ function saidTo(whom, entry, kinds, calls, predicted) {
  * @param {import("../types.js").Guard[]} guards @param {Map<number, Said> | null} said
  */
 function entryTable(explorer, rows, entry, guards, said) {
-  const { table, body } = makeTable(`Guards of entry ${entry.entry}`, ANATOMY);
+  const { table, body } = makeTable(`Guards of entry ${entry.entry}`, Object.keys(ANATOMY_COLUMNS));
   guards.forEach((guard, at) => {
-    const [index, source, kind, expected, check, why] = guard.cells;
-    const [verdict, found] = said?.get(at) ?? ["", ""];
-    const cells = [index, verdict, source, kind, expected, found, entry.asked[at] ?? "", why, check];
+    const { verdict, found } = said?.get(at) ?? { verdict: "", found: "" };
+    const cells = cellsOf(ANATOMY_COLUMNS, { guard, verdict, found, asked: entry.asked[at] ?? "" });
     const row = entry.frame === explorer.frame.id ? rows.row(guard.key, cells) : plainRow(...cells);
-    if (found) row.title = `expected ${expected}, found ${found}`;
+    if (found) row.title = `expected ${guard.expected}, found ${found}`;
     if (verdict) row.classList.add(`dynx-said-${verdict.replace(" ", "-")}`);
     body.append(row);
   });
-  const fails = [...(said?.values() ?? [])].some(([verdict]) => verdict === "fail");
-  const fits = said ? (fails ? ": does not fit" : ": fits") : "";
+  const fails = [...(said?.values() ?? [])].some(({ verdict }) => verdict === "fail");
+  const fits = said ? (fails ? ": a guard fails" : ": all guards pass") : "";
   const title = make("h4", "", `entry ${entry.entry}, compiled as frame ${entry.frame}${fits}`);
   return make("div", "", "", title, scrollable(table));
 }

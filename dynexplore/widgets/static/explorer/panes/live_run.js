@@ -1,23 +1,24 @@
 // @ts-check
 /**
- * Live stepping: the real translation and the real run of the call, one moment at a time, in a thread of the kernel that waits
+ * Live stepping: the real translation and the real run of the call, one step at a time, in a thread of the kernel that waits
  * between the steps. What the call prints and changes, happens; its inputs are copies. In the explorer of a notebook's cell it
  * is the call of the frame that was on show when it was started.
  */
 
-import { make, makeButton, makeTable, note, plainRow, scrollable } from "../dom.js";
+import { LIVE_LOCAL_COLUMNS, LIVE_STACK_COLUMNS, OBSERVED_COLUMNS, tableOf } from "../columns.js";
+import { make, makeButton, note, scrollable } from "../dom.js";
 
 const QUICK_STEP = 10_000; // how long an answer may take, in milliseconds: the kernel gives one within a tenth of a second
 const AGAIN = 250; // milliseconds until a call that still runs is looked at again
 
-/** @type {[string, Record<string, any>, string][]} */
+/** @type {{text: string, body: {act: string} & Record<string, any>, label: string}[]} */
 const MOVES = [
-  ["Step", { act: "step" }, "One moment further"],
-  ["10 steps", { act: "step", count: 10 }, "Ten moments further"],
-  ["To a break", { act: "until", what: "break" }, "To the next graph break"],
-  ["To a graph", { act: "until", what: "graph" }, "To the next graph that is compiled or run"],
-  ["To the end", { act: "until", what: "end" }, "To the end of the call"],
-  ["Stop", { act: "stop" }, "End the call where it stands"],
+  { text: "Step", body: { act: "step" }, label: "Run one step" },
+  { text: "10 steps", body: { act: "step", count: 10 }, label: "Run ten steps" },
+  { text: "To a break", body: { act: "until", what: "break" }, label: "Run to the next graph break" },
+  { text: "To a graph", body: { act: "until", what: "graph" }, label: "Run until a graph is compiled or called" },
+  { text: "To the end", body: { act: "until", what: "end" }, label: "Run to the end of the call" },
+  { text: "Stop", body: { act: "stop" }, label: "Abort the call at this step" },
 ];
 
 /** @type {import("../types.js").Pane} */
@@ -28,7 +29,7 @@ export const liveRunPane = {
   build(explorer, { body }) {
     const { live } = explorer;
     if (live) new LiveRun(live, body);
-    else body.append(note("To step through a call that really runs, show the explanation in a notebook: a file has no program behind it."));
+    else body.append(note("Live stepping needs a running kernel: show the explanation in a notebook. An exported file cannot run the call."));
     return {};
   },
 };
@@ -39,14 +40,14 @@ class LiveRun {
   constructor(live, body) {
     this.live = live;
     this.bar = make("p", "dynx-form");
-    this.said = make("p", "dynx-verdict", "Start it, and step.");
+    this.said = make("p", "dynx-verdict", "Press Start to run the call step by step.");
     this.said.setAttribute("role", "status");
     this.about = note("");
     this.place = make("pre", "dynx-place");
     this.shown = make("div", "dynx-detail");
-    this.bar.append(makeButton("Start", () => this.ask({ act: "start" }), { label: "Run the call anew, and stop before its first moment" }));
+    this.bar.append(makeButton("Start", () => this.ask({ act: "start" }), { label: "Run the call again, paused before its first step" }));
     /** @type {HTMLElement[]} */
-    this.moves = MOVES.map(([text, body, label]) => makeButton(text, () => this.ask(body), { label }));
+    this.moves = MOVES.map(({ text, body, label }) => makeButton(text, () => this.ask(body), { label }));
     this.bar.append(...this.moves);
     body.append(this.bar, this.about, this.said, this.place, this.shown);
     this.able(false);
@@ -54,7 +55,7 @@ class LiveRun {
 
   /** @param {boolean} isParked */
   able(isParked) {
-    this.moves.forEach((button, at) => button.toggleAttribute("disabled", !isParked && (MOVES[at][1].act !== "stop" || !this.isOn)));
+    this.moves.forEach((button, at) => button.toggleAttribute("disabled", !isParked && (MOVES[at].body.act !== "stop" || !this.isOn)));
   }
 
   /** @param {Record<string, any>} body */
@@ -83,24 +84,21 @@ class LiveRun {
       return;
     }
     this.place.textContent = body.source ? `line ${body.line}: ${body.source.trim()}` : "";
-    const stack = makeTable("Stack of the live run, top first", ["stack"]);
-    for (const value of body.stack) stack.body.append(plainRow(value));
-    const names = makeTable("Locals of the live run", ["local", "value"]);
-    for (const cells of body.locals) names.body.append(plainRow(...cells));
+    const stack = tableOf("Stack of the live run, top first", LIVE_STACK_COLUMNS, body.stack);
+    const names = tableOf("Locals of the live run", LIVE_LOCAL_COLUMNS, body.locals);
     const made = make("ul", "dynx-fails");
     for (const text of body.made) made.append(make("li", "", text));
-    const values = makeTable("Real values so far, the latest first", ["frame", "of", "name", "real value", "range", "first elements"]);
-    for (const cells of body.values) values.body.append(plainRow(...cells));
-    const real = body.values.length ? scrollable(values.table) : note("no real value was seen yet");
-    this.shown.replaceChildren(made, body.stack.length ? stack.table : note("the stack is empty"), names.table, real);
+    const values = tableOf("Real values so far, the latest first", OBSERVED_COLUMNS, body.values);
+    const real = body.values.length ? scrollable(values) : note("no real values yet");
+    this.shown.replaceChildren(made, body.stack.length ? stack : note("the stack is empty"), names, real);
   }
 }
 
 /** @param {Record<string, any>} body */
 function saying(body) {
-  const where = body.moment < 0 ? "before its first moment" : `at moment ${body.moment}, frame ${body.frame} ${body.function}: ${body.text}`;
-  if (body.status === "finished") return `It is over, and gave ${body.value}.`;
-  if (body.status === "failed") return `It is over: ${body.raised}`;
+  const where = body.moment < 0 ? "before its first step" : `at step ${body.moment + 1}, frame ${body.frame} ${body.function}: ${body.text}`;
+  if (body.status === "finished") return `Finished with the result ${body.value}.`;
+  if (body.status === "failed") return `Failed: ${body.raised}`;
   if (body.status === "stopped") return `Stopped ${where}.`;
-  return body.status === "running" ? "It runs …" : `It stands ${where}.`;
+  return body.status === "running" ? "Running …" : `Paused ${where}.`;
 }

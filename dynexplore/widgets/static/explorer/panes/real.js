@@ -4,6 +4,7 @@
  * the modified code were as it ran.
  */
 
+import { RAN_COLUMNS, RUN_COLUMNS, tableOf } from "../columns.js";
 import { make, makeButton, makeTable, note, plainRow } from "../dom.js";
 import { RealValues, divergences, goToDivergence, realCell } from "../real.js";
 
@@ -18,20 +19,19 @@ export const realPane = {
     const values = new RealValues(explorer);
     const found = divergences(data);
     const said = make("p", found.length ? "dynx-diverges" : "dynx-clean", (found.length ? "⚑ " : "✓ ") + data.real.verdict);
-    const runs = makeTable("Runs of the graphs", ["frame", "graph", "run", "wall time", "compared with the replay"]);
-    for (const cells of data.real.runs) runs.body.append(plainRow(...cells));
+    const runs = tableOf("Runs of the graphs", RUN_COLUMNS, data.real.runs);
     const locals = make("div");
-    place.body.append(said, ...found.length ? [divergenceList(explorer)] : [], runs.table, locals);
+    place.body.append(said, ...found.length ? [divergenceList(explorer)] : [], runs, locals);
     return {
       showFrame(frame) {
-        const ran = /** @type {[string, string, number][]} */ (frame.real?.ran ?? []);
-        const table = makeTable("Locals of the modified code as it ran", ["when", "name", "real value"]);
-        for (const [moment, name, number] of ran) {
+        const ran = frame.real?.ran ?? [];
+        const table = makeTable("Locals of the modified code at run time", RAN_COLUMNS);
+        for (const { moment, name, value } of ran) {
           const row = plainRow(moment, name);
-          row.append(realCell(values.row(number)));
+          row.append(realCell(values.row(value)));
           table.body.append(row);
         }
-        const title = note(`Locals of the modified code of ${frame.name}, as it ran:`);
+        const title = note(`Locals of the modified code of ${frame.name} at run time:`);
         locals.replaceChildren(...(ran.length ? [title, table.table] : []));
       },
     };

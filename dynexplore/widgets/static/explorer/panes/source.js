@@ -10,7 +10,7 @@ import { LongList } from "../long.js";
 
 /**
  * @typedef {import("../types.js").Code} Code
- * @typedef {[string, number, number]} Part  key, from and to, in letters of the line
+ * @typedef {{is: string, from: number, to: number}} Part  a key or a kind, and where it stands, in letters of the line
  */
 
 /** The kinds of pieces by their letters in the data; page.css has their colours. @type {Record<string, string>} */
@@ -35,7 +35,7 @@ export const sourcePane = {
         made.set(id, list);
         if (view.lists?.[0] === list) return;
         view.lists = [list];
-        body.replaceChildren(code.lines.length ? list.element : note(`The source of ${code.name} is not to be found: its file is gone, or it was made of text.`));
+        body.replaceChildren(code.lines.length ? list.element : note(`The source of ${code.name} is not available: its file is gone, or it was compiled from a string.`));
         list.draw();
         heading.textContent = `Source: ${code.name}, ${code.file} line ${code.first}`;
       },
@@ -54,23 +54,23 @@ function sourceOf(id, code, colours, scroller) {
       const number = make("span", "dynx-number", String(code.first + index));
       return make("div", "dynx-line", "", number, ...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
     },
-    keys: (index) => parts[index].map(([key]) => key),
+    keys: (index) => parts[index].map(({ is }) => is),
     text: (index) => code.lines[index],
   });
 }
 
 /** What of each line belongs to which span. @param {string} id @param {Code} code @returns {Part[][]} */
 function partsOf(id, code) {
-  /** @type {Map<string, number[]>} */
+  /** @type {Map<string, import("../types.js").Row>} */
   const spans = new Map();
-  for (const row of code.rows) if (row.span && row.span[1] >= 0) spans.set(spanKey(id, row), row.span);
+  for (const row of code.rows) if ((row.column ?? -1) >= 0) spans.set(spanKey(id, row), row);
   /** @type {Part[][]} */
   const parts = code.lines.map(() => []);
-  for (const [key, [line, column, endLine, endColumn]] of spans) {
+  for (const [key, { line = 0, column = 0, endLine = line, endColumn = column }] of spans) {
     for (let at = line; at <= endLine; at += 1) {
-      /** @type {Part} */
-      const part = [key, at === line ? column : 0, at === endLine ? endColumn : Infinity];
-      if (part[2] > part[1]) parts[at - code.first]?.push(part);
+      const from = at === line ? column : 0;
+      const to = at === endLine ? endColumn : Infinity;
+      if (to > from) parts[at - code.first]?.push({ is: key, from, to });
     }
   }
   return parts;
@@ -83,7 +83,7 @@ function kindsOf(line = "") {
   let from = 0;
   for (const [, count, kind] of line.matchAll(/(\d+)(\D)/g)) {
     const to = from + Number(count);
-    if (KINDS_OF_TOKENS[kind]) kinds.push([KINDS_OF_TOKENS[kind], from, to]);
+    if (KINDS_OF_TOKENS[kind]) kinds.push({ is: KINDS_OF_TOKENS[kind], from, to });
     from = to;
   }
   return kinds;
@@ -92,15 +92,16 @@ function kindsOf(line = "") {
 /** @param {string[]} letters @param {Part[]} parts @param {Part[]} kinds @param {import("../rows.js").Rows} rows */
 function segments(letters, parts, kinds, rows) {
   const cuts = new Set([0, letters.length]);
-  for (const [, from, to] of [...parts, ...kinds]) cuts.add(Math.min(from, letters.length)).add(Math.min(to, letters.length));
+  for (const { from, to } of [...parts, ...kinds]) cuts.add(Math.min(from, letters.length)).add(Math.min(to, letters.length));
   const ends = [...cuts].sort((a, b) => a - b);
   return ends.slice(1).map((end, at) => {
     const begin = ends[at];
-    const over = parts.filter(([, from, to]) => from <= begin && end <= to).sort((a, b) => a[2] - a[1] - (b[2] - b[1]));
-    const [kind = ""] = kinds.find(([, from, to]) => from <= begin && end <= to) ?? [];
+    const holds = (/** @type {Part} */ { from, to }) => from <= begin && end <= to;
+    const over = parts.filter(holds).sort((a, b) => a.to - a.from - (b.to - b.from));
+    const kind = kinds.find(holds)?.is;
     const names = `${over.length ? "dynx-span" : ""} ${kind ? `dynx-py-${kind}` : ""}`.trim();
     const piece = make("span", names, letters.slice(begin, end).join(""));
-    rows.under(piece, over.map(([key]) => key));
+    rows.under(piece, over.map(({ is }) => is));
     return piece;
   });
 }

@@ -4,8 +4,9 @@
  * deleted, ~ changed. Beside each symbolic value stands the real one, where the real run was recorded.
  */
 
+import { PLACE_COLUMNS, STATE_LOCAL_COLUMNS, STATE_STACK_COLUMNS } from "../columns.js";
 import { textTable } from "../copying.js";
-import { make, makeTable, note } from "../dom.js";
+import { make, makeTable, note, plural } from "../dom.js";
 import { RealValues, realCell } from "../real.js";
 import { Rows } from "../rows.js";
 
@@ -29,17 +30,17 @@ export const statePane = {
         const { before, after } = explorer.states().around(position);
         /** @type {(value: number, sign: string, where: string) => HTMLElement} */
         const row = (value, sign, where) => {
-          const made = valueRow(explorer, rows, value, state.attempt ?? 0, [sign, where]);
+          const made = valueRow(explorer, rows, value, state.attempt ?? 0, sign, where);
           if (real.recorded) made.append(sign === "−" ? realCell(undefined) : realCell(real.of(value, position)));
           return made;
         };
-        const more = real.recorded ? ["real value"] : [];
-        const stack = makeTable("Symbolic stack, top first", ["±", "slot", "value", ...more]);
+        const shown = (/** @type {string[]} */ columns) => columns.filter((name) => real.recorded || name !== "real value");
+        const stack = makeTable("Symbolic stack, top first", shown(STATE_STACK_COLUMNS));
         const keep = state.keep ?? 0;
         const gone = (before?.stack ?? []).slice(keep).reverse();
         const slots = after.stack.map((value, slot) => row(value, slot >= keep ? "+" : "", String(slot))).reverse();
         stack.body.append(...gone.map((value) => row(value, "−", "popped")), ...slots);
-        const names = makeTable("Locals", ["±", "local", "value", ...more, "was"]);
+        const names = makeTable("Locals", shown(STATE_LOCAL_COLUMNS));
         for (const [name, value] of after.locals) {
           const old = before?.locals.get(name);
           const local = row(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
@@ -49,7 +50,7 @@ export const statePane = {
         for (const [name, value] of before?.locals ?? []) if (!after.locals.has(name)) names.body.append(row(value, "−", name));
         const pushed = after.stack.length - Math.min(keep, after.stack.length);
         const set = (state.set ?? []).length && before ? (state.set ?? []).length : 0;
-        const facts = [count(gone.length, "popped"), count(pushed, "pushed"), count(set, "local changed")].filter(Boolean);
+        const facts = [count(gone.length, "popped"), count(pushed, "pushed"), set ? `${plural(set, "local")} changed` : ""].filter(Boolean);
         place.heading.textContent = `Stack and locals${facts.length ? `: ${facts.join(", ")}` : ""}`;
         const rule = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
         const said = [...real.said(position), ...(rule ? [note(`rule: ${rule}`)] : [])];
@@ -69,7 +70,7 @@ function textOf(explorer) {
   const { after } = explorer.states().around(explorer.position);
   const stack = after.stack.map((value, slot) => [`stack ${slot}`, explorer.value(value)]).reverse();
   const locals = [...after.locals].map(([name, value]) => [name, explorer.value(value)]);
-  return textTable(["where", "value"], [...stack, ...locals]);
+  return textTable(Object.keys(PLACE_COLUMNS), [...stack, ...locals]);
 }
 
 /**
@@ -77,14 +78,15 @@ function textOf(explorer) {
  * @param {Rows} rows
  * @param {number} number of the value
  * @param {number} attempt
- * @param {string[]} cells a sign of what happened, and where it is
+ * @param {string} sign of what happened
+ * @param {string} where it is
  */
-function valueRow(explorer, rows, number, attempt, cells) {
-  const [id, kind] = explorer.data.values[number];
+function valueRow(explorer, rows, number, attempt, sign, where) {
+  const { id, kind } = explorer.data.values[number];
   const own = `value:${explorer.frame.id}:${attempt}:${id}`;
   const key = explorer.links.items.has(own) ? own : `value:${explorer.frame.id}:0:${id}`;
-  const row = rows.row(key, [...cells, explorer.value(number)]);
+  const row = rows.row(key, [sign, where, explorer.value(number)]);
   row.title = kind;
-  if (cells[0]) row.classList.add(SIGNS[cells[0]]);
+  if (sign) row.classList.add(SIGNS[sign]);
   return row;
 }

@@ -6,12 +6,13 @@
  * In:  `data.timeline`, made by views/cache_timeline.py.
  */
 
+import { CALL_COLUMNS } from "../columns.js";
 import { differenceTables } from "../difference.js";
 import { make, makeButton, makeTable, note } from "../dom.js";
 
 /**
- * @typedef {{frame: number, function: string, outcome: string, entry: number, missed: Record<string, string>,
- *   reason: string}} CalledFrame
+ * @typedef {import("../types.js").CalledFrame} CalledFrame
+ * @typedef {import("../types.js").Call} Call
  * @typedef {import("../page.js").Explorer} Explorer
  */
 
@@ -24,32 +25,32 @@ export const timelinePane = {
     const { calls, entries } = explorer.data.timeline;
     const detail = make("div", "dynx-detail");
     detail.setAttribute("aria-live", "polite");
-    const header = ["call", "function", "outcome", ...entries.map((/** @type {any} */ e) => `entry ${e[0]}`)];
+    const header = [...CALL_COLUMNS, ...entries.map(({ entry }) => `entry ${entry}`)];
     const { table, body: rows } = makeTable("Calls and cache entries", header);
     for (const call of calls) {
-      call.frames.forEach((/** @type {CalledFrame} */ frame, /** @type {number} */ at) => {
+      call.frames.forEach((frame, at) => {
         rows.append(calledRow(explorer, at ? "" : callText(call), frame, entries, detail));
       });
       if (!call.frames.length) rows.append(make("tr", "", "", make("td", "", callText(call)), make("td", "", "nothing was captured")));
     }
     body.append(calls.length ? table : note("no call was recorded"), detail);
-    const first = calls.flatMap((/** @type {any} */ call) => call.frames).find((/** @type {CalledFrame} */ f) => f.outcome === "recompile");
+    const first = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
     if (first) showMiss(explorer, first, Object.keys(first.missed)[0], detail);
     return {};
   },
 };
 
-/** @param {any} call */
+/** @param {Call} call */
 function callText(call) {
   return `${call.number}${call.arguments ? `: ${call.arguments}` : ""}${call.error ? ` raised ${call.error}` : ""}`;
 }
 
-/** @param {Explorer} explorer @param {string} name @param {CalledFrame} frame @param {any[]} entries @param {HTMLElement} detail */
+/** @param {Explorer} explorer @param {string} name @param {CalledFrame} frame @param {{entry: number}[]} entries @param {HTMLElement} detail */
 function calledRow(explorer, name, frame, entries, detail) {
   const shown = explorer.data.frames.find((each) => each.id === frame.frame);
   const go = () => shown && explorer.show(shown, explorer.states(shown).first);
   const functionCell = shown ? make("td", "", "", makeButton(frame.function, go, { name: "dynx-frame" })) : make("td", "", frame.function);
-  const cells = entries.map(([entry]) => make("td", "", "", ...markOf(explorer, frame, String(entry), detail)));
+  const cells = entries.map(({ entry }) => make("td", "", "", ...markOf(explorer, frame, String(entry), detail)));
   const row = make("tr", "", "", make("td", "", name), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, frame.outcome), ...cells);
   if (frame.reason) row.title = frame.reason;
   return row;
@@ -68,7 +69,7 @@ function markOf(explorer, frame, entry, detail) {
 /** @param {Explorer} explorer @param {CalledFrame} frame @param {string} entry @param {HTMLElement} detail */
 function showMiss(explorer, frame, entry, detail) {
   const miss = explorer.data.timeline.misses[frame.frame];
-  const entryFrame = explorer.data.timeline.entries.find((/** @type {any} */ e) => String(e[0]) === entry)?.[1];
+  const entryFrame = explorer.data.timeline.entries.find((one) => String(one.entry) === entry)?.frame;
   detail.replaceChildren(make("h4", "", `frame ${frame.frame}: why entry ${entry} did not fit`), make("pre", "", miss.reports[entry]));
   if (miss.difference && miss.with === entryFrame) {
     detail.append(differenceTables(miss.difference, `entry ${entry} (frame ${miss.with})`, `frame ${frame.frame}`));

@@ -19,9 +19,9 @@ import { make, makeButton, note } from "../dom.js";
 
 export const VERDICTS = "dynx-verdicts";
 
-const NO_KERNEL = "This is a file: no program stands behind it that could be asked. In a notebook, %%dynamo and explain(f)(x) show an explorer that can.";
+const NO_KERNEL = "What-if needs a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
 const NOTHING_READ =
-  "It takes no tensor and no plain value from outside that could be changed. To ask about a function that is called here, run the cell with %%dynamo -f NAME.";
+  "This code has no tensor or plain value as input that could be changed. To ask about a function that it calls, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
 const QUICK = 15_000; // how long it may take, in milliseconds
 
@@ -67,7 +67,7 @@ class WhatIf {
   }
 
   async begin() {
-    this.form.replaceChildren(note("asking the kernel what the inputs are …"));
+    this.form.replaceChildren(note("reading the inputs from the kernel …"));
     await this.learn();
   }
 
@@ -89,7 +89,7 @@ class WhatIf {
       if (begun !== this.begun) return;
       this.about.textContent &&= "About the frame on show.";
       this.forget();
-      const again = makeButton("Ask again", () => this.begin());
+      const again = makeButton("Try again", () => this.begin());
       this.form.replaceChildren(note(/** @type {Error} */ (error).message), again);
     }
   }
@@ -99,8 +99,8 @@ class WhatIf {
     this.readers = [];
     this.form.replaceChildren();
     for (const input of inputs) this.form.append(this.control(input, dtypes, devices));
-    if (!inputs.length) this.form.append(note(this.about.textContent ? NOTHING_READ : "The call has no inputs that could be changed."));
-    else this.form.append(makeButton("As it was", () => this.reset(inputs, dtypes, devices)));
+    if (!inputs.length) this.form.append(note(this.about.textContent ? NOTHING_READ : "The call has no inputs that can be changed."));
+    else this.form.append(makeButton("Reset", () => this.reset(inputs, dtypes, devices)));
     this.said.textContent = inputs.length ? "Change an input to see what the engine would do." : "";
   }
 
@@ -191,9 +191,9 @@ class WhatIf {
     const list = make("ul", "dynx-fails");
     for (const text of failing) list.append(make("li", "", text));
     this.answer.replaceChildren(list);
-    for (const broke of body.breaks) this.answer.append(note(`the new capture would break: ${broke}`));
+    for (const broke of body.breaks) this.answer.append(note(`graph break in the new capture: ${broke}`));
     if (body.difference) this.answer.append(differenceTables(body.difference, `entry ${body.entries[0].entry}`, "the new capture"));
-    const more = isFirst ? "; the new capture is being tried …" : "; nothing was run, and the cache is as it was";
+    const more = isFirst ? "; capturing again …" : "; nothing was run, and the cache is unchanged";
     this.answer.append(note(`answered in ${took.toFixed(0)} ms${more}`));
     this.tell(body.entries);
   }
