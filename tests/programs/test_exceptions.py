@@ -12,6 +12,7 @@ import pytest
 import torch
 from programs.program_table import Programs
 
+import dynexplore
 from engine_checks import assert_same_as_eager
 
 PROGRAMS = Programs()
@@ -366,3 +367,21 @@ def test_the_truth_of_a_tensor_raises_where_it_is_asked(program: Any, size: int)
     """A tensor of several elements has none: the handlers around the question take the exception, and none is left behind."""
     assert_same_as_eager(program, torch.ones(size), then=[(torch.zeros(size),), (torch.full((size,), 3.0),)])
     assert sys.exception() is None
+
+
+def test_a_constructor_that_breaks_and_raises_is_caught_every_time() -> None:
+    """CPython 3.13 enters `__init__` without the frame hook once a call is warm: its exceptions still find the caller's handler."""
+
+    class Broken:
+        def __init__(self, n):
+            dynexplore.graph_break()
+            self.value = n.missing
+
+    def fn(x):
+        try:
+            x = x * Broken(2).value
+        except AttributeError:
+            x = x + 1
+        return x * 2
+
+    assert_same_as_eager(fn, torch.ones(3), graphs=1, breaks=None, calls=6)

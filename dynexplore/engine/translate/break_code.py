@@ -177,6 +177,10 @@ class BreakWriter:
         failed, jumped = Label("failed"), Label("jumped")
         handler = self.broken.handler
         with writer.covered_by(failed if handler is not None else None), writer.role("original instruction"):
+            if handler is not None:
+                # CPython 3.13 looks for the handler of a frame that `__init__` raised in (CALL_ALLOC_AND_ENTER_INIT, which asks
+                # no frame hook) one code unit before the call: there must be a covered one
+                writer.emit("NOP")
             self._copy_unit(jumped if jump is not None else None)
         if not self._ends_here():
             self.resumes.resume(self.parsed.next_unit(self.broken), slots[:kept], after[kept:])
