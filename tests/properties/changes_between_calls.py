@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 import dynexplore
 
 # What every program may use. `put` and `drop` change something and remember how it was.
@@ -524,24 +526,24 @@ for one in (host if isinstance(host, type) else type(host),):
     "__name__ of the class": 'put(type(host), "__name__", "another")',
     "__name__": 'put(host, "__name__", "another")',
     "__doc__": 'put(host, "__doc__", "text")',
-    "code": "host.__code__ = (lambda k=2, *, j=1: 9).__code__",
-    "code of a method": "type(host).area.__code__ = (lambda self, k=2, *, j=1: 9).__code__",
-    "code of a class method": "host.area.__func__.__code__ = (lambda cls, k=2, *, j=1: 9).__code__",
-    "code of a static method": "host.area.__code__ = (lambda k=2, *, j=1: 9).__code__",
-    "code of a forward": "type(host).forward.__code__ = (lambda self, x=None: 9).__code__",
-    "code of a special method": "type(host).__call__.__code__ = (lambda self, k=2: 9).__code__",
-    "code of a property": "type(host).p.fget.__code__ = (lambda self: 9).__code__",
-    "code of what is wrapped": "host.__wrapped__.__code__ = (lambda k=2, *, j=1: 9).__code__",
-    "code of base": "base.__code__ = (lambda k=2, *, j=1: 9).__code__",
-    "defaults": "host.__defaults__ = (8,)",
-    "defaults dropped": "host.__defaults__ = None",
-    "keyword defaults": 'host.__kwdefaults__ = {"j": 8}',
+    "code": 'put(host, "__code__", (lambda k=2, *, j=1: 9).__code__)',
+    "code of a method": 'put(type(host).area, "__code__", (lambda self, k=2, *, j=1: 9).__code__)',
+    "code of a class method": 'put(host.area.__func__, "__code__", (lambda cls, k=2, *, j=1: 9).__code__)',
+    "code of a static method": 'put(host.area, "__code__", (lambda k=2, *, j=1: 9).__code__)',
+    "code of a forward": 'put(type(host).forward, "__code__", (lambda self, x=None: 9).__code__)',
+    "code of a special method": 'put(type(host).__call__, "__code__", (lambda self, k=2: 9).__code__)',
+    "code of a property": 'put(type(host).p.fget, "__code__", (lambda self: 9).__code__)',
+    "code of what is wrapped": 'put(host.__wrapped__, "__code__", (lambda k=2, *, j=1: 9).__code__)',
+    "code of base": 'put(base, "__code__", (lambda k=2, *, j=1: 9).__code__)',
+    "defaults": 'put(host, "__defaults__", (8,))',
+    "defaults dropped": 'put(host, "__defaults__", None)',
+    "keyword defaults": 'put(host, "__kwdefaults__", {"j": 8})',
     "keyword default in place": 'host.__kwdefaults__["j"] = 8',
-    "defaults of a method": "type(host).area.__defaults__ = (8,)",
-    "keyword defaults of a method": 'type(host).area.__kwdefaults__ = {"j": 8}',
+    "defaults of a method": 'put(type(host).area, "__defaults__", (8,))',
+    "keyword defaults of a method": 'put(type(host).area, "__kwdefaults__", {"j": 8})',
     "keyword default of a method in place": 'type(host).area.__kwdefaults__["j"] = 8',
-    "defaults of base": "base.__defaults__ = (8,)",
-    "defaults of a reader": "read.__defaults__ = (8,)",
+    "defaults of base": 'put(base, "__defaults__", (8,))',
+    "defaults of a reader": 'put(read, "__defaults__", (8,))',
     "closure": "host.__closure__[0].cell_contents = 8",
     "partial's arguments": "host.__setstate__((host.func, (8,), {}, {}))",
     "forward of the class": 'put(type(host), "forward", lambda self, *a: 9)',
@@ -572,8 +574,8 @@ NAME_CHANGES: dict[str, str] = {
     "global changed": 'put(space, "number", 9)',
     "global dropped": 'drop(space, "number")',
     "global function replaced": 'put(space, "helper", lambda: 9)',
-    "code of a global function": 'space["helper"].__code__ = (lambda: 9).__code__',
-    "defaults of a global function": 'space["helper"].__defaults__ = (9,)',
+    "code of a global function": 'put(space["helper"], "__code__", (lambda: 9).__code__)',
+    "defaults of a global function": 'put(space["helper"], "__defaults__", (9,))',
     "function of C replaced": 'put(math, "sqrt", lambda a: 9.0)',
     "name added to math": 'put(math, "extra", 7)',
     "constant of math changed": 'put(math, "pi", 9.0)',
@@ -827,8 +829,6 @@ def answer(call: Any) -> Any:
 
 def torch_ones() -> Any:
     """The one argument of every program."""
-    import torch
-
     return torch.ones(3)
 
 
