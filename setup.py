@@ -10,8 +10,11 @@ setup(
     ext_modules=[
         Extension(
             name="dynexplore.engine.native._frame_hook",
-            sources=[f"{NATIVE}/{name}.c" for name in ("c_stack", "cache", "frame_hook", "guard_walk", "region", "tail_call")],
-            depends=[f"{NATIVE}/compat.h", f"{NATIVE}/native.h"],
+            sources=[
+                f"{NATIVE}/{name}.c"
+                for name in ("c_stack", "cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows", "region", "tail_call")
+            ],
+            depends=[f"{NATIVE}/compat.h", f"{NATIVE}/dict_check.h", f"{NATIVE}/native.h"],
             extra_compile_args=[
                 "-std=c11",
                 "-O3",

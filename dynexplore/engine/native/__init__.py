@@ -14,6 +14,7 @@ from dynexplore.engine.native._frame_hook import (
     UNBOUND,
     CacheStore,
     CodeCache,
+    DictGuard,
     Entry,
     FrameState,
     GuardWalk,
@@ -29,6 +30,7 @@ from dynexplore.engine.native._frame_hook import (
     region_depth,
     skip_code,
     skip_code_recursively,
+    type_version,
     unskip_code,
 )
 
@@ -37,6 +39,7 @@ __all__ = [
     "UNBOUND",
     "CacheStore",
     "CodeCache",
+    "DictGuard",
     "Entry",
     "FrameState",
     "GuardWalk",
@@ -52,5 +55,6 @@ __all__ = [
     "region_depth",
     "skip_code",
     "skip_code_recursively",
+    "type_version",
     "unskip_code",
 ]

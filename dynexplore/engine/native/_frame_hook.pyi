@@ -9,11 +9,15 @@ from typing import Any, Final, Generic, Literal, ParamSpec, Self, TypeVar, final
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_ItemKind = Literal["is", "is_weak", "any"]
-_CheckKind = Literal["is", "is_weak", "items", "empty", "absent"]
+_ItemKind = Literal["is", "is_weak", "equal", "any", "absent"]
+_CheckKind = Literal["is", "is_weak", "equal", "items", "empty", "absent"]
+_LookupKind = Literal["is", "is_weak", "found_in", "absent", "mro"]
 _Item = tuple[object, _ItemKind, object]
 _Check = tuple[object, _CheckKind, object]
 _Spec = tuple[object, type, tuple[_Check, ...]]
+_Lookup = tuple[str, type | None, _LookupKind, object]
+_ClassRow = tuple[type, int, bool, tuple[_Lookup, ...]]
+_FunctionRow = tuple[FunctionType, CodeType, tuple[_Item, ...] | None, tuple[_Item, ...] | None]
 
 @final
 class _Unbound: ...
@@ -227,10 +231,21 @@ class GuardWalk:
     "any", object)`), "empty" (an empty dict, None, or no such key), "absent" (no such key). An object without a
     `__dict__` counts as one with an empty `__dict__`.
 
-    Raises TypeError for what cannot be weakly referenced and for malformed specs, ValueError for an unknown kind.
+    A class row is `(class, version, by name, lookups)`: each lookup `(name, after, kind, payload)`, made through the class or
+    behind the class `after` in its MRO, still ends in `payload` ("is", "is_weak"), in some value of the class `payload`
+    ("found_in"), or nowhere ("absent"); "mro" compares the MRO with a tuple of weak references. While the class has that
+    version nothing is asked; afterwards the names are, and the version is renewed, unless the row is to be asked by name always.
+
+    A function row is `(function, code, defaults, keyword defaults)`: it still has that code and, where they are not None, exactly
+    these defaults, as tuples of `(key, "is" | "is_weak", object)`.
+
+    Classes and functions are held weakly. Raises TypeError for what cannot be weakly referenced and for malformed specs,
+    ValueError for an unknown kind.
     """
 
-    def __new__(cls, specs: Iterable[_Spec]) -> Self: ...
+    def __new__(
+        cls, specs: Iterable[_Spec], classes: Iterable[_ClassRow] = (), functions: Iterable[_FunctionRow] = ()
+    ) -> Self: ...
     def check(self) -> bool: ...
     def first_failure(self) -> tuple[int, str, str, object] | None:
         """(spec index, key, kind, what is there now) of the first failure, for people; None when all pass.
@@ -238,3 +253,17 @@ class GuardWalk:
         A dead object is `(index, "", "alive", None)`, another class `(index, "__class__", "type", class)`; a key that is
         not there shows UNBOUND.
         """
+
+@final
+class DictGuard:
+    """The compares of a `GuardWalk` over a dictionary that is handed in: `(key, kind, object)`, of the kinds of items.
+
+    "equal" compares int, str and bytes by value, everything else by identity. What is no dict fails. While the dictionary has the
+    version of the one that passed last, nothing is asked.
+    """
+
+    def __new__(cls, checks: tuple[_Item, ...]) -> Self: ...
+    def __call__(self, dictionary: object, /) -> bool: ...
+
+def type_version(cls: type, /) -> int:
+    """What stands for all lookups through the class, as long as it has it; 0 when it can have none."""

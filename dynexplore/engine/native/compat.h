@@ -245,6 +245,48 @@ dict_has_only_strings(PyObject *dictionary)
     return DK_IS_UNICODE(((PyDictObject *)dictionary)->ma_keys);
 }
 
+/* What stands under a string of a dictionary, borrowed, or NULL; runs no user code where all keys are strings. */
+static inline PyObject *
+dict_get_string(PyObject *dictionary, PyObject *key)
+{
+    return _PyDict_GetItem_KnownHash(dictionary, key, ((PyASCIIObject *)key)->hash);
+}
+
+/* -- versions: one integer that stands for "nothing has changed" --------------------------------------------------- */
+
+/* Of a dictionary: no other state of any dictionary ever had this number.  0: not to be relied on, because the values belong to an
+   instance, which may store past the dictionary (3.13).  From 3.12 the lower bits belong to watchers; whoever sets one of them makes
+   the number differ, and is asked by name. */
+static inline uint64_t
+dict_version(PyObject *dictionary)
+{
+    PyDictObject *dict = (PyDictObject *)dictionary;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    return dict->ma_values == NULL ? dict->ma_version_tag : 0;
+#pragma GCC diagnostic pop
+}
+
+/* Of a type: every lookup through it ends where it ended.  0: it has none now. */
+static inline unsigned int
+type_version(PyTypeObject *type)
+{
+    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+}
+
+/* The dictionary of a type, borrowed: from 3.12 that of a static builtin type stands elsewhere. */
+static inline PyObject *
+type_dict(PyTypeObject *type)
+{
+#if PY_IS_311
+    return type->tp_dict;
+#else
+    PyObject *dictionary = PyType_GetDict(type);
+    Py_XDECREF(dictionary);
+    return dictionary;
+#endif
+}
+
 /* -- weak references -------------------------------------------------------------------------------------------- */
 
 /* The referent, borrowed, or NULL when it is dead or dying.  Reads the field: 3.13 deprecates the borrowing API. */

@@ -11,120 +11,31 @@
    Comes in: a tuple of (object, class, checks).  Goes out: True or False, and for people the first failure.
    PyTorch does the same job in torch/csrc/dynamo/guards.cpp (GuardManager and its accessors). */
 
-#include "native.h"
+#include "dict_check.h"
 
-enum Kind { IS, IS_WEAK, ANY, ITEMS, EMPTY, ABSENT };
-
-static const char *const kind_names[] = {"is", "is_weak", "any", "items", "empty", "absent"};
-
-typedef struct DictCheck {
-    PyObject *key;
-    PyObject *payload;            /* IS: the object; IS_WEAK: a weak reference to it; else NULL */
-    Py_ssize_t hint;              /* where in its dictionary the key stood last */
-    enum Kind kind;
-    Py_ssize_t item_count;        /* ITEMS */
-    struct DictCheck *items;
-} DictCheck;
+const char *const kind_names[] = {"is", "is_weak", "equal", "any", "items", "empty", "absent"};
 
 typedef struct {
     PyObject *reference;          /* weak reference to the object */
     PyTypeObject *type;
     Py_ssize_t check_count;
     DictCheck *checks;
+    bool in_one_dictionary;       /* no check looks into a dictionary below */
+    uint64_t version;             /* of that one dictionary when all checks passed; 0: unknown */
 } ObjectSpec;
 
 typedef struct {
     PyObject_HEAD
     Py_ssize_t spec_count;
     ObjectSpec *specs;
+    Py_ssize_t class_count;
+    ClassRow *classes;            /* lookup_rows.c */
+    Py_ssize_t function_count;
+    FunctionRow *functions;       /* lookup_rows.c */
     PyObject *weakrefs;
 } GuardWalk;
 
-/* -- finding a key ---------------------------------------------------------------------------------------------- */
-
-/* Equality of keys without user code: strings and integers by value, everything else by identity. */
-static bool
-same_key(PyObject *a, PyObject *b)
-{
-    if (a == b) {
-        return true;
-    }
-    if (Py_TYPE(a) != Py_TYPE(b) || !(PyUnicode_CheckExact(a) || PyLong_CheckExact(a))) {
-        return false;
-    }
-    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
-}
-
-/* The key is not where it stood: look everywhere, and remember. */
-static NOINLINE PyObject *
-find_anywhere(PyObject *dictionary, DictCheck *check)
-{
-    Py_ssize_t places = dict_places(dictionary);
-    for (Py_ssize_t place = 0; place < places; place++) {
-        PyObject *key;
-        PyObject *value = dict_at(dictionary, place, &key);
-        if (value != NULL && same_key(key, check->key)) {
-            check->hint = place;
-            if (key != check->key) {        /* equal: from now on compare pointers with the one that is there */
-                Py_SETREF(check->key, Py_NewRef(key));
-            }
-            return value;
-        }
-    }
-    return NULL;
-}
-
-static inline PyObject *
-find_where_it_stood(PyObject *dictionary, DictCheck *check)
-{
-    if (likely(check->hint < dict_places(dictionary))) {
-        PyObject *key;
-        PyObject *value = dict_at(dictionary, check->hint, &key);
-        if (likely(key == check->key)) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
-static inline PyObject *
-find_value(PyObject *dictionary, DictCheck *check)
-{
-    PyObject *value = find_where_it_stood(dictionary, check);
-    return likely(value != NULL) ? value : find_anywhere(dictionary, check);
-}
-
-/* For keys that may well be missing.  Looking a string up among strings runs no user code. */
-static inline PyObject *
-find_value_or_hash(PyObject *dictionary, DictCheck *check)
-{
-    PyObject *value = find_where_it_stood(dictionary, check);
-    if (value != NULL) {
-        return value;
-    }
-    if (likely(dict_has_only_strings(dictionary) && PyUnicode_CheckExact(check->key))) {
-        value = _PyDict_GetItem_KnownHash(dictionary, check->key, ((PyASCIIObject *)check->key)->hash);
-        if (value == NULL) {
-            return NULL;
-        }
-    }
-    return find_anywhere(dictionary, check);
-}
-
 /* -- checking --------------------------------------------------------------------------------------------------- */
-
-static inline bool
-value_passes(DictCheck *check, PyObject *value)
-{
-    switch (check->kind) {
-        case IS:
-            return value == check->payload;
-        case IS_WEAK:
-            return value != NULL && value == weakly_referenced(check->payload);
-        default:
-            return value != NULL;
-    }
-}
 
 static bool
 items_pass(DictCheck *check, PyObject *value)
@@ -132,12 +43,17 @@ items_pass(DictCheck *check, PyObject *value)
     if (value == NULL || !PyDict_Check(value) || PyDict_GET_SIZE(value) != check->item_count) {
         return false;
     }
+    uint64_t version = dict_version(value);
+    if (likely(version != 0 && version == check->version)) {
+        return true;
+    }
     for (Py_ssize_t i = 0; i < check->item_count; i++) {
         DictCheck *item = &check->items[i];
         if (!value_passes(item, find_value(value, item))) {
             return false;
         }
     }
+    check->version = version;
     return true;
 }
 
@@ -176,20 +92,43 @@ same_object(ObjectSpec *spec)
 }
 
 static bool
+spec_passes(ObjectSpec *spec)
+{
+    PyObject *object = same_object(spec);
+    if (object == NULL) {
+        return false;
+    }
+    PyObject *dictionary = own_dictionary(object);
+    uint64_t version = spec->in_one_dictionary ? dict_version(dictionary) : 0;
+    if (version != 0 && version == spec->version) {
+        return true;
+    }
+    for (Py_ssize_t j = 0; j < spec->check_count; j++) {
+        PyObject *value;
+        if (!check_passes(&spec->checks[j], dictionary, &value)) {
+            return false;
+        }
+    }
+    spec->version = version;
+    return true;
+}
+
+static bool
 walk_passes(GuardWalk *self)
 {
     for (Py_ssize_t i = 0; i < self->spec_count; i++) {
-        ObjectSpec *spec = &self->specs[i];
-        PyObject *object = same_object(spec);
-        if (object == NULL) {
+        if (!spec_passes(&self->specs[i])) {
             return false;
         }
-        PyObject *dictionary = own_dictionary(object);
-        for (Py_ssize_t j = 0; j < spec->check_count; j++) {
-            PyObject *value;
-            if (!check_passes(&spec->checks[j], dictionary, &value)) {
-                return false;
-            }
+    }
+    for (Py_ssize_t i = 0; i < self->class_count; i++) {
+        if (!class_row_passes(&self->classes[i])) {
+            return false;
+        }
+    }
+    for (Py_ssize_t i = 0; i < self->function_count; i++) {
+        if (!function_row_passes(&self->functions[i])) {
+            return false;
         }
     }
     return true;
@@ -229,6 +168,16 @@ guard_walk_first_failure(GuardWalk *self, PyObject *Py_UNUSED(ignored))
             }
         }
     }
+    for (Py_ssize_t i = 0; i < self->class_count; i++) {
+        if (!class_row_passes(&self->classes[i])) {
+            return class_row_failure(&self->classes[i], self->spec_count + i);
+        }
+    }
+    for (Py_ssize_t i = 0; i < self->function_count; i++) {
+        if (!function_row_passes(&self->functions[i])) {
+            return function_row_failure(&self->functions[i], self->spec_count + self->class_count + i);
+        }
+    }
     Py_RETURN_NONE;
 }
 
@@ -238,14 +187,14 @@ static int
 read_kind(PyObject *name, bool of_item, enum Kind *kind)
 {
     for (int i = IS; i <= ABSENT; i++) {
-        bool allowed = of_item ? i <= ANY : i != ANY;
+        bool allowed = of_item ? i <= ANY || i == ABSENT : i != ANY;
         if (allowed && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, kind_names[i]) == 0) {
             *kind = i;
             return 0;
         }
     }
     PyErr_Format(PyExc_ValueError, "unknown kind %R: it must be one of %s", name,
-                 of_item ? "'is', 'is_weak', 'any'" : "'is', 'is_weak', 'items', 'empty', 'absent'");
+                 of_item ? "'is', 'is_weak', 'equal', 'any'" : "'is', 'is_weak', 'equal', 'items', 'empty', 'absent'");
     return -1;
 }
 
@@ -256,6 +205,7 @@ read_payload(DictCheck *check, PyObject *payload)
 {
     switch (check->kind) {
         case IS:
+        case EQUAL:
             check->payload = Py_NewRef(payload);
             return 0;
         case IS_WEAK:
@@ -268,7 +218,7 @@ read_payload(DictCheck *check, PyObject *payload)
     }
 }
 
-static int
+int
 read_check(DictCheck *check, PyObject *tuple, bool of_item)
 {
     PyObject *key, *kind, *payload;
@@ -287,7 +237,7 @@ read_check(DictCheck *check, PyObject *tuple, bool of_item)
 }
 
 /* Allocate `count` zeroed records, so that a half-made GuardWalk can be freed. */
-static void *
+void *
 records(Py_ssize_t count, size_t size)
 {
     void *memory = PyMem_Calloc(count ? count : 1, size);
@@ -319,8 +269,9 @@ read_items(DictCheck *check, PyObject *items)
 }
 
 static int
-read_spec(ObjectSpec *spec, PyObject *tuple)
+read_spec(void *record, PyObject *tuple)
 {
+    ObjectSpec *spec = record;
     PyObject *object, *type, *checks;
     if (!PyTuple_Check(tuple)) {
         PyErr_SetString(PyExc_TypeError, "a spec is a tuple (object, class, checks)");
@@ -340,46 +291,63 @@ read_spec(ObjectSpec *spec, PyObject *tuple)
         return -1;
     }
     spec->check_count = PyTuple_GET_SIZE(checks);
+    spec->in_one_dictionary = true;
     for (Py_ssize_t i = 0; i < spec->check_count; i++) {
         if (read_check(&spec->checks[i], PyTuple_GET_ITEM(checks, i), false) < 0) {
             return -1;
         }
+        enum Kind kind = spec->checks[i].kind;
+        spec->in_one_dictionary &= kind != ITEMS && kind != EMPTY;
     }
     return 0;
+}
+
+/* Read each tuple of a sequence into a record; the count grows along, so that a half-made walk can be freed. */
+static int
+read_records(PyObject *tuples, void **target, Py_ssize_t *count, size_t size, int (*read)(void *, PyObject *))
+{
+    tuples = PySequence_Tuple(tuples);
+    if (tuples == NULL) {
+        return -1;
+    }
+    int outcome = 0;
+    *target = records(PyTuple_GET_SIZE(tuples), size);
+    if (*target == NULL) {
+        outcome = -1;
+    }
+    for (Py_ssize_t i = 0; outcome == 0 && i < PyTuple_GET_SIZE(tuples); i++) {
+        *count = i + 1;
+        outcome = read((char *)*target + i * size, PyTuple_GET_ITEM(tuples, i));
+    }
+    Py_DECREF(tuples);
+    return outcome;
 }
 
 static PyObject *
 guard_walk_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"specs", NULL};
-    PyObject *specs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:GuardWalk", names, &specs)) {
-        return NULL;
-    }
-    specs = PySequence_Tuple(specs);
-    if (specs == NULL) {
+    static char *names[] = {"specs", "classes", "functions", NULL};
+    PyObject *empty = PyTuple_New(0);
+    PyObject *specs, *classes = empty, *functions = empty;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:GuardWalk", names, &specs, &classes, &functions)) {
+        Py_XDECREF(empty);
         return NULL;
     }
     GuardWalk *self = (GuardWalk *)type->tp_alloc(type, 0);
-    if (self != NULL) {
-        self->specs = records(PyTuple_GET_SIZE(specs), sizeof(ObjectSpec));
-        if (self->specs == NULL) {
-            Py_CLEAR(self);
-        }
+    if (self != NULL
+        && (read_records(specs, (void **)&self->specs, &self->spec_count, sizeof(ObjectSpec), read_spec) < 0
+            || read_records(classes, (void **)&self->classes, &self->class_count, sizeof(ClassRow), read_class_row) < 0
+            || read_records(functions, (void **)&self->functions, &self->function_count, sizeof(FunctionRow),
+                            read_function_row) < 0)) {
+        Py_CLEAR(self);
     }
-    for (Py_ssize_t i = 0; self != NULL && i < PyTuple_GET_SIZE(specs); i++) {
-        self->spec_count = i + 1;
-        if (read_spec(&self->specs[i], PyTuple_GET_ITEM(specs, i)) < 0) {
-            Py_CLEAR(self);
-        }
-    }
-    Py_DECREF(specs);
+    Py_XDECREF(empty);
     return (PyObject *)self;
 }
 
 /* -- the type --------------------------------------------------------------------------------------------------- */
 
-static int
+int
 traverse_checks(DictCheck *checks, Py_ssize_t count, visitproc visit, void *arg)
 {
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -393,7 +361,7 @@ traverse_checks(DictCheck *checks, Py_ssize_t count, visitproc visit, void *arg)
     return 0;
 }
 
-static void
+void
 free_checks(DictCheck *checks, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -415,6 +383,18 @@ guard_walk_traverse(GuardWalk *self, visitproc visit, void *arg)
             return stop;
         }
     }
+    for (Py_ssize_t i = 0; i < self->class_count; i++) {
+        int stop = class_row_traverse(&self->classes[i], visit, arg);
+        if (stop) {
+            return stop;
+        }
+    }
+    for (Py_ssize_t i = 0; i < self->function_count; i++) {
+        int stop = function_row_traverse(&self->functions[i], visit, arg);
+        if (stop) {
+            return stop;
+        }
+    }
     return 0;
 }
 
@@ -432,6 +412,8 @@ guard_walk_clear(GuardWalk *self)
         free_checks(specs[i].checks, specs[i].check_count);
     }
     PyMem_Free(specs);
+    clear_class_rows(&self->classes, &self->class_count);
+    clear_function_rows(&self->functions, &self->function_count);
     return 0;
 }
 
@@ -456,7 +438,8 @@ static PyMethodDef guard_walk_methods[] = {
 PyTypeObject GuardWalk_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynexplore.engine.native.GuardWalk",
-    .tp_doc = "GuardWalk(specs): compares what stands in objects' own dictionaries with what stood there.",
+    .tp_doc = "GuardWalk(specs, classes=(), functions=()): compares objects' own dictionaries, lookups through classes, and\n"
+              "functions with what they were.",
     .tp_basicsize = sizeof(GuardWalk),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = guard_walk_new,
@@ -471,5 +454,8 @@ int
 init_guard_walk(PyObject *module)
 {
     no_attributes = PyDict_New();
-    return no_attributes == NULL ? -1 : PyModule_AddType(module, &GuardWalk_Type);
+    if (no_attributes == NULL || PyModule_AddType(module, &GuardWalk_Type) < 0) {
+        return -1;
+    }
+    return PyModule_AddType(module, &DictGuard_Type) < 0 ? -1 : PyModule_AddFunctions(module, lookup_functions);
 }

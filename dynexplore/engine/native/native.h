@@ -6,6 +6,8 @@
        tail_call.c    TailCall, and how the hook goes on where modified code has ended with one
        frame_hook.c   the evaluator itself: look up, check, swap, run; FrameState; the module
        guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
+       lookup_rows.c  parts of a GuardWalk: lookups through classes, and what functions are made of
+       dict_guard.c   DictGuard: the same compares over a dictionary that is handed in
 
    Arrows run down this list's reverse: frame_hook.c uses all, region.c and cache.c know nothing of it but its name. */
 
@@ -189,5 +191,49 @@ extern PyObject *unbound;
 extern PyTypeObject GuardWalk_Type;
 bool guard_walk_passes(PyObject *walk);  /* runs no user code, raises nothing */
 int init_guard_walk(PyObject *module);
+
+/* -- lookup_rows.c ---------------------------------------------------------------------------------------------- */
+
+struct DictCheck;
+
+typedef struct {
+    PyObject *name;               /* interned */
+    PyObject *after;              /* weak reference to the class behind which the lookup begins, or NULL */
+    PyObject *payload;
+    int kind;
+} Lookup;
+
+typedef struct {
+    PyObject *reference;          /* weak reference to the class */
+    unsigned int tag;             /* its version when all lookups ended as expected; 0: unknown */
+    bool by_name;                 /* never rely on the tag: the frame itself writes to the class */
+    Py_ssize_t count;
+    Lookup *lookups;
+} ClassRow;
+
+typedef struct {
+    PyObject *reference;          /* weak reference to the function */
+    PyObject *code;
+    Py_ssize_t default_count;     /* -1: not asked */
+    Py_ssize_t keyword_count;     /* -1: not asked */
+    struct DictCheck *defaults;
+    struct DictCheck *keywords;
+} FunctionRow;
+
+bool class_row_passes(ClassRow *row);
+bool function_row_passes(FunctionRow *row);
+PyObject *class_row_failure(ClassRow *row, Py_ssize_t index);
+PyObject *function_row_failure(FunctionRow *row, Py_ssize_t index);
+int read_class_row(void *record, PyObject *tuple);
+int read_function_row(void *record, PyObject *tuple);
+int class_row_traverse(ClassRow *row, visitproc visit, void *arg);
+int function_row_traverse(FunctionRow *row, visitproc visit, void *arg);
+void clear_class_rows(ClassRow **rows, Py_ssize_t *count);
+void clear_function_rows(FunctionRow **rows, Py_ssize_t *count);
+extern PyMethodDef lookup_functions[];
+
+/* -- dict_guard.c ----------------------------------------------------------------------------------------------- */
+
+extern PyTypeObject DictGuard_Type;
 
 #endif

@@ -5,7 +5,8 @@ In: the `GuardSet` of a finished attempt, the tensors to match, the shape expres
 walks the same list with `Source.fetch` and says which guard fails, with expected and actual.
 
 The generated function is straight-line code. Each source is evaluated once into a local variable, so the check is linear
-in the number of guards. All tensors go to one `TensorGuards` call (C++), all module state to one `GuardWalk` (C), which
+in the number of guards. What stands in one dictionary (the globals, an object's attributes) is asked by one `DictGuard` (C). All
+tensors go to one `TensorGuards` call (C++), all module state to one `GuardWalk` (C), which
 the hook runs before the function is even called.
 
 torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
@@ -13,6 +14,7 @@ torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
 
 from __future__ import annotations
 
+import builtins
 import math
 import re
 import weakref
@@ -23,9 +25,22 @@ from typing import Any
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
 
+from dynexplore.engine.native import DictGuard
 from dynexplore.engine.phases import timed
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet, names_of
-from dynexplore.engine.provenance.sources import GlobalsSource, Namer, PinnedSource, Scope, Source
+from dynexplore.engine.provenance.module_guards import SubclassAnswers
+from dynexplore.engine.provenance.sources import (
+    AttributeSource,
+    BuiltinSource,
+    GlobalSource,
+    GlobalsSource,
+    ItemSource,
+    Namer,
+    ObjectSource,
+    PinnedSource,
+    Scope,
+    Source,
+)
 from dynexplore.engine.provenance.storage_overlap import StorageOverlap
 from dynexplore.engine.records import record
 
@@ -164,6 +179,7 @@ class GuardCheck:
     shape_code: list[str]
     namespace: dict[str, Any] = field(repr=False, default_factory=dict)
     slot_names: tuple[str, ...] = ()
+    subclass_answers: SubclassAnswers | None = None
 
     def holds(self, scope: Scope) -> bool:
         """Whether the check passes for this call."""
@@ -181,6 +197,10 @@ class GuardCheck:
         if self.global_state is not None and _function_modes():
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, "no TorchFunctionMode", f"{_function_modes()} active")
+        answer = self.subclass_answers.first_failure() if self.subclass_answers is not None else None
+        if answer is not None:
+            guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
+            return Failure(guard, f"{answer[0]} is {answer[1]}", f"{answer[0]} is {answer[2]}")
         failures = (self.failure_of(guard, scope) for guard in self.guards)
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
@@ -320,6 +340,7 @@ def compile_check(
     guards: GuardSet,
     slot_names: tuple[str, ...],
     shape_expressions: ShapeExpressions | None = None,
+    subclass_answers: SubclassAnswers | None = None,
 ) -> GuardCheck:
     """Make the check function of a guard set. `slot_names`: the frame's argument slots, in order."""
     emitter = _Emitter()
@@ -329,9 +350,16 @@ def compile_check(
         emitter.require(f"{emitter.namer.name(global_state.check)}()")
         # torch's guard knows nothing of function modes, which may change what every operator does
         emitter.require(f"{emitter.namer.name(_function_modes)}() == {state.function_modes}")
+    if subclass_answers:
+        emitter.require(f"{emitter.namer.name(subclass_answers.hold)}()")
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]
+    groups = _facts_of_dictionaries(guards.guards)
     for guard in guards.guards:
-        _emit_guard(emitter, guard)
+        group = groups.get(id(guard))
+        if group is None:
+            _emit_guard(emitter, guard)
+        elif not group.emitted:
+            group.emit(emitter)
     for guard in tensors:
         guard.expected.remember()
     _emit_tensors(emitter, tensors)
@@ -346,7 +374,7 @@ def compile_check(
     namespace.update({name: known for name, known in _SHAPE_NAMES.items() if name not in namespace})
     exec(compile(code, "<dynexplore guards>", "exec"), namespace)
     return GuardCheck(namespace.pop("check"), code, [*guards.guards, *relations], [g.expected for g in tensors],
-                      global_state, shape_code, namespace, slot_names)
+                      global_state, shape_code, namespace, slot_names, subclass_answers)
 
 
 # What ShapeEnv writes in its expressions: `min(512, n)`, `round(n / 3)`, `not math.isnan(f)`, `torch.sym_float(n) > 2.5`.
@@ -378,6 +406,76 @@ def _shape_relations(
         source = relation.source or GlobalsSource()
         guards.append(Guard(source, "SHAPE_ENV", relation, because.get(id(source), 0)))
     return shape_code, guards
+
+
+@record(frozen=False)
+class _DictFacts:
+    """Guards about what stands in one dictionary: one `DictGuard`, a compare of versions as long as nothing is written to it."""
+
+    place: Source
+    is_attributes: bool  # the `__dict__` of what stands at `place`, not itself a dictionary
+    checks: list[Any] = field(default_factory=list)
+    emitted: bool = False
+
+    def emit(self, emitter: _Emitter) -> None:
+        """One call that checks all of them."""
+        dictionary = emitter.variable(self.place) + (".__dict__" if self.is_attributes else "")
+        emitter.require(f"{emitter.namer.name(DictGuard(tuple(self.checks)))}({dictionary})")
+        self.emitted = True
+
+
+_BUILTINS, _GLOBALS = ObjectSource(builtins.__dict__, "builtins"), GlobalsSource()
+_EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT"})
+_EXPECTED_IDENTITY = frozenset({"ID_MATCH", "FUNCTION_MATCH", "NN_MODULE"})
+
+
+def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
+    """For each guard that says what stands under a string in a dictionary, the facts that it is one of."""
+    dicts = {id(guard.source) for guard in guards if guard.kind == "TYPE_MATCH" and guard.expected is dict}
+    groups: dict[tuple[int, bool], _DictFacts] = {}
+    found = {}
+    for guard in guards:
+        place = _place_in_dictionary(guard, dicts)
+        check = _dict_check(guard) if place is not None else None
+        if place is None or check is None:
+            continue
+        source, is_attributes, key = place
+        group = groups.setdefault((id(source), is_attributes), _DictFacts(source, is_attributes))
+        group.checks.append((key, *check))
+        found[id(guard)] = group
+    return found
+
+
+def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, str] | None:
+    """The dictionary that a guard is about (or whose `__dict__` is), and the key."""
+    source = guard.source
+    if guard.kind in _EXPECTED_ABSENT:
+        if type(guard.expected) is not str or (guard.kind == "KEY_ABSENT" and id(source) not in dicts):
+            return None
+        return (_GLOBALS if isinstance(source, GlobalsSource) else source), guard.kind == "ATTRIBUTE_ABSENT", guard.expected
+    if isinstance(source, GlobalSource):
+        return _GLOBALS, False, source.variable
+    if isinstance(source, BuiltinSource):
+        return _BUILTINS, False, source.variable
+    if isinstance(source, AttributeSource) and source.how == "dict":
+        return source.base, True, source.attr
+    if isinstance(source, ItemSource) and type(source.index) is str and id(source.base) in dicts:
+        return source.base, False, source.index
+    return None
+
+
+def _dict_check(guard: Guard) -> tuple[str, Any] | None:
+    """The guard in the form of `DictGuard`; None where it is more than a compare."""
+    expected = guard.expected
+    if guard.kind in _EXPECTED_ABSENT:
+        return "absent", None
+    if guard.kind in _EXPECTED_IDENTITY:
+        return ("is", expected.strong) if expected.weak is None else ("is_weak", expected.weak())
+    if guard.kind != "EQUALS":
+        return None
+    if type(expected) in (int, float, str, bytes):
+        return "equal", expected
+    return ("is", expected) if expected is None or expected is Ellipsis or type(expected) is bool else None
 
 
 _MANY = 16  # tensors that the entry itself holds: they are matched as a tuple that is ready

@@ -56,6 +56,7 @@ def _short(value: object) -> str:
 
 
 _CLASS_NAME: Any = type.__dict__["__qualname__"]
+_CLASS_DICT: Any = type.__dict__["__dict__"]
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
 
@@ -70,7 +71,7 @@ def names_of(value: Any) -> tuple[Any, Any]:
     """`__qualname__` (or `__name__`) and `__module__` of a class, function or module; no code of the program is asked for them."""
     cls = type(value)
     if issubclass(cls, type):
-        return _CLASS_NAME.__get__(value), vars(value).get("__module__")
+        return _CLASS_NAME.__get__(value), _CLASS_DICT.__get__(value).get("__module__")
     if cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("torch") and not issubclass(cls, ModuleType):
         return None, None
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)

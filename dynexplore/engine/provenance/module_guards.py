@@ -9,6 +9,15 @@ dictionaries: `self.__dict__["_modules"]["layer"]` is that module, whose `__dict
 - A source is **known** when such a fact fixes which object stands there. Guards that follow from identity (type,
   function, equality of a constant) need not be installed for it.
 
+Two more kinds of facts are checked by the same walk, because much that is relied on stands in no dictionary of an object:
+
+- where a lookup through a **class** ended, found or not. All lookups through one class are one row: its version tag is one compare
+  in C; where it differs the names are asked, and the tag is renewed if all stand. So what was *not* found is a fact like what was.
+- which code and defaults a **function** has that was interpreted.
+
+Facts about objects, classes and functions of libraries are noted like those of the program, but are no guards that people read:
+they are a part of GLOBAL_STATE.
+
 In: facts, noted by the trackers of objects, classes and modules while a frame is interpreted; live objects are not changed
 meanwhile, so what stands in them is what stood there. Out: the specs of a `GuardWalk`, and words for people.
 
@@ -17,16 +26,22 @@ torch/_dynamo/guards.py (its GuardManager tree over `__dict__` accessors) does t
 
 from __future__ import annotations
 
+import abc
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source, instance_dict
 from dynexplore.engine.records import record
 
 Check = tuple[Any, str, Any]
+LookupCheck = tuple[str, Any, str, Any]
+ClassSpec = tuple[type[Any], int, bool, tuple[LookupCheck, ...]]
+FunctionSpec = tuple[Any, Any, tuple[Check, ...] | None, tuple[Check, ...] | None]
 Spec = tuple[Any, type[Any], tuple[Check, ...]]
 
 # What a guard of these kinds says follows from identity, for the values that are noted here (EQUALS: immutable constants only).
@@ -86,11 +101,110 @@ def _names(wanted: dict[Any, Any]) -> list[str]:
 
 
 def _short(value: object) -> str:
-    name = getattr(value, "__qualname__", None)
-    if isinstance(name, str):
-        return name
-    text = repr(value) if isinstance(value, (int, float, str, tuple, type(None))) else f"a {type(value).__qualname__}"
+    if isinstance(value, type | FunctionType | BuiltinFunctionType):
+        return value.__qualname__
+    text = repr(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+ABSENT = object()  # what a lookup that found nothing ended in
+IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE: of builtin types nothing changes
+
+
+@record(frozen=False)
+class Lookup:
+    """Where a lookup of `name` ended: in this very object (`expected`), in some value of the class `owner`, or nowhere.
+
+    `asked`: whether the program asked for the name, so that people read of it.
+    """
+
+    name: str
+    after: type[Any] | None
+    expected: Any
+    owner: type[Any] | None
+    asked: bool
+
+    def check(self) -> LookupCheck:
+        """The fact in the form of `GuardWalk`."""
+        if self.expected is ABSENT:
+            return self.name, self.after, "absent", None
+        if self.expected is None and self.owner is not None:
+            return self.name, self.after, "found_in", self.owner
+        return (self.name, self.after, *by_identity(self.expected[0]))
+
+
+@record(frozen=False, eq=False)
+class ClassFacts:
+    """What is relied on about lookups through one class; `tag` is its version when the first of them was made."""
+
+    cls: type[Any]
+    tag: int
+    lookups: dict[tuple[str, type[Any] | None], Lookup] = field(default_factory=dict)
+    bases: bool = False
+
+    def spec(self, written: Iterable[type[Any]]) -> ClassSpec:
+        """The facts in the form of `GuardWalk`; a class that the frame itself writes to has no tag that lasts."""
+        checks = tuple(lookup.check() for lookup in self.lookups.values())
+        if self.bases:
+            checks += (("__mro__", None, "mro", tuple(map(weakref.ref, self.cls.__mro__))),)
+        by_name = any(cls in self.cls.__mro__ for cls in written)
+        return self.cls, self.tag, by_name, checks
+
+    def is_shown(self) -> bool:
+        """Whether people read of it: something was asked for that the program itself made."""
+        return any(lookup.asked for lookup in self.lookups.values())
+
+    def places(self) -> dict[str, str]:
+        """For each name, the path that people read."""
+        return {lookup.name: f"{(lookup.owner or self.cls).__qualname__}.{lookup.name}" for lookup in self.lookups.values()}
+
+    def __str__(self) -> str:
+        """The facts in words: `scale is 3; `K` has no attribute `cache``."""
+        asked = [lookup for lookup in self.lookups.values() if lookup.asked]
+        words = [f"{lookup.name} is {_short(lookup.expected[0])}" for lookup in asked
+                 if lookup.expected is not ABSENT and lookup.expected is not None]
+        words += [f"{lookup.name} stands in {lookup.owner.__qualname__}" for lookup in asked
+                  if lookup.expected is None and lookup.owner is not None]
+        missing = ", ".join(f"`{lookup.name}`" for lookup in asked if lookup.expected is ABSENT)
+        words += [f"`{self.cls.__qualname__.rpartition('<locals>.')[2]}` has no attribute {missing}"] * bool(missing)
+        return "; ".join(words) or "the bases that it had"
+
+
+class SubclassAnswers:
+    """What abstract base classes said of classes. One token of the process stands for all; if it differs they are asked again."""
+
+    def __init__(self) -> None:
+        self._token = abc.get_cache_token()
+        self._answers: dict[tuple[int, int], tuple[Any, Any, bool]] = {}
+
+    def note(self, cls: type[Any], base: type[Any], answer: bool) -> None:
+        """`issubclass(cls, base)` is `answer`."""
+        self._answers[id(cls), id(base)] = weakref.ref(cls), weakref.ref(base), answer
+
+    def __bool__(self) -> bool:
+        return bool(self._answers)
+
+    def hold(self) -> bool:
+        """Whether all answers are what they were."""
+        token = abc.get_cache_token()
+        if token != self._token:
+            if any(answer for *_, answer in map(self._now, self._answers.values())):
+                return False
+            self._token = token
+        return True
+
+    def _now(self, known: tuple[Any, Any, bool]) -> tuple[Any, Any, bool]:
+        cls, base = known[0](), known[1]()
+        return cls, base, cls is None or base is None or issubclass(cls, base) is not known[2]
+
+    def first_failure(self) -> tuple[str, str, str] | None:
+        """Who is asked about, what was expected and what is so now, in words; None when all hold."""
+        for known in self._answers.values():
+            cls, base, differs = self._now(known)
+            if differs:
+                words = ("a subclass", "no subclass") if known[2] else ("no subclass", "a subclass")
+                return _short(cls), f"{words[0]} of {_short(base)}", f"{words[1]} of {_short(base)}"
+        return None
 
 
 class ModuleGuards:
@@ -101,8 +215,55 @@ class ModuleGuards:
         self._known: dict[int, Source] = {}
         self._sources: dict[int, ObjectSource] = {}
         self._of_process: dict[int, ObjectFacts] = {}
+        self._classes: dict[type[Any], ClassFacts] = {}
+        self._functions: dict[int, Any] = {}
+        self._written: set[type[Any]] = set()
+        self.subclass_answers = SubclassAnswers()
 
-    # -- noting
+    # -- noting: classes and functions
+
+    def _class_facts(self, cls: type[Any]) -> ClassFacts:
+        facts = self._classes.get(cls)
+        if facts is None:
+            facts = self._classes[cls] = ClassFacts(cls, type_version(cls))
+        elif facts.tag != type_version(cls):  # it has changed between two lookups: no one version stands for both
+            facts.tag = 0
+        return facts
+
+    def rely_on_lookup(
+        self, cls: type[Any], name: str, value: Any, *, owner: type[Any] | None = None, after: type[Any] | None = None,
+        asked: bool = False,
+    ) -> None:
+        """Looking `name` up through the class (behind the class `after` in its MRO) ends at this very value, or is ABSENT."""
+        if cls.__flags__ & IMMUTABLE:
+            return
+        lookups = self._class_facts(cls).lookups
+        known = lookups.get((name, after))
+        if known is None:
+            expected = value if value is ABSENT else (value,)
+            lookups[name, after] = Lookup(name, after, expected, owner, asked)
+        else:
+            known.asked |= asked
+
+    def rely_on_owner(self, cls: type[Any], name: str, owner: type[Any], *, after: type[Any] | None = None) -> None:
+        """Looking `name` up through the class ends in this class of its MRO; what stands there is guarded elsewhere."""
+        if not cls.__flags__ & IMMUTABLE:
+            self._class_facts(cls).lookups.setdefault((name, after), Lookup(name, after, None, owner, True))
+
+    def rely_on_bases(self, cls: type[Any]) -> None:
+        """The class has the bases that it has."""
+        if not cls.__flags__ & IMMUTABLE:
+            self._class_facts(cls).bases = True
+
+    def writes_to(self, cls: type[Any]) -> None:
+        """The frame itself changes an attribute of the class: its version is another one after each call."""
+        self._written.add(cls)
+
+    def rely_on_function(self, function: Any) -> None:
+        """The function, whose identity is guarded, has the code and the defaults that it has."""
+        self._functions[id(function)] = function
+
+    # -- noting: objects
 
     def hold(self, value: Any, label: str, source: Source | None = None) -> ObjectFacts | None:
         """From now on facts may be noted about `value`, whose identity is guarded. None if it cannot be held weakly.
@@ -126,10 +287,13 @@ class ModuleGuards:
         """`value.__dict__[key] is expected`."""
         self._facts[id(value)].same[key] = expected
 
-    def rely_on_process(self, value: Any, label: str, key: str) -> None:
-        """`value.__dict__[key] is None`, a fact about the process: a part of GLOBAL_STATE, and no guard of its own."""
+    def rely_on_process(self, value: Any, label: str, key: str, expected: Any = None) -> None:
+        """`value.__dict__[key] is expected` (or ABSENT), a fact about the process: a part of GLOBAL_STATE, no guard of its own."""
         facts = self._of_process.setdefault(id(value), ObjectFacts(value, label, NamedSource(label)))
-        facts.same[key] = None
+        if expected is ABSENT:
+            facts.absent[key] = None
+        else:
+            facts.same[key] = expected
 
     def rely_on_absence(self, value: Any, key: str) -> None:
         """`key not in value.__dict__`."""
@@ -187,30 +351,65 @@ class ModuleGuards:
         """The facts of every object about which something is relied on."""
         return [facts for facts in self._facts.values() if facts.checks()]
 
+    def class_facts(self) -> list[ClassFacts]:
+        """The facts about lookups through classes, those that people read of first."""
+        return sorted(self._classes.values(), key=lambda facts: not facts.is_shown())
+
     def owners(self) -> list[tuple[Any, str]]:
         """The held objects, whose death makes the cache entry useless, and where each stood."""
-        return [(facts.value, facts.label) for facts in self._facts.values()]
+        held = {id(facts.value): (facts.value, facts.label) for facts in self._facts.values()}
+        held |= {id(cls): (cls, cls.__qualname__) for cls in self._classes}
+        held |= {id(function): (function, function.__qualname__) for function in self._functions.values()}
+        return list(held.values())
 
     def guards(self) -> list[Guard]:
         """The facts as guards that people read; they are checked by the walk."""
-        return [Guard(facts.source, "MODULE_STATE", str(facts), 0) for facts in self.facts()]
+        guards = [Guard(facts.source, "MODULE_STATE", str(facts), 0) for facts in self.facts()]
+        shown = [facts for facts in self.class_facts() if facts.is_shown()]
+        return guards + [Guard(NamedSource(facts.cls.__qualname__), "MODULE_STATE", str(facts), 0) for facts in shown]
 
-    def walk(self, make: Callable[[Iterable[Spec]], Any]) -> StateWalk | None:
+    def walk(self, make: Callable[..., Any]) -> StateWalk | None:
         """The facts as a walk (`make` is `native.GuardWalk`); None when nothing is relied on."""
-        facts = [*self.facts(), *self._of_process.values()]  # of the process last: the others have guards, by their place
-        if not facts:
+        facts, classes = self.facts(), self.class_facts()
+        bare = [held for held in self._facts.values() if not held.checks()]
+        unshown = [*self._of_process.values(), *bare]
+        functions = list(self._functions.values())
+        rows = [
+            *(StateRow(entry.label, number) for number, entry in enumerate(facts)),
+            *(StateRow(entry.label, None, {}, {key: _short(value) for key, value in entry.same.items()}) for entry in unshown),
+            *(StateRow(entry.cls.__qualname__, len(facts) + number if entry.is_shown() else None, entry.places())
+              for number, entry in enumerate(classes)),
+            *(StateRow(function.__qualname__, None) for function in functions),
+        ]
+        if not rows:
             return None
-        specs = [(entry.value, type(entry.value), entry.checks()) for entry in facts]
-        return StateWalk(make(specs), tuple(entry.label for entry in facts), tuple(map(str, facts)))
+        specs = [(entry.value, type(entry.value), entry.checks()) for entry in (*facts, *unshown)]
+        made = make(specs, [entry.spec(self._written) for entry in classes], list(map(_function_spec, functions)))
+        return StateWalk(made, tuple(rows))
+
+
+def _function_spec(function: Any) -> FunctionSpec:
+    defaults = tuple((str(place), *by_identity(value)) for place, value in enumerate(function.__defaults__ or ()))
+    keywords = tuple((name, *by_identity(value)) for name, value in (function.__kwdefaults__ or {}).items())
+    return function, function.__code__, defaults, keywords
+
+
+@record()
+class StateRow:
+    """Who a row of the walk is about, in words, and which of the guards that people read it is (None: none)."""
+
+    label: str
+    guard: int | None
+    places: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, str] = field(default_factory=dict)
 
 
 @record()
 class StateWalk:
-    """A `GuardWalk` and, for each of its objects, the path and the facts in words. Keeps none of the objects alive."""
+    """A `GuardWalk` and, for each of its rows, who it is about. Keeps none of the objects alive."""
 
     walk: Any
-    labels: tuple[str, ...]
-    texts: tuple[str, ...]
+    rows: tuple[StateRow, ...]
 
     def first_failure(self) -> StateFailure | None:
         """What no longer holds, in words; None when all holds."""
@@ -218,26 +417,31 @@ class StateWalk:
         if failure is None:
             return None
         index, key, kind, actual = failure
-        path = f"{self.labels[index]}.{key}" if key else self.labels[index]
-        return StateFailure(index, path, key, _EXPECTED[kind], "gone" if kind == "alive" else _actual(kind, actual))
+        row = self.rows[index]
+        path = row.places.get(key) or (f"{row.label}.{key}" if key else row.label)
+        found = "gone" if kind == "alive" else _actual(kind, actual)
+        return StateFailure(row.guard, path, key, _EXPECTED[kind], found, row.expected.get(key, _EXPECTED[kind]))
 
 
 @record()
 class StateFailure:
-    """The fact that does not hold any more: which object's, path of what changed, key in its owner's dictionary, expected
-    and found.
+    """The fact that does not hold any more: whose (its place among the guards that people read, if it is one of them), path of what
+    changed, key in its owner's dictionary, expected and found.
     """
 
-    index: int
+    index: int | None
     path: str
     key: str
     expected: str
     actual: str
+    words: str
+    """What was expected, said more precisely where that is known."""
 
 
 _EXPECTED = {
     "alive": "the object that was captured", "type": "an object of the same class", "is": "the same value",
-    "is_weak": "the same object", "items": "the same items", "empty": "nothing", "absent": "no attribute of its own",
+    "is_weak": "the same object", "items": "the same items", "empty": "nothing", "absent": "no such attribute",
+    "equal": "the same value", "found_in": "found in the same class", "mro": "the same bases",
 }
 
 

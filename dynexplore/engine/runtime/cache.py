@@ -194,9 +194,10 @@ def _changed_state(entry: CompiledEntry, changed: StateFailure) -> Miss:
     """What the walk found: about an object, or about the process (a part of GLOBAL_STATE)."""
     kinds = [guard.kind for guard in entry.guards.guards]
     states = [index for index, kind in enumerate(kinds) if kind == "MODULE_STATE"]
-    if changed.index >= len(states):
-        return Miss(entry, kinds.index("GLOBAL_STATE"), "", changed.path, "GLOBAL_STATE", "None", changed.actual)
     same = changed.expected in _SAME
+    if changed.index is None:
+        place = kinds.index("GLOBAL_STATE")
+        return Miss(entry, place, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, same)
     return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
 
 

@@ -355,8 +355,12 @@ def _has_tensor(values: Any, depth: int = 2) -> bool:
     if depth < 0:
         return False
     if isinstance(values, dict):
-        return any(_has_tensor(value, depth - 1) for value in values.values())
+        return any(_has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may say something else
     if isinstance(values, tuple | list):
-        return any(_has_tensor(value, depth - 1) for value in values[:20])
-    own = getattr(values, "__dict__", None)
-    return isinstance(own, dict) and depth > 0 and _has_tensor(own, depth - 1)
+        first = tuple.__getitem__(values, slice(20)) if isinstance(values, tuple) else list.__getitem__(values, slice(20))
+        return any(_has_tensor(value, depth - 1) for value in first)
+    try:
+        own = object.__getattribute__(values, "__dict__")
+    except AttributeError:
+        return False
+    return depth > 0 and _has_tensor(own, depth - 1)

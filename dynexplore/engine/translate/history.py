@@ -31,7 +31,7 @@ class FrameHistory:
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
         choice = wanted if wanted is not None else config.dynamic_shapes
-        marked = frozenset(getattr(tensor, "_dynamo_dynamic_indices", ()))
+        marked = frozenset(vars(tensor).get("_dynamo_dynamic_indices", ()))
         if choice is False:
             return frozenset()
         sizes = tuple(tensor.shape)

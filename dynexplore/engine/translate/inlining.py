@@ -46,6 +46,7 @@ def inline(
     if ctx.innermost.depth >= config.inline_depth_limit:
         ctx.break_graph("DX501", function=code.co_qualname, depth=ctx.innermost.depth)
     caller = ctx.innermost
+    function.rely_on_code(ctx)
     frame = SymbolicFrame(read(code), ctx.namespace_of(function), function, caller)
     _bind(ctx, frame, function, args, kwargs)
     _make_cells(ctx, frame, function)

@@ -606,7 +606,7 @@ class Translator:
         shapes = None
         if self.graph.shape_env is not None:
             shapes = shape_guards(self.graph)
-        check = compile_check(self.guards, self.request.slot_names, shapes)
+        check = compile_check(self.guards, self.request.slot_names, shapes, self.module_guards.subclass_answers)
         if self.narrator is not None:
             for guard in check.guards[len(self.guards.guards) :]:
                 self.narrator.guard_installed(guard, guard.because)

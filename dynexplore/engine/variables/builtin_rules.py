@@ -34,7 +34,8 @@ from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVa
 from dynexplore.engine.variables.containers.sorting import keyed, sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.objects.class_lookup import Found, binds, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import Found, raw_lookup
+from dynexplore.engine.variables.objects.class_lookup import binds
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.rules import method, rule
@@ -238,7 +239,7 @@ def _defaultdict(
     **named: VariableTracker,
 ) -> VariableTracker:
     missing = factory.is_constant() and factory.as_constant() is None
-    if not missing and raw_lookup(factory.python_type(), "__call__") is None:
+    if not missing and raw_lookup(ctx, factory.python_type(), "__call__") is None:
         ctx.raise_exception(TypeError, "first argument must be callable or None")
     return _filled(ctx, DefaultDictVariable(factory=factory), other, named)
 

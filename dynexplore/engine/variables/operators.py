@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.class_facts import is_fixed_class, peek, rely_on_names
 from dynexplore.engine.variables.type_errors import compare_unlike, raise_type_error
 
 if TYPE_CHECKING:
@@ -92,6 +94,8 @@ def _binary_row(symbol: str, left: type[VariableTracker], right: type[VariableTr
 
 def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left symbol right`, also for in-place forms such as `+=`."""
+    name = DUNDER[symbol.removesuffix("=")]
+    _rely_on_metaclasses(ctx, (left, right), (f"__{name}__", f"__r{name}__", f"__i{name}__"), symbol)
     answer = _binary_row(symbol, type(left), type(right))
     plain = symbol
     if answer is None and symbol.endswith("="):
@@ -105,10 +109,23 @@ def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
 
 def compare(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left < right` and its kin."""
+    _rely_on_metaclasses(ctx, (left, right), COMPARE_DUNDER[symbol], symbol)
     answer = _binary_row(symbol, type(left), type(right))
     if answer is None:
         return compare_unlike(ctx, symbol, COMPARE[symbol], left, right)
     return answer(ctx, symbol, left, right)
+
+
+def _rely_on_metaclasses(
+    ctx: TraceContext, operands: tuple[VariableTracker, ...], names: tuple[str, ...], symbol: str
+) -> None:
+    """An operator of classes: their metaclasses have no method of the program for it, now and later."""
+    for operand in operands:
+        if operand.kind == "class":
+            metaclass = operand.python_type()
+            rely_on_names(ctx, metaclass, *names)
+            if any(isinstance(peek(metaclass, name), FunctionType) for name in names) and not is_fixed_class(metaclass):
+                ctx.break_graph("DX304", operator=symbol, left=operands[0].type_name(), right=operands[-1].type_name())
 
 
 def unary(ctx: TraceContext, symbol: str, operand: VariableTracker) -> VariableTracker:

@@ -197,10 +197,10 @@ def test_malformed_specs() -> None:
         ([(1, int, ())], TypeError, "weak reference"),
         ([(thing, Thing, (1,))], TypeError, "a check is a tuple"),
         ([(thing, Thing, (("x", "is"),))], TypeError, "a check is a tuple"),
-        ([(thing, Thing, (("x", "equals", 1),))], ValueError, "must be one of 'is', 'is_weak', 'items'"),
+        ([(thing, Thing, (("x", "equals", 1),))], ValueError, "must be one of 'is', 'is_weak', 'equal', 'items'"),
         ([(thing, Thing, (("x", 5, 1),))], ValueError, "must be one of"),
         ([(thing, Thing, (("x", "any", 1),))], ValueError, "must be one of"),
-        ([(thing, Thing, (("x", "items", (("y", "items", ()),)),))], ValueError, "must be one of 'is', 'is_weak', 'any'"),
+        ([(thing, Thing, (("x", "items", (("y", "items", ()),)),))], ValueError, "must be one of 'is', 'is_weak', 'equal', 'any'"),
         ([(thing, Thing, (("x", "items", 1),))], TypeError, 'payload of an "items" check'),
         ([(thing, Thing, (([], "is", 1),))], TypeError, "unhashable"),
     ]:

@@ -58,7 +58,7 @@ def test_ddp_is_noticed_where_it_was_not_possible_at_capture() -> None:
     assert session.predict(x).outcome == "hit"
     with torch.no_grad():
         frozen = dynexplore.explain(nn.Linear(3, 3), x).session.entries
-    assert all(entry.state is None or "DistributedDataParallel" not in entry.state.labels for entry in frozen)
+    assert all(entry.state is None or "DistributedDataParallel" not in [row.label for row in entry.state.rows] for entry in frozen)
 
 
 @pytest.mark.usefixtures("alone")

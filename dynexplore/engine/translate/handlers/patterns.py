@@ -9,6 +9,7 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.objects.object_rules import is_instance
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 def match_sequence(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the subject is a sequence (and no string)."""
     subject = frame.stack[-1].python_type()
+    ctx.module_guards.subclass_answers.note(subject, Sequence, issubclass(subject, Sequence))
     frame.push(ConstantVariable(issubclass(subject, Sequence) and not issubclass(subject, (str, bytes, bytearray))))
 
 
 @handles("MATCH_MAPPING")
 def match_mapping(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Whether the subject is a mapping."""
-    frame.push(ConstantVariable(issubclass(frame.stack[-1].python_type(), Mapping)))
+    subject = frame.stack[-1].python_type()
+    ctx.module_guards.subclass_answers.note(subject, Mapping, issubclass(subject, Mapping))
+    frame.push(ConstantVariable(issubclass(subject, Mapping)))
 
 
 @handles("MATCH_KEYS")
@@ -49,7 +53,7 @@ def match_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     live = cls.live_value()
     if not isinstance(live, type):
         ctx.break_graph("DX317", pattern=cls.text())
-    if not issubclass(subject.python_type(), live):
+    if not is_instance(ctx, subject, subject.python_type(), live):
         frame.push(ConstantVariable(None))
         return
     if step.arg and live in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple):

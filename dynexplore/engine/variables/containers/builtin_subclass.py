@@ -24,7 +24,15 @@ from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_lookup import Found, layout_of, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import (
+    SPECIAL_NAMES,
+    Found,
+    layout_of,
+    peek,
+    raw_lookup,
+    rely_on_class_of,
+    rely_on_names,
+)
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, settled
@@ -119,7 +127,7 @@ def _initialize(
 ) -> VariableTracker:
     """What `dict.__init__`, `list.__init__` and `set.__init__` do."""
     if args or kwargs:
-        if self.layout is OrderedDict and isinstance(raw_lookup(self.cls, "__setitem__"), types.FunctionType):
+        if self.layout is OrderedDict and isinstance(raw_lookup(ctx, self.cls, "__setitem__"), types.FunctionType):
             given = OrderedDictVariable()
             given.call_method(ctx, "update", list(args), kwargs)
             for key, value in given.pairs(ctx):  # CPython's Objects/odictobject.c (mutablemapping_update) calls it, too
@@ -143,10 +151,10 @@ def make_extended(
 ) -> VariableTracker:
     """A call of a class that extends a builtin type."""
     layout = layout_of(cls.value)
-    if isinstance(raw_lookup(cls.value, "__new__"), types.FunctionType | staticmethod):
+    if isinstance(raw_lookup(ctx, cls.value, "__new__"), types.FunctionType | staticmethod):
         return cls.make_instance(ctx, args, kwargs)
     made = BuiltinSubclassVariable(cls.value, class_variable=cls, storage=_storage(ctx, layout, args))
-    if layout in _CONTAINERS or isinstance(raw_lookup(cls.value, "__init__"), types.FunctionType):
+    if layout in _CONTAINERS or isinstance(raw_lookup(ctx, cls.value, "__init__"), types.FunctionType):
         initialize(ctx, made, args, kwargs)
     elif kwargs:
         ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
@@ -198,7 +206,7 @@ def _extends_builtin(value: Any) -> bool:
     layout = layout_of(cls)
     if cls is layout or (layout not in _CONTAINERS and layout not in _IMMUTABLE):
         return False
-    return layout in (int, float, str) or all(raw_lookup(cls, name) is raw_lookup(layout, name) for name in _WALKING)
+    return layout in (int, float, str) or all(peek(cls, name) is peek(layout, name) for name in _WALKING)
 
 
 @builds_when(_extends_builtin, rank=90)
@@ -207,7 +215,8 @@ def build_extended(ctx: TraceContext, value: Any, source: Source | None) -> Vari
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
-    ctx.guard(source, "TYPE_MATCH", type(value))
+    rely_on_class_of(ctx, value, source)
+    rely_on_names(ctx, type(value), *SPECIAL_NAMES)
     storage = _existing(ctx, value, layout_of(type(value)), source)
     return BuiltinSubclassVariable(type(value), value=value, source=source, storage=storage)
 

@@ -21,7 +21,7 @@ from dynexplore.engine.variables.containers.named_tuple import NamedTupleVariabl
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.class_facts import raw_lookup
 from dynexplore.engine.variables.objects.object_copy import copy_object
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.scalars.concrete_values import is_tensor
@@ -74,9 +74,9 @@ def _own_copy(
     found = type_of(value)
     if is_tensor(value):
         ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
-    if found is not None and hasattr(raw_lookup(found, method), "__code__"):
+    if found is not None and hasattr(raw_lookup(ctx, found, method), "__code__"):
         return value.call_method(ctx, method, args, {})
-    if isinstance(value, UserObjectVariable) and raw_lookup(value.cls, method) is None:
+    if isinstance(value, UserObjectVariable) and raw_lookup(ctx, value.cls, method) is None:
         if memo is None:
             return copy_object(ctx, value, lambda part: part)
         return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda made: memo.update({value: made}))

@@ -9,7 +9,9 @@ does the same job.
 
 from __future__ import annotations
 
+import collections
 import inspect
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable, exist
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.inspection import Unknown
-from dynexplore.engine.variables.objects import class_lookup
+from dynexplore.engine.variables.objects import class_facts, class_lookup
 from dynexplore.engine.variables.objects.builtin_value import method_row
 from dynexplore.engine.variables.objects.class_ import ClassVariable, makes
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
@@ -68,15 +70,17 @@ class NamedTupleVariable(TupleVariable):
         raise Unknown  # making one could run code of the program
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        class_facts.rely_on_plain_access(ctx, self.cls, name)
         names = field_names(self.cls)
-        if name in names:
+        if name in names and isinstance(class_facts.peek(self.cls, name), _FIELDS):
             return self.items[names.index(name)].read(ctx)
         if name in _OWN_METHODS and self._has_own(name):
             return ConstantMethodVariable(self, name)
         if method_row(self.cls, name) is not None or is_structure(self.cls) or hasattr(tuple, name):
             return super().get_attribute(ctx, name)
-        found = class_lookup.find(ctx, self.cls, name)
+        found = class_facts.find(ctx, self.cls, name)
         if found is None:
+            class_facts.refuse_missing(ctx, self.cls, name)
             return super().get_attribute(ctx, name)
         return class_lookup.bind(ctx, found, self, self.cls)
 
@@ -85,13 +89,13 @@ class NamedTupleVariable(TupleVariable):
     ) -> VariableTracker:
         if name in _OWN_METHODS and self._has_own(name):
             return _OWN_METHODS[name](ctx, self, args, kwargs)
-        if inspect.isfunction(class_lookup.raw_lookup(self.cls, name)):
+        if inspect.isfunction(class_facts.raw_lookup(ctx, self.cls, name)):
             return self.get_attribute(ctx, name).call(ctx, args, kwargs)
         return super().call_method(ctx, name, args, kwargs)
 
     def _has_own(self, name: str) -> bool:
         """Whether a method is the one that `collections.namedtuple` made."""
-        return getattr(class_lookup.raw_lookup(self.cls, name), "__module__", None) == "collections"
+        return getattr(class_facts.peek(self.cls, name), "__module__", None) == "collections"
 
     def as_proxy(self) -> Any:
         return make(self.cls, super().as_proxy())
@@ -105,6 +109,14 @@ class NamedTupleVariable(TupleVariable):
     def text(self) -> str:
         pairs = zip(field_names(self.cls), self.items, strict=False)
         return f"{self.cls.__name__}({', '.join(f'{name}={item.text()}' for name, item in pairs)})"
+
+
+_PAIR: Any = collections.namedtuple("_PAIR", "one two")
+_FIELDS = (type(class_facts.peek(_PAIR, "one")), types.MemberDescriptorType)
+# What the tracker answers as tuples do: a class that answers otherwise is left to Python.
+_OF_TUPLES = frozenset({
+    "__len__", "__iter__", "__getitem__", "__contains__", "__getattribute__", "__bool__", "__eq__", "__hash__", "__lt__",
+})
 
 
 def make(cls: type[Any], items: tuple[Any, ...]) -> Any:
@@ -140,7 +152,7 @@ def _make_tuple(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """A call of a class that extends tuple."""
-    maker = getattr(class_lookup.raw_lookup(cls.value, "__new__"), "__module__", None) or "namedtuple_"
+    maker = getattr(class_facts.raw_lookup(ctx, cls.value, "__new__"), "__module__", None) or "namedtuple_"
     if not is_named_tuple_class(cls.value):
         return make_extended(ctx, cls, args, kwargs)
     if not maker.startswith("namedtuple_"):
@@ -162,6 +174,10 @@ def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None 
 @builds_when(lambda value: is_named_tuple_class(type(value)), rank=40)
 def build_named_tuple(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A named tuple: its class and length are guarded, items when they are read."""
+    for name in class_facts.SPECIAL_NAMES:
+        special = class_facts.raw_lookup(ctx, type(value), name)
+        if name in _OF_TUPLES and (isinstance(special, types.FunctionType) or (special is None and hasattr(tuple, name))):
+            ctx.break_graph("DX302", question=name, type=type(value).__qualname__)
     return NamedTupleVariable(type(value), existing_items(ctx, value, source), source)
 
 

@@ -19,22 +19,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.provenance.module_guards import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
-from dynexplore.engine.variables.objects.class_lookup import (
+from dynexplore.engine.variables.objects.class_facts import (
     Found,
     attribute_source,
-    bind,
-    binds,
     class_dict,
-    class_tracker,
     find,
     is_fixed_class,
     layout_of,
+    peek,
     raw_lookup,
+    rely_on_absence,
+    rely_on_names,
+    rely_on_plain_access,
 )
+from dynexplore.engine.variables.objects.class_lookup import bind, binds, class_tracker
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule, rule_for
@@ -83,10 +86,16 @@ class ClassVariable(VariableTracker):
         return self.value
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return True if not hasattr(type(self.value), "__len__") else self.length(ctx).truth(ctx)
+        if raw_lookup(ctx, type(self.value), "__bool__") is not None:
+            return ctx.call_function(self._special(ctx, "__bool__", "bool()"), [], {}).truth(ctx)
+        return True if raw_lookup(ctx, type(self.value), "__len__") is None else self.length(ctx).truth(ctx)
 
     def hash_key(self, ctx: TraceContext) -> object:
-        return self.value
+        hasher = raw_lookup(ctx, type(self.value), "__hash__")
+        if hasher is None:
+            ctx.raise_exception(TypeError, f"unhashable type: {type(self.value).__name__!r}")
+        own = isinstance(hasher, types.FunctionType) and not is_fixed_class(type(self.value))
+        return super().hash_key(ctx) if own else self.value
 
     def same_object(self, other: VariableTracker) -> bool | None:
         return isinstance(other, ClassVariable) and self.value is other.value
@@ -103,12 +112,13 @@ class ClassVariable(VariableTracker):
     # -- attributes
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        metaclass = type(self.value)
+        rely_on_plain_access(ctx, metaclass, name)
         fixed = _FIXED_ATTRIBUTES.get(name)
         if fixed is not None:
             return fixed(ctx, self)
         if name in _CONSTANT_ATTRIBUTES and name not in self.stored:
-            return ctx.build(getattr(self.value, name), None)
-        metaclass = type(self.value)
+            return self._text_attribute(ctx, name)
         above = self._in_metaclass(ctx, metaclass, name)
         if above is not None and above.is_data_descriptor:
             return bind(ctx, above, self, metaclass)
@@ -118,17 +128,25 @@ class ClassVariable(VariableTracker):
         if above is not None:
             return bind(ctx, above, self, metaclass)
         hook = None if metaclass is type else find(ctx, metaclass, "__getattr__")
+        rely_on_absence(ctx, self.value, name)
         if hook is not None:
             return ctx.call_function(bind(ctx, hook, self, metaclass), [ConstantVariable(name)], {})
         ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
 
+    def _text_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        """`__name__` and its kin: what the type itself keeps, or what stands in the class."""
+        value = getattr(self.value, name)
+        if not self.value.__flags__ & IMMUTABLE:
+            source = ctx.module_guards.source_of(self.value, self.value.__qualname__).attribute(name, "getattr")
+            return ctx.build(value, source)
+        return ctx.build(value, None)
+
     def _in_metaclass(self, ctx: TraceContext, metaclass: type[Any], name: str) -> Found | None:
-        if raw_lookup(metaclass, name) is None:
-            return None
-        return find(ctx, metaclass, name)
+        return None if metaclass is type and peek(type, name) is None else find(ctx, metaclass, name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         self._check_assignable(ctx, name)
+        ctx.module_guards.writes_to(self.value)
         ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
         self.stored[name] = value
 
@@ -138,12 +156,14 @@ class ClassVariable(VariableTracker):
             find(ctx, self.value, name)  # for its guard
         if self.stored.get(name) is None and (name in self.stored or name not in class_dict(self.value)):
             ctx.raise_exception(AttributeError, f"type object {self.value.__name__!r} has no attribute {name!r}")
+        ctx.module_guards.writes_to(self.value)
         ctx.journal.must_replay(self, f"{self.value.__qualname__}.{name}")
         if name in self.stored:
             self._set_before_deleted.add(name)
         self.stored[name] = None
 
     def _check_assignable(self, ctx: TraceContext, name: str) -> None:
+        rely_on_names(ctx, type(self.value), "__setattr__", "__delattr__", name)
         plain = type(self.value).__setattr__ is type.__setattr__ and not (name.startswith("__") and name.endswith("__"))  # type: ignore[comparison-overlap]
         if is_fixed_class(self.value) or not plain:
             ctx.break_graph("DX314", what=f"{self.value.__qualname__}.{name}")
@@ -161,7 +181,7 @@ class ClassVariable(VariableTracker):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """`List[int]`, `Generic[T]`: an annotation, or what `__class_getitem__` gives."""
-        if raw_lookup(type(self.value), "__getitem__") is not None:
+        if raw_lookup(ctx, type(self.value), "__getitem__") is not None:
             return ctx.call_function(self._special(ctx, "__getitem__", "subscript"), [key], {})
         if is_fixed_class(self.value):
             key.read_items(ctx)
@@ -183,7 +203,7 @@ class ClassVariable(VariableTracker):
         row = rule_for(self.value)
         if row is not None:
             return row.answer(ctx, args, kwargs)
-        maker = raw_lookup(type(self.value), "__call__")
+        maker = raw_lookup(ctx, type(self.value), "__call__")
         if isinstance(maker, type):  # `__call__ = dict` in the metaclass of TypedDict
             return ctx.call_function(ctx.build(maker, None), args, kwargs)
         if isinstance(maker, types.FunctionType):
@@ -235,7 +255,7 @@ class ClassVariable(VariableTracker):
 
 def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
     """An object with a `__del__` is made for real: when it goes, the program hears of it."""
-    if raw_lookup(cls, "__del__") is not None:
+    if raw_lookup(ctx, cls, "__del__") is not None:
         ctx.break_graph("DX321", type=cls.__qualname__)
 
 
@@ -262,7 +282,7 @@ def initialize(
         returned = ctx.call_function(bind(ctx, found, made, cls), args, kwargs)
         if not (returned.is_constant() and returned.as_constant() is None):
             ctx.raise_exception(TypeError, f"__init__() should return None, not {returned.python_type().__name__!r}")
-    elif (args or kwargs) and raw_lookup(cls, "__new__") is object.__new__:
+    elif (args or kwargs) and raw_lookup(ctx, cls, "__new__") is object.__new__:
         ctx.raise_exception(TypeError, f"{cls.__name__}() takes no arguments")
 
 
@@ -297,6 +317,7 @@ def _metaclass(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
 
 def _classes(which: str) -> Callable[[Any, ClassVariable], VariableTracker]:
     def give(ctx: TraceContext, cls: ClassVariable) -> VariableTracker:
+        ctx.module_guards.rely_on_bases(cls.value)
         for base in cls.value.__mro__:
             class_tracker(ctx, base)
         return ctx.build(getattr(cls.value, which), None)
@@ -322,4 +343,11 @@ def _bind_nested_class(ctx: TraceContext, found: Found, instance: VariableTracke
 def build_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
     """A class, guarded by identity; what is read from it later is guarded where it can change."""
     guard_identity(ctx, value, source)
+    hold_class(ctx, value)
     return ClassVariable(value, source)
+
+
+def hold_class(ctx: TraceContext, cls: type[Any]) -> None:
+    """A class of the program, whose own class may be another one later."""
+    if not is_fixed_class(cls):
+        ctx.module_guards.hold(cls, cls.__qualname__)

@@ -24,7 +24,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_lookup import Found, layout_of, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import Found, layout_of, raw_lookup, rely_on_class_of
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import live_nest
@@ -55,9 +55,6 @@ class ExceptionVariable(UserObjectVariable):
     def exception_type(self) -> type[Any]:
         """Its class."""
         return self.cls
-
-    def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        return True
 
     def known_args(self, ctx: TraceContext) -> list[VariableTracker]:
         """Its arguments, also of a live one."""
@@ -318,7 +315,7 @@ def _make_exception(
 ) -> VariableTracker:
     """BaseException.__new__ keeps the arguments; then `__init__`, of the program or of the C type."""
     layout = layout_of(cls.value)
-    if isinstance(raw_lookup(cls.value, "__new__"), staticmethod | types.FunctionType):
+    if isinstance(raw_lookup(ctx, cls.value, "__new__"), staticmethod | types.FunctionType):
         return cls.make_instance(ctx, args, kwargs)
     if issubclass(layout, OSError) and len(args) > 1:
         ctx.break_graph("DX310", type=cls.value.__qualname__)  # the number of the error decides the class
@@ -333,5 +330,5 @@ def build_exception(ctx: TraceContext, value: BaseException, source: Source | No
     if source is None:
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
-    ctx.guard(source, "TYPE_MATCH", type(value))
+    rely_on_class_of(ctx, value, source)
     return ExceptionVariable(type(value), value=value, source=source)

@@ -118,12 +118,26 @@ class FunctionVariable(VariableTracker):
     kind = "function"
     text_changes = "never"
 
-    def __init__(self, function: types.FunctionType, source: Source | None = None) -> None:
+    def __init__(self, function: types.FunctionType, source: Source | None = None, *, by_code: bool = False) -> None:
         self.function = function
         self.source = source
+        self.by_code = by_code  # any function of this code will do: its identity is not guarded
 
     def python_type(self) -> type[Any]:
         return types.FunctionType
+
+    def rely_on_code(self, ctx: TraceContext) -> None:
+        """It is about to be interpreted: it has this code, and these defaults."""
+        if not self.by_code:
+            ctx.module_guards.rely_on_function(self.function)
+            return
+        assert self.source is not None
+        for name, kind in (("__defaults__", "LIST_LENGTH"), ("__kwdefaults__", "DICT_KEYS")):
+            source, value = self.source.attribute(name, "getattr"), getattr(self.function, name)
+            if value is None:
+                ctx.guard(source, "EQUALS", None)
+            else:
+                ctx.guard(source, kind, len(value) if kind == "LIST_LENGTH" else tuple(value))
 
     def live_value(self) -> Any:
         return self.function
@@ -194,7 +208,8 @@ class FunctionVariable(VariableTracker):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _CONSTANT_ATTRIBUTES:
-            return ctx.build(getattr(self.function, name), None)
+            place = self.source or ctx.module_guards.source_of(self.function, self.text())
+            return ctx.build(getattr(self.function, name), place.attribute(name, "getattr"))
         if name in self.function.__dict__:
             source = self.source.attribute(name) if self.source is not None else None
             return ctx.build(self.function.__dict__[name], source)
@@ -202,8 +217,16 @@ class FunctionVariable(VariableTracker):
             source = self.source.attribute(name, "getattr") if self.source is not None else None
             return ctx.build(getattr(self.function, name), source)
         if not hasattr(self.function, name):
+            self._rely_on_absence(ctx, name)
             ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         return super().get_attribute(ctx, name)
+
+    def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+        if self.by_code:
+            assert self.source is not None
+            ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
+        elif ctx.module_guards.hold(self.function, self.function.__qualname__) is not None:
+            ctx.module_guards.rely_on_absence(self.function, name)
 
     def as_proxy(self) -> Any:
         return super().as_proxy()
@@ -291,6 +314,9 @@ class NestedFunctionVariable(VariableTracker):
 
     def hash_key(self, ctx: TraceContext) -> object:
         return self
+
+    def rely_on_code(self, ctx: TraceContext) -> None:
+        """It was made in this frame: nothing to rely on."""
 
     def global_namespace(self) -> dict[str, Any]:
         """The function's globals."""
@@ -508,6 +534,7 @@ def build_function(ctx: TraceContext, value: types.FunctionType, source: Source 
         if "<locals>" in value.__qualname__ and rule_for(value) is None and skip.how_to_call(value) == "inline":
             ctx.guard(source, "TYPE_MATCH", types.FunctionType)
             ctx.guard(source.attribute("__code__", "getattr"), "CODE_MATCH", value.__code__)
+            return FunctionVariable(value, source, by_code=not ctx.module_guards.knows(source))
         else:
             ctx.guard(source, "FUNCTION_MATCH", Identity(value, keep=skip.is_permanent(value)))
     return FunctionVariable(value, source)

@@ -21,7 +21,8 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.objects.class_lookup import Found, attribute_source, binds, constant_source
+from dynexplore.engine.variables.objects.class_facts import Found, attribute_source
+from dynexplore.engine.variables.objects.class_lookup import binds, constant_source
 from dynexplore.engine.variables.objects.function import BoundMethodVariable, FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
@@ -199,10 +200,12 @@ class PartialVariable(BuiltinValueVariable):
     value_type = functools.partial
 
     def __init__(
-        self, function: VariableTracker, args: TupleVariable, keywords: DictVariable, source: Source | None = None
+        self, function: VariableTracker, args: TupleVariable, keywords: DictVariable, source: Source | None = None,
+        value: functools.partial[Any] | None = None,
     ) -> None:
         self.function, self.args, self.keywords = function, args, keywords
         self.source = source
+        self.value = value  # the live object; None for one made in this frame
 
     def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         named = {key.as_constant(): value for key, value in self.keywords.pairs(ctx)}
@@ -210,7 +213,14 @@ class PartialVariable(BuiltinValueVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         parts = {"func": self.function, "args": self.args, "keywords": self.keywords}
-        return parts[name].read(ctx) if name in parts else super().get_attribute(ctx, name)
+        if name in parts or self.source is None:
+            return parts[name].read(ctx) if name in parts else super().get_attribute(ctx, name)
+        own = self.value.__dict__ if self.value is not None else {}
+        if name in own:
+            return ctx.build(own[name], self.source.attribute(name))
+        if self.value is not None:
+            ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
+        return super().get_attribute(ctx, name)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(make_partial, self.function, self.args, self.keywords)
@@ -240,14 +250,14 @@ def _partial(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping
 def build_partial(ctx: TraceContext, value: functools.partial[Any], source: Source | None) -> VariableTracker:
     """A partial object: its function and arguments are read through C members."""
     if source is None:
-        parts = [ctx.build(part, None) for part in (value.func, value.args, value.keywords)]
-    else:
-        ctx.guard(source, "TYPE_MATCH", functools.partial)
-        parts = [ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")]
+        source = ctx.module_guards.source_of(value, "a partial")
+        ctx.module_guards.know(source)
+    ctx.guard(source, "TYPE_MATCH", functools.partial)
+    parts = [ctx.build(getattr(value, name), source.attribute(name, "getattr")) for name in ("func", "args", "keywords")]
     function, args, keywords = parts
     assert isinstance(args, TupleVariable)
     assert isinstance(keywords, DictVariable)
-    return PartialVariable(function, args, keywords, source)
+    return PartialVariable(function, args, keywords, source, value)
 
 
 @builtin(functools.reduce)
@@ -319,7 +329,10 @@ class CachedFunctionVariable(BuiltinValueVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in vars(self.value):
-            return ctx.build(vars(self.value)[name], self.source.attribute(name) if self.source is not None else None)
+            source = self.source or ctx.module_guards.source_of(self.value, self.text())
+            return ctx.build(vars(self.value)[name], source.attribute(name))
+        if ctx.module_guards.hold(self.value, self.text()) is not None:
+            ctx.module_guards.rely_on_absence(self.value, name)
         return super().get_attribute(ctx, name)
 
     def reconstruct(self, build: Reconstruction) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
-from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.class_facts import raw_lookup
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 
@@ -36,7 +36,7 @@ def _is_enabled(ctx: TraceContext, logger: VariableTracker, level: int) -> bool:
         return constant_of(ctx, owner.get_attribute(ctx, name).read(ctx), f"Logger.{name}")
 
     cls = logger.python_type()
-    if any(raw_lookup(cls, name) is not vars(logging.Logger)[name] for name in _ASKING):
+    if any(raw_lookup(ctx, cls, name) is not vars(logging.Logger)[name] for name in _ASKING):
         ctx.break_graph("DX203", function=f"{cls.__qualname__}.isEnabledFor")
     if read(logger, "disabled") or read(logger.get_attribute(ctx, "manager"), "_disable") >= level:
         return False

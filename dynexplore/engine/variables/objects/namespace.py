@@ -3,8 +3,7 @@
 The idea: reading a global gives a tracker whose source is the frame's global, an attribute of a module in `sys.modules`, or an item
 of the function's `__globals__`. Storing one is journaled and replayed with STORE_GLOBAL.
 
-The namespaces of torch and of the standard library are taken as fixed: what an inlined library function reads from its own
-module is not guarded.
+What an inlined library function reads from its own module are facts about the process (provenance/module_guards.py).
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import BuiltinSource, GlobalSource, GlobalsSource, ModuleSource, Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 
@@ -58,13 +58,37 @@ class NamespaceVariable(VariableTracker):
             return self._global(ctx, name)
         if hasattr(builtins, name):
             return self._builtin(ctx, name)
+        self._rely_on_absence(ctx, name)
+        ctx.module_guards.rely_on_process(builtins, "builtins", name, ABSENT)
         ctx.raise_exception(NameError, f"name {name!r} is not defined")
 
     def _global(self, ctx: TraceContext, name: str) -> VariableTracker:
         found = self._read.get(name)
         if found is None:
-            found = self._read[name] = ctx.build(self.values[name], self.source_of(name))
+            value = self.values[name]
+            found = self._fixed_global(ctx, name, value) if self._fixed else ctx.build(value, self.source_of(name))
+            self._read[name] = found
         return found
+
+    def _fixed_global(self, ctx: TraceContext, name: str, value: Any) -> VariableTracker:
+        """A global of a library: which object it is, is a fact about the process."""
+        assert self._module is not None
+        source = ModuleSource(self._module).attribute(name)
+        if not ctx.is_stable(source):
+            return ctx.build(value, source)
+        ctx.module_guards.rely_on_process(sys.modules[self._module], self._module, name, value)
+        return ctx.build(value, None)
+
+    def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+        """These globals have no such name."""
+        if name in self.stored:
+            return
+        if self.of_frame:
+            ctx.guard(ctx_root(self), "NAME_ABSENT", name)
+        elif self._module is not None:
+            ctx.module_guards.rely_on_process(sys.modules[self._module], self._module, name, ABSENT)
+        elif self.owner is not None:
+            ctx.guard(self.owner.attribute("__globals__", "getattr"), "NAME_ABSENT", name)
 
     def source_of(self, name: str) -> Source | None:
         """Where a global comes from; None where it is taken as fixed."""
@@ -80,9 +104,11 @@ class NamespaceVariable(VariableTracker):
         found = self._read.get(name)
         if found is None:
             value = getattr(builtins, name)
-            if self.of_frame and name not in ("True", "False", "None"):
-                ctx.guard(ctx_root(self), "NAME_ABSENT", name)
+            self._rely_on_absence(ctx, name)
+            if self.of_frame:
                 ctx.guard(BuiltinSource(name), "ID_MATCH", Identity(value, keep=True))
+            else:
+                ctx.module_guards.rely_on_process(builtins, "builtins", name, value)
             found = self._read[name] = ctx.build(value, None)
         return found
 

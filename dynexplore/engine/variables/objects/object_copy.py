@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.variables.containers.builtin_subclass import new_extended
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_lookup import class_tracker, layout_of, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import layout_of, raw_lookup
+from dynexplore.engine.variables.objects.class_lookup import class_tracker
 from dynexplore.engine.variables.objects.instance_dict import InstanceDictVariable
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.scalars.concrete_values import known_truth
@@ -41,7 +42,7 @@ def copy_object(
     _refuse_own_protocol(ctx, value)
     cls = class_tracker(ctx, value.cls)
     assert isinstance(cls, ClassVariable)
-    plain = layout_of(value.cls) is object or isinstance(raw_lookup(value.cls, "__new__"), staticmethod | types.FunctionType)
+    plain = layout_of(value.cls) is object or isinstance(raw_lookup(ctx, value.cls, "__new__"), staticmethod | types.FunctionType)
     made = cls.new(ctx, [], {}) if plain else new_extended(ctx, cls, [])
     if not isinstance(made, UserObjectVariable):
         ctx.break_graph("DX205", function="copy", arguments=value.type_name())
@@ -53,8 +54,8 @@ def copy_object(
 
 def _refuse_own_protocol(ctx: TraceContext, value: UserObjectVariable) -> None:
     cls = value.cls
-    own = [name for name in ("__reduce_ex__", "__reduce__") if raw_lookup(cls, name) is not vars(object)[name]]
-    own += [name for name in ("__getnewargs__", "__getnewargs_ex__") if raw_lookup(cls, name) is not None]
+    own = [name for name in ("__reduce_ex__", "__reduce__") if raw_lookup(ctx, cls, name) is not vars(object)[name]]
+    own += [name for name in ("__getnewargs__", "__getnewargs_ex__") if raw_lookup(ctx, cls, name) is not None]
     registries = hasattr(value, "registered")  # a module: what it holds is more than its attributes
     if own or registries or cls in copyreg.dispatch_table or _slots(cls) or layout_of(cls) not in _LAYOUTS:
         ctx.break_graph("DX205", function="copy", arguments=value.type_name())
@@ -65,8 +66,8 @@ def _slots(cls: type[object]) -> bool:
 
 
 def _copy_state(ctx: TraceContext, value: UserObjectVariable, made: UserObjectVariable, copy_part: CopyPart) -> None:
-    takes_state = raw_lookup(value.cls, "__setstate__") is not None
-    if raw_lookup(value.cls, "__getstate__") is vars(object)["__getstate__"] and not takes_state:
+    takes_state = raw_lookup(ctx, value.cls, "__setstate__") is not None
+    if raw_lookup(ctx, value.cls, "__getstate__") is vars(object)["__getstate__"] and not takes_state:
         for name in InstanceDictVariable(value).names(ctx):
             made.store_own(ctx, name, copy_part(value.lazy_attribute(ctx, name)))
         return

@@ -10,6 +10,8 @@ In: calls of these builtins. Out: constants, attributes. torch/_dynamo/variables
 from __future__ import annotations
 
 import operator
+import types
+import typing
 from abc import ABCMeta
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,7 @@ from dynexplore.engine.variables.contract.base import NotConstant, VariableTrack
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.class_facts import peek, raw_lookup, rely_on_names
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, live_nest, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
@@ -64,12 +66,17 @@ def _classes(ctx: TraceContext, wanted: VariableTracker, function: str) -> Itera
 @builtin(isinstance)
 def _isinstance(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
     python_type = _known_type(ctx, value, "isinstance")
-    return ConstantVariable(any(_is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance")))
+    return ConstantVariable(any(is_instance(ctx, value, python_type, cls) for cls in _classes(ctx, wanted, "isinstance")))
 
 
-def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
+def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
+    """Whether `isinstance(value, cls)`; what the answer depends on is relied on."""
     if python_type is cls:
         return True
+    if isinstance(cls, types.UnionType):
+        return any(is_instance(ctx, value, python_type, one) for one in cls.__args__)
+    python_type = _class_it_names(ctx, value, python_type)
+    _rely_on_answer_of(ctx, python_type, cls)
     if isinstance(cls, type(torch.FloatTensor)):
         fake = value.fake if isinstance(value, TensorVariable) else None
         return fake is not None and fake.dtype is cls.dtype and fake.is_cuda == cls.is_cuda
@@ -78,7 +85,49 @@ def _is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[An
     check = getattr(type(cls), "__instancecheck__", None)
     if isinstance(cls, type) and check not in _KNOWN_METACLASSES and not type(cls).__module__.startswith("typing"):
         return _asked_live(ctx, value, cls)
-    return bool(run_now(ctx, _check_class, python_type, cls))
+    if getattr(cls, "_is_protocol", False) and cls is not typing.Protocol:
+        return _fits_protocol(ctx, value, python_type, cls)
+    return _answered(ctx, python_type, cls, _check_class)
+
+
+def _class_it_names(ctx: TraceContext, value: VariableTracker, python_type: type[Any]) -> type[Any]:
+    """What `isinstance` goes by: the class that an object says it has."""
+    rely_on_names(ctx, python_type, "__getattribute__", "__class__")
+    asked = (peek(python_type, "__getattribute__"), peek(python_type, "__class__"))
+    if not any(isinstance(one, types.FunctionType | property) for one in asked):
+        return python_type
+    named: type[Any] = live(ctx, value.get_attribute(ctx, "__class__"), "isinstance")
+    if named is not python_type:
+        ctx.break_graph("DX205", function="isinstance", arguments=python_type.__qualname__)
+    return python_type
+
+
+def _rely_on_answer_of(ctx: TraceContext, python_type: type[Any], cls: Any) -> None:
+    """What the answer depends on besides the two classes' identities: bases, and who answers."""
+    ctx.module_guards.rely_on_bases(python_type)
+    rely_on_names(ctx, type(cls), "__instancecheck__", "__subclasscheck__")
+    if isinstance(cls, type):
+        rely_on_names(ctx, cls, "__subclasshook__")
+
+
+def _answered(ctx: TraceContext, python_type: type[Any], cls: Any, ask: Any) -> bool:
+    answer = bool(run_now(ctx, ask, python_type, cls))
+    if isinstance(cls, ABCMeta):
+        ctx.module_guards.subclass_answers.note(python_type, cls, answer)
+    return answer
+
+
+def _fits_protocol(ctx: TraceContext, value: VariableTracker, python_type: type[Any], cls: Any) -> bool:
+    """A runtime protocol asks for each of its names; the real object says so, too, and what was asked for is relied on."""
+    if not getattr(cls, "_is_runtime_protocol", False):
+        run_now(ctx, isinstance, None, cls)  # raises
+    names = sorted(typing._get_protocol_attrs(cls))  # type: ignore[attr-defined]
+    rely_on_names(ctx, python_type, *names)
+    expected = all(attribute_or_none(ctx, value, name) is not None for name in names)
+    real = isinstance(live(ctx, value, "isinstance"), cls)
+    if expected != real:
+        ctx.break_graph("DX205", function="isinstance", arguments=f"class {cls.__qualname__}")
+    return real
 
 
 def _asked_live(ctx: TraceContext, value: VariableTracker, cls: type[Any]) -> bool:
@@ -108,7 +157,12 @@ def _check_class(python_type: type[Any], cls: Any) -> bool:
 def _issubclass(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
     cls = live(ctx, value, "issubclass")
     classes = tuple(_classes(ctx, wanted, "issubclass"))
-    return ConstantVariable(run_now(ctx, issubclass, cls, classes))
+    for base in classes:
+        if isinstance(cls, type):
+            _rely_on_answer_of(ctx, cls, base)
+        if getattr(base, "_is_protocol", False) and base is not typing.Protocol:
+            rely_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
+    return ConstantVariable(any(_answered(ctx, cls, base, issubclass) for base in classes))
 
 
 @builtin(type)
@@ -127,7 +181,7 @@ def _union(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
 
 @builtin(callable)
 def _callable(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(raw_lookup(_known_type(ctx, value, "callable"), "__call__") is not None)
+    return ConstantVariable(raw_lookup(ctx, _known_type(ctx, value, "callable"), "__call__") is not None)
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------

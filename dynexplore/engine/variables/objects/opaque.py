@@ -19,7 +19,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
-from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.class_facts import raw_lookup, rely_on_class_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -59,7 +59,7 @@ class OpaqueVariable(VariableTracker):
         if name == "__class__":
             return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
         if type(self.value).__getattribute__ is object.__getattribute__ and name not in getattr(self.value, "__dict__", ()):  # type: ignore[comparison-overlap]
-            function = raw_lookup(type(self.value), name)
+            function = raw_lookup(ctx, type(self.value), name)
             if isinstance(function, types.MethodDescriptorType):
                 return OpaqueMethodVariable(self, function)
         return super().get_attribute(ctx, name)
@@ -102,7 +102,7 @@ class OpaqueMethodVariable(VariableTracker):
 def build_opaque(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """Any object: its type is guarded, because every answer that is given depends on it."""
     if source is not None:
-        ctx.guard(source, "TYPE_MATCH", type(value))
+        rely_on_class_of(ctx, value, source)
     return OpaqueVariable(value, source)
 
 

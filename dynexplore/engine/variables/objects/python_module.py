@@ -1,8 +1,8 @@
 """Python modules: `math.pi`, `torch.nn.functional.relu`, `helpers.scale`.
 
-The idea: a module is one object, guarded by identity. Its attributes are read from its own dictionary. Those of torch
-and of the standard library are taken as fixed and cost nothing; those of any other module are facts of the walk over
-dictionaries (provenance/module_guards.py), because programs do assign to their own modules.
+The idea: a module is one object, guarded by identity. Its attributes are read from its own dictionary. They are
+facts of the walk over dictionaries (provenance/module_guards.py): programs do assign to modules, to their own and, for a test, to
+torch's and the standard library's. Those of libraries are facts about the process, which people do not read one by one.
 
 In: a live module. Out: trackers of its attributes. torch/_dynamo/variables/misc.py (PythonModuleVariable) does the same job.
 """
@@ -13,11 +13,12 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
-from dynexplore.engine.variables.objects.class_lookup import is_fixed_module
+from dynexplore.engine.variables.objects.class_facts import is_fixed_module, peek, rely_on_names, rely_on_plain_access
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.own_attributes import read_own
 
@@ -59,6 +60,12 @@ class PythonModuleVariable(VariableTracker):
         return vars(self.value)
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if type(self.value) is not types.ModuleType and not self.fixed:
+            rely_on_plain_access(ctx, type(self.value), name)
+            rely_on_names(ctx, type(self.value), "__getattr__")
+            own = peek(type(self.value), name) is not peek(types.ModuleType, name)
+            if own or peek(type(self.value), "__getattr__") is not None:
+                ctx.break_graph("DX303", name=name, type=type(self.value).__qualname__)
         if name in self.stored:
             stored = self.stored[name]
             if stored is not None:
@@ -75,6 +82,9 @@ class PythonModuleVariable(VariableTracker):
         if not self.fixed:
             return read_own(ctx, self.value, self.source, name, value)
         source = self.source.attribute(name)
+        if not ctx.is_stable(source):
+            return ctx.build(value, source)
+        ctx.module_guards.rely_on_process(self.value, self.value.__name__, name, value)
         ctx.module_guards.know(source)
         return ctx.build(value, None if isinstance(value, _NEEDS_NO_SOURCE) else source)
 
@@ -84,6 +94,8 @@ class PythonModuleVariable(VariableTracker):
         if name == "__dict__":
             ctx.break_graph("DX303", name=name, type="module")
         found = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
+        if self.fixed and name not in self.stored and name not in self.value.__dict__:
+            ctx.module_guards.rely_on_process(self.value, self.value.__name__, name, ABSENT)
         if found is not _MISSING:
             source = self.source.attribute(name, "getattr")
             if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed whenever it is read
@@ -91,8 +103,9 @@ class PythonModuleVariable(VariableTracker):
             return ctx.build(found, source)
         if "__getattr__" in self.value.__dict__ and not self.fixed:
             return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
-        if not self.fixed:
+        if not self.fixed and name not in self.stored:
             ctx.module_guards.rely_on_absence(self.value, name)
+            ctx.module_guards.rely_on_absence(self.value, "__getattr__")
         ctx.raise_exception(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:

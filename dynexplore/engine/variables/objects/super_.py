@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dynexplore.engine.errors import EngineError
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker, find, rely_on_absence
+from dynexplore.engine.variables.objects.class_facts import find, rely_on_absence
+from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker
 from dynexplore.engine.variables.rules import rule
 
 if TYPE_CHECKING:

@@ -27,18 +27,16 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.write_back import write_attributes
-from dynexplore.engine.variables.objects.class_lookup import (
+from dynexplore.engine.variables.objects.class_facts import (
     Found,
-    accessor,
-    bind,
-    binds,
-    class_tracker,
     find,
     is_made_in_python,
     layout_of,
+    peek,
     raw_lookup,
     rely_on_absence,
 )
+from dynexplore.engine.variables.objects.class_lookup import accessor, bind, binds, class_tracker
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.own_attributes import read_own
@@ -111,12 +109,12 @@ class UserObjectVariable(VariableTracker):
         return self
 
     def hashes_by_identity(self) -> bool:
-        return raw_lookup(self.cls, "__hash__") is object.__hash__ and raw_lookup(self.cls, "__eq__") is object.__eq__
+        return peek(self.cls, "__hash__") is object.__hash__ and peek(self.cls, "__eq__") is object.__eq__
 
     # -- attributes
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if raw_lookup(self.cls, "__getattribute__") is not object.__getattribute__:
+        if raw_lookup(ctx, self.cls, "__getattribute__") is not object.__getattribute__:
             hook = self.special(ctx, "__getattribute__")
             if hook is not None:
                 return self._get_through(ctx, name, lambda: ctx.call_function(hook, [ConstantVariable(name)], {}))
@@ -153,7 +151,7 @@ class UserObjectVariable(VariableTracker):
 
     def _attribute_hook(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The program's own `__getattr__`, `__setattr__` or `__delattr__`: a function, or another slot in C under that name."""
-        slot = raw_lookup(self.cls, name)
+        slot = raw_lookup(ctx, self.cls, name)
         if slot is None or not _is_borrowed(slot, name):
             return self.special(ctx, name) if slot is not None else None
         find(ctx, self.cls, name)  # guards that it is this one
@@ -209,7 +207,7 @@ class UserObjectVariable(VariableTracker):
         return self.own_attribute(ctx, name) is not None
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        setter = raw_lookup(self.cls, "__setattr__")
+        setter = raw_lookup(ctx, self.cls, "__setattr__")
         if setter not in _PLAIN_SETTERS and (isinstance(setter, types.FunctionType) or _is_borrowed(setter, "__setattr__")):
             hook = self._attribute_hook(ctx, "__setattr__")
             assert hook is not None
@@ -262,7 +260,7 @@ class UserObjectVariable(VariableTracker):
         self.stored[name] = value
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
-        deleter = raw_lookup(self.cls, "__delattr__")
+        deleter = raw_lookup(ctx, self.cls, "__delattr__")
         if isinstance(deleter, types.FunctionType) or _is_borrowed(deleter, "__delattr__"):
             hook = self._attribute_hook(ctx, "__delattr__")
             assert hook is not None
@@ -298,7 +296,7 @@ class UserObjectVariable(VariableTracker):
         """Whether the live object came with this attribute, in its dictionary or in a slot."""
         if name in (self.live_dictionary() or {}):
             return True
-        slot = raw_lookup(self.cls, name)
+        slot = peek(self.cls, name)
         return isinstance(slot, types.MemberDescriptorType) and _is_filled(slot, self.value)
 
     def read_slot(self, ctx: TraceContext, found: Found) -> VariableTracker:
@@ -345,7 +343,7 @@ class UserObjectVariable(VariableTracker):
 
     def special(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The bound special method that Python code of the class defines; None if it has none (or inherits a C one)."""
-        if name in self.cls.__dict__ or raw_lookup(self.cls, name) is not None:
+        if name in self.cls.__dict__ or raw_lookup(ctx, self.cls, name) is not None:
             found = find(ctx, self.cls, name)
             if found is not None and (found.is_python_function or not isinstance(found.raw, _C_SPECIAL)):
                 return bind(ctx, found, self, self.cls)
@@ -357,7 +355,7 @@ class UserObjectVariable(VariableTracker):
             return ctx.call_function(method, [], {}).truth(ctx)
         if self.storage is not None and not self.special(ctx, "__len__"):
             return self.storage.truth(ctx)
-        return self.length(ctx).truth(ctx) if raw_lookup(self.cls, "__len__") is not None else True
+        return self.length(ctx).truth(ctx) if raw_lookup(ctx, self.cls, "__len__") is not None else True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
         return self._ask(ctx, "__len__") or self._of_storage(ctx, "len()").length(ctx)
@@ -366,9 +364,9 @@ class UserObjectVariable(VariableTracker):
         found = self._ask(ctx, "__iter__")
         if found is not None:
             return found
-        if self.storage is None and self.special(ctx, "__getitem__") is not None:
+        if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
             return ctx.iterator_over(self._items_by_index(ctx))
-        if self.storage is None and raw_lookup(self.cls, "__iter__") is None:
+        if self.storage is None and raw_lookup(ctx, self.cls, "__iter__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
         return self._of_storage(ctx, "iteration").iterate(ctx)
 
@@ -386,7 +384,7 @@ class UserObjectVariable(VariableTracker):
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         method = self.special(ctx, "__next__")
         if method is None:
-            if self.storage is None and raw_lookup(self.cls, "__next__") is None:
+            if self.storage is None and raw_lookup(ctx, self.cls, "__next__") is None:
                 ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
             return super().next_item(ctx)
         try:
@@ -403,7 +401,7 @@ class UserObjectVariable(VariableTracker):
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
         if self.storage is not None and self.special(ctx, "__iter__") is None:
             return self.storage.contains(ctx, item)
-        if not any(raw_lookup(self.cls, name) is not None for name in ("__iter__", "__getitem__")):
+        if not any(raw_lookup(ctx, self.cls, name) is not None for name in ("__iter__", "__getitem__")):
             ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
         iterator = self.iterate(ctx)
         while (one := iterator.next_item(ctx)) is not None:
@@ -424,7 +422,7 @@ class UserObjectVariable(VariableTracker):
             self._subscriptable(ctx, "__delitem__").delete_item(ctx, key)
 
     def _subscriptable(self, ctx: TraceContext, method: str) -> VariableTracker:
-        if self.storage is None and raw_lookup(self.cls, method) is None:
+        if self.storage is None and raw_lookup(ctx, self.cls, method) is None:
             words = {"__getitem__": "is not subscriptable", "__setitem__": "does not support item assignment",
                      "__delitem__": "doesn't support item deletion"}
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {words[method]}")
@@ -436,12 +434,12 @@ class UserObjectVariable(VariableTracker):
         method = self.special(ctx, "__call__")
         if method is not None:
             return ctx.call_function(method, args, kwargs)
-        if raw_lookup(self.cls, "__call__") is None:
+        if raw_lookup(ctx, self.cls, "__call__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
         return super().call(ctx, args, kwargs)
 
     def hash_key(self, ctx: TraceContext) -> object:
-        hasher = raw_lookup(self.cls, "__hash__")
+        hasher = raw_lookup(ctx, self.cls, "__hash__")
         if hasher is object.__hash__:
             return self
         if hasher is None:
@@ -453,7 +451,7 @@ class UserObjectVariable(VariableTracker):
     def _hash_of_fields(self, ctx: TraceContext) -> object:
         """A frozen dataclass is equal to another of its class when its fields are."""
         parameters = getattr(self.cls, "__dataclass_params__", None)
-        written = any(_is_written_by_hand(raw_lookup(self.cls, name)) for name in ("__hash__", "__eq__"))
+        written = any(_is_written_by_hand(raw_lookup(ctx, self.cls, name)) for name in ("__hash__", "__eq__"))
         if parameters is None or written or not (parameters.eq and parameters.frozen):
             return key_by_program(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
         fields = [field for field in self.cls.__dataclass_fields__.values()
@@ -514,16 +512,16 @@ class UserObjectVariable(VariableTracker):
 
     def how_to_store(self, name: str) -> Any:
         """`setattr` when the plain statement does it, else the function that does, past the program's own code."""
-        shadowed = raw_lookup(self.cls, name)
+        shadowed = peek(self.cls, name)
         if hasattr(type(shadowed), "__set__") and not isinstance(shadowed, types.MemberDescriptorType):
             return store_in_dictionary
-        setter = raw_lookup(self.cls, "__setattr__")
+        setter = peek(self.cls, "__setattr__")
         return setattr if setter is object.__setattr__ else object.__setattr__
 
     def emit_delete(self, build: Reconstruction, name: str) -> None:
         """Emit: the object is popped, the attribute is deleted, and no code of the program runs."""
         in_dictionary = self.how_to_store(name) is store_in_dictionary
-        if not in_dictionary and raw_lookup(self.cls, "__delattr__") is object.__delattr__:
+        if not in_dictionary and peek(self.cls, "__delattr__") is object.__delattr__:
             build.writer.delete_attr(name)
             return
         target = build.store_temporary()

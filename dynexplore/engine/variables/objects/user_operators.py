@@ -17,7 +17,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
-from dynexplore.engine.variables.objects.class_lookup import raw_lookup
+from dynexplore.engine.variables.objects.class_facts import raw_lookup
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import (
     BINARY,
@@ -151,7 +151,7 @@ def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
 def _by_identity(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     same = left.same_object(right)
     own = [value for value in (left, right) if isinstance(value, UserObjectVariable)]
-    if same is None or any(raw_lookup(value.cls, "__eq__") is not object.__eq__ and not value.special(ctx, "__eq__") for value in own):  # noqa: E501
+    if same is None or any(raw_lookup(ctx, value.cls, "__eq__") is not object.__eq__ and not value.special(ctx, "__eq__") for value in own):  # noqa: E501
         ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
     return ConstantVariable(same == (symbol == "=="))
 

@@ -15,11 +15,21 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.provenance.sources import Source, instance_dict
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
-from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker, find, is_fixed_module
+from dynexplore.engine.variables.objects.class_ import ClassVariable, hold_class
+from dynexplore.engine.variables.objects.class_facts import (
+    SPECIAL_NAMES,
+    find,
+    is_fixed_module,
+    peek,
+    raw_lookup,
+    refuse_missing,
+    rely_on_names,
+    rely_on_plain_access,
+)
+from dynexplore.engine.variables.objects.class_lookup import bind, class_tracker
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, computed, constant_of, is_literal
 
@@ -36,35 +46,67 @@ class EnumVariable(ConstantVariable):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         cls = type(self.value)
+        rely_on_plain_access(ctx, cls, name)
         if name == "__class__":
             return class_tracker(ctx, cls)
+        if name == "__dict__":
+            ctx.break_graph("DX303", name=name, type=cls.__qualname__)
         if name in ("name", "_name_"):
-            return ConstantVariable(self.value._name_)
+            return self._own(ctx, "_name_")
         if name in ("value", "_value_"):
             return self._own(ctx, "_value_")
         found = find(ctx, cls, name)
+        if found is not None and type(found.raw) is property:  # it wins over what the member holds
+            return bind(ctx, found, self, cls)
+        if name in instance_dict(self.value):
+            if found is not None and found.is_data_descriptor and not is_fixed_module(type(found.raw).__module__):
+                ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+            return self._own(ctx, name)
+        self._rely_on_absence(ctx, name)
         if found is not None and isinstance(found.raw, _INLINED) and not is_fixed_module(found.owner.__module__):
             return bind(ctx, found, self, cls)
-        if name in self.value.__dict__:
-            return self._own(ctx, name)
+        if found is None:
+            refuse_missing(ctx, cls, name)
         try:
             gotten = getattr(self.value, name)
         except AttributeError as error:
             ctx.raise_exception(AttributeError, *error.args)
         return ConstantMethodVariable(self, name) if callable(gotten) and not isinstance(gotten, enum.Enum) else ctx.build(gotten, None)  # noqa: E501
 
+    def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
+        ctx.break_graph("DX303", name=name, type=self.type_name())
+
+    def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+        """The member itself has no such attribute; one that is an int cannot be held weakly, and is asked in Python."""
+        if ctx.module_guards.hold(self.value, self.text()) is not None:
+            ctx.module_guards.rely_on_absence(self.value, name)
+        else:
+            ctx.guard(ctx.module_guards.source_of(self.value, self.text()), "ATTRIBUTE_ABSENT", name)
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        hasher = raw_lookup(ctx, type(self.value), "__hash__")
+        if hasher is None:
+            ctx.raise_exception(TypeError, f"unhashable type: {type(self.value).__name__!r}")
+        own = isinstance(hasher, types.FunctionType) and not is_fixed_module(hasher.__module__)
+        return VariableTracker.hash_key(self, ctx) if own else super().hash_key(ctx)
+
     def _own(self, ctx: TraceContext, name: str) -> VariableTracker:
         """What stands in the member's own dictionary; only something that can change needs a source."""
-        value = self.value.__dict__[name]
-        if is_literal(value):
-            return ConstantVariable(value)
-        source = ctx.module_guards.source_of(self.value, str(self.value)).attribute(name)
-        ctx.module_guards.know(source)
+        value = instance_dict(self.value)[name]
+        source = ctx.module_guards.source_of(self.value, self.text()).attribute(name)
+        if ctx.module_guards.hold(self.value, self.text()) is not None and ctx.is_stable(source):
+            ctx.module_guards.rely_on_value(self.value, name, value)
+            if is_literal(value):
+                return ConstantVariable(value)
+            ctx.module_guards.know(source)
         return ctx.build(value, source)
 
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
+        rely_on_plain_access(ctx, type(self.value), name)
+        if name in instance_dict(self.value):
+            return self._own(ctx, name).call(ctx, args, kwargs)
         found = find(ctx, type(self.value), name)
         if found is not None and isinstance(found.raw, _INLINED) and not is_fixed_module(found.owner.__module__):
             return ctx.call_function(bind(ctx, found, self, type(self.value)), args, kwargs)
@@ -87,8 +129,12 @@ class EnumClassVariable(ClassVariable):
     """An enumeration: its members by name, by value and in order."""
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        rely_on_plain_access(ctx, type(self.value), name)
         members: Mapping[str, Any] = self.value.__members__
-        return EnumVariable(members[name]) if name in members else super().get_attribute(ctx, name)
+        if name not in members or peek(self.value, name) is not members[name]:
+            return super().get_attribute(ctx, name)
+        rely_on_names(ctx, self.value, name)
+        return EnumVariable(members[name])
 
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -114,6 +160,8 @@ class EnumClassVariable(ClassVariable):
 def build_member(ctx: TraceContext, value: enum.Enum, source: Source | None) -> VariableTracker:
     """A member, guarded by identity."""
     guard_identity(ctx, value, source)
+    ctx.module_guards.hold(value, f"{type(value).__qualname__}.{instance_dict(value)['_name_']}", source)
+    rely_on_names(ctx, type(value), *SPECIAL_NAMES)
     return EnumVariable(value)
 
 
@@ -121,4 +169,6 @@ def build_member(ctx: TraceContext, value: enum.Enum, source: Source | None) -> 
 def build_enum_class(ctx: TraceContext, value: type[Any], source: Source | None) -> VariableTracker:
     """An enumeration, guarded by identity; its members do not change."""
     guard_identity(ctx, value, source)
+    hold_class(ctx, value)
+    rely_on_names(ctx, type(value), *SPECIAL_NAMES)
     return EnumClassVariable(value, source)

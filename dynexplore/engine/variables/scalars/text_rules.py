@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import re
+import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from dynexplore.engine.variables.containers.sequence import SequenceVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.objects.class_facts import peek, rely_on_name_of, rely_on_names
 from dynexplore.engine.variables.objects.exception import ExceptionVariable, remade
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.rules import method, rule
@@ -72,7 +74,11 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     found: Any = type_of(value)
     if found is None:
         ctx.break_graph("DX205", function=name, arguments=value.kind)
+    rely_on_names(ctx, found, "__getattribute__", "__format__", "__str__", "__repr__")
     if issubclass(found, type):
+        own = any(isinstance(peek(found, part), types.FunctionType) for part in ("__str__", "__format__"))
+        if own:
+            ctx.break_graph("DX205", function=name, arguments=value.type_name())
         return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
     if name == "__str__" and found.__str__ is object.__str__:
         name = "__repr__"
@@ -128,7 +134,9 @@ def _with_factory(ctx: TraceContext, value: Any, pairs: list[Any]) -> Any:
 
 
 def _named(ctx: TraceContext, value: NamedTupleVariable) -> Any:
-    if not _generated_repr(value.cls):
+    rely_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
+    rely_on_name_of(ctx, value.cls)
+    if not _generated_repr(value.cls) or _is_python(value.cls, "__format__") or _is_python(value.cls, "__str__"):
         return Shown(ctx, value)
     return make(value.cls, tuple(shape_of(ctx, item) for item in value.items))
 
@@ -139,7 +147,9 @@ def _generated_repr(cls: type[Any]) -> bool:
 
 
 def _exception(ctx: TraceContext, value: ExceptionVariable) -> Any:
-    if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__")):
+    rely_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
+    rely_on_name_of(ctx, value.cls)
+    if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__", "__format__")):
         return Shown(ctx, value)
     return remade(value.cls, tuple(shape_of(ctx, arg) for arg in value.known_args(ctx)))
 

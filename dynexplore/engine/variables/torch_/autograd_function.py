@@ -24,6 +24,7 @@ from dynexplore.engine.bytecode import read
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable, makes
+from dynexplore.engine.variables.objects.class_facts import peek, raw_lookup
 from dynexplore.engine.variables.objects.context_manager import leave_mode, set_grad_mode
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule
@@ -187,11 +188,15 @@ def _wants_gradient(value: Any) -> bool:
 # -- an instance ------------------------------------------------------------------------------------------------------
 
 
+_MADE = [peek(torch.autograd.Function, name) for name in ("__init__", "__new__")]
+
+
 @makes(torch.autograd.Function)
 def _make_instance(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """`F()` of older code, made for its `apply`. What torch's `__init__` does is warn that this is old: left out, once compiled."""
-    if cls.value.__init__ is not torch.autograd.Function.__init__:
+    made = [raw_lookup(ctx, cls.value, name) for name in ("__init__", "__new__")]
+    if made != _MADE:
         ctx.break_graph("DX209", type=cls.value.__qualname__)
     return _PassingObjectVariable(cls.value, class_variable=cls)

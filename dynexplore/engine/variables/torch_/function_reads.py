@@ -20,7 +20,7 @@ import torch
 
 from dynexplore.engine.bytecode import read
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.class_lookup import is_fixed_module, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import is_fixed_module, peek
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.scalars.constant import is_constant_value, is_plain_value
 
@@ -101,7 +101,7 @@ class _Reader:
         if attribute == "apply":
             functions = [getattr(cls, part) for part in ("forward", "backward", "setup_context")]
             return next((found for found in map(self.of_function, functions) if found is not None), None)
-        raw = raw_lookup(cls, attribute)
+        raw = peek(cls, attribute)
         return self.of_function(raw.__func__) if isinstance(raw, staticmethod) else f"{name}.{attribute}"
 
     def _guards_global(self, name: str, value: Any, function: types.FunctionType) -> bool:

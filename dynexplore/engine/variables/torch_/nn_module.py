@@ -25,12 +25,13 @@ import torch
 import torch.nn.modules.module as torch_module
 from torch import nn
 
-from dynexplore.engine.provenance.sources import PinnedSource, Source
+from dynexplore.engine.provenance.sources import PinnedSource, Source, instance_dict
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_lookup import KNOWN_METHODS, Found, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import Found, peek, raw_lookup
+from dynexplore.engine.variables.objects.class_lookup import KNOWN_METHODS
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
@@ -53,6 +54,12 @@ _UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 _NOT_MADE = (*_UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
 
+# The methods of torch that are answered here instead of being inlined, as they were at first: a program may put others there.
+_CALL, _GETATTR, _SETATTR, _DELATTR = nn.Module.__call__, nn.Module.__getattr__, nn.Module.__setattr__, nn.Module.__delattr__
+_ITERATIONS = (nn.ModuleList.__iter__, nn.Sequential.__iter__)
+_LENGTHS = (nn.ModuleList.__len__, nn.Sequential.__len__, nn.ModuleDict.__len__)
+
+
 class NNModuleVariable(UserObjectVariable):
     """An nn.Module; see the head of this file."""
 
@@ -71,7 +78,8 @@ class NNModuleVariable(UserObjectVariable):
     # -- attributes
 
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if not self._is_hooked() and raw_lookup(self.cls, name) is None and not self._is_plain(name):
+        answers = raw_lookup(ctx, self.cls, "__getattr__") is _GETATTR and self._answers_plainly(ctx)
+        if answers and raw_lookup(ctx, self.cls, name) is None and not self._is_plain(name):
             found = self.registered(ctx, name)
             if found is not None:
                 return found
@@ -81,14 +89,16 @@ class NNModuleVariable(UserObjectVariable):
         """Whether the name stands in the module's own `__dict__` and not in a registry."""
         if name in self.stored:
             return name not in self.placed
-        return self.value is not None and name in self.value.__dict__
+        return self.value is not None and name in instance_dict(self.value)
 
-    def _is_hooked(self) -> bool:
-        """Whether a `__getattribute__` of the program learns first that an attribute is no plain one."""
-        return raw_lookup(self.cls, "__getattribute__") is not object.__getattribute__
+    def missing_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        for registry in REGISTRIES if self.value is not None and self.source is not None else ():
+            if registry in instance_dict(self.value):
+                self.rely_on_names(ctx, registry)
+        return super().missing_attribute(ctx, name)
 
     def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
-        if raw_lookup(self.cls, "__getattr__") is nn.Module.__getattr__ and not self._is_hooked():
+        if raw_lookup(ctx, self.cls, "__getattr__") is _GETATTR and self._answers_plainly(ctx):
             return None  # answered by plain_get
         return super()._fallback(ctx)
 
@@ -116,7 +126,7 @@ class NNModuleVariable(UserObjectVariable):
             return self.placed.get(name) if self.stored[name] is not None else None
         if self.value is None:
             return None
-        own = self.value.__dict__  # without registries while its own `__init__` has not made them yet
+        own = instance_dict(self.value)  # without registries while its own `__init__` has not made them yet
         return next((registry for registry in REGISTRIES if name in own.get(registry, ())), None)
 
     def registered(self, ctx: TraceContext, name: str) -> VariableTracker | None:
@@ -137,7 +147,7 @@ class NNModuleVariable(UserObjectVariable):
 
     def _read_entry(self, ctx: TraceContext, registry: str, name: str) -> VariableTracker:
         assert self.source is not None
-        value = self.value.__dict__[registry][name]
+        value = instance_dict(self.value)[registry][name]
         source: Source = self.source.attribute(registry).item(name)
         if not ctx.module_guards.is_held(self.value) or not ctx.is_stable(source):
             self.rely_on_names(ctx, registry)
@@ -155,7 +165,7 @@ class NNModuleVariable(UserObjectVariable):
         found: list[str] = []
         if self.value is not None:
             self.rely_on_names(ctx, registry)
-            found = [name for name in self.value.__dict__[registry] if self.registry_of(name) == registry]
+            found = [name for name in instance_dict(self.value)[registry] if self.registry_of(name) == registry]
         return found + [name for name, place in self.placed.items()
                         if place == registry and name not in found and self.stored.get(name) is not None]
 
@@ -164,10 +174,12 @@ class NNModuleVariable(UserObjectVariable):
         if ctx.module_guards.is_held(self.value):
             ctx.module_guards.rely_on_keys(self.value, registry)
         elif self.source is not None:
-            ctx.guard(self.source.attribute(registry), "DICT_KEYS", tuple(self.value.__dict__[registry]))
+            ctx.guard(self.source.attribute(registry), "DICT_KEYS", tuple(instance_dict(self.value)[registry]))
 
     def set_plainly(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """Module.__setattr__: parameters and submodules are registered, a registered name keeps its registry."""
+        if not self._answers_plainly(ctx):
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         registry = self._registry_for(ctx, name, value)
         if registry is None:
             self.generic_set(ctx, name, value)
@@ -206,13 +218,13 @@ class NNModuleVariable(UserObjectVariable):
             super().generic_delete(ctx, name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        if raw_lookup(self.cls, "__setattr__") is nn.Module.__setattr__:
+        if raw_lookup(ctx, self.cls, "__setattr__") is _SETATTR:
             self.set_plainly(ctx, name, value)
         else:
             super().set_attribute(ctx, name, value)
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
-        if raw_lookup(self.cls, "__delattr__") is nn.Module.__delattr__:
+        if raw_lookup(ctx, self.cls, "__delattr__") is _DELATTR:
             self.generic_delete(ctx, name)
         else:
             super().delete_attribute(ctx, name)
@@ -221,17 +233,21 @@ class NNModuleVariable(UserObjectVariable):
         how = super().how_to_store(name)
         if how is not object.__setattr__:
             return how
-        return setattr if raw_lookup(self.cls, "__setattr__") is nn.Module.__setattr__ else nn.Module.__setattr__
+        return setattr if peek(self.cls, "__setattr__") is _SETATTR else nn.Module.__setattr__
 
     # -- containers of modules
 
+    def _answers_plainly(self, ctx: TraceContext) -> bool:
+        """Whether `self._modules` is what stands there."""
+        return raw_lookup(ctx, self.cls, "__getattribute__") is object.__getattribute__
+
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        if raw_lookup(self.cls, "__iter__") in (nn.ModuleList.__iter__, nn.Sequential.__iter__):
+        if self._answers_plainly(ctx) and raw_lookup(ctx, self.cls, "__iter__") in _ITERATIONS:
             return ctx.iterator_over([self.entry(ctx, MODULES, name) for name in self.names(ctx, MODULES)])
         return super().iterate(ctx)
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        if raw_lookup(self.cls, "__len__") in (nn.ModuleList.__len__, nn.Sequential.__len__, nn.ModuleDict.__len__):
+        if self._answers_plainly(ctx) and raw_lookup(ctx, self.cls, "__len__") in _LENGTHS:
             return ConstantVariable(len(self.names(ctx, MODULES)))
         return super().length(ctx)
 
@@ -240,7 +256,7 @@ class NNModuleVariable(UserObjectVariable):
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        if raw_lookup(self.cls, "__call__") is not nn.Module.__call__:
+        if raw_lookup(ctx, self.cls, "__call__") is not _CALL:
             return super().call(ctx, args, kwargs)
         return self.run(ctx, args, kwargs)
 
@@ -273,7 +289,7 @@ class NNModuleVariable(UserObjectVariable):
         _rely_on_no_global_hooks(ctx)
         if self.value is None:
             return any(self.own_attribute(ctx, name).truth(ctx) for name in HOOKS if name in self.stored)  # type: ignore[union-attr]
-        own = self.value.__dict__
+        own = instance_dict(self.value)
         if any(own.get(name) for name in HOOKS):
             return True
         for name in HOOKS:
@@ -479,7 +495,7 @@ def _make_module(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """A module made while tracing: its `__init__` is inlined, and it becomes real only if it outlives the frame."""
-    if issubclass(cls.value, _NOT_MADE) or raw_lookup(cls.value, "__new__") is not object.__new__:
+    if issubclass(cls.value, _NOT_MADE) or raw_lookup(ctx, cls.value, "__new__") is not object.__new__:
         ctx.break_graph("DX414", type=cls.value.__qualname__)
     made = NNModuleVariable(cls.value, class_variable=cls)
     if cls.value is nn.Sequential and not kwargs and all(isinstance(arg, NNModuleVariable) for arg in args):

@@ -18,7 +18,8 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.objects.class_lookup import Found, attribute_source, binds
+from dynexplore.engine.variables.objects.class_facts import Found, attribute_source
+from dynexplore.engine.variables.objects.class_lookup import binds
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ torch/_dynamo/variables/tensor.py does the same job.
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,17 @@ from dynexplore.engine.config import config
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.objects.class_facts import (
+    class_dict,
+    peek,
+    raw_lookup,
+    refuse_missing,
+    rely_on_names,
+    rely_on_plain_access,
+)
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, attribute, method
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -45,6 +54,12 @@ DATA_METHODS = {
     "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
     "resize_": "DX408", "__deepcopy__": "DX416", "__reduce_ex__": "DX416", "share_memory_": "DX408",
     "__dlpack__": "DX112",
+}
+
+
+# What torch's own classes hold; an attribute that a program puts there is none of the tensor's.
+_AT_FIRST = {
+    name: peek(torch.Tensor, name) for cls in torch.Tensor.__mro__ for name in class_dict(cls)
 }
 
 
@@ -71,6 +86,7 @@ class TensorVariable(VariableTracker):
         return self
 
     def length(self, ctx: TraceContext) -> VariableTracker:
+        self._rely_on_torch(ctx, "__len__")
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "len() of a 0-d tensor")
         return self.size(ctx, 0)
@@ -80,16 +96,31 @@ class TensorVariable(VariableTracker):
         return self.get_attribute(ctx, "shape").get_item(ctx, ConstantVariable(dim))
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
+        self._rely_on_torch(ctx, "__iter__")
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "iteration over a 0-d tensor")
         count = int(self.fake.shape[0])  # a symbolic size is specialized: Python needs to know how many
         return [self.get_item(ctx, ConstantVariable(index)) for index in range(count)]
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
+        self._rely_on_torch(ctx, "__iter__")
         return ctx.iterator_over(self.unpack(ctx))
 
     def hash_key(self, ctx: TraceContext) -> object:
+        self._rely_on_torch(ctx, "__hash__")
         return self
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        self._rely_on_torch(ctx, "__call__")
+        return super().call(ctx, args, kwargs)
+
+    def _rely_on_torch(self, ctx: TraceContext, name: str) -> None:
+        """What torch's class says under this name is what the tracker answers."""
+        rely_on_names(ctx, self.python_type(), name)
+        if self._is_of_program(name, peek(self.python_type(), name)):
+            ctx.break_graph("DX213", method=f"Tensor.{name}")
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         ctx.break_graph("DX105", operation="`in`")
@@ -97,6 +128,7 @@ class TensorVariable(VariableTracker):
     # -- attributes
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        rely_on_plain_access(ctx, self.python_type(), name)
         if name == "shape":
             return ctx.wrap_size(self.fake.shape, self)
         if name in KNOWN_ATTRIBUTES:
@@ -113,14 +145,26 @@ class TensorVariable(VariableTracker):
         return self._other_attribute(ctx, name)
 
     def _other_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if self.real is not None and self.source is not None and name in getattr(self.real, "__dict__", {}):
-            return ctx.build(self.real.__dict__[name], self.source.attribute(name))
-        found = getattr(torch.Tensor, name, None)
+        found = peek(self.python_type(), name)
+        if self._is_of_program(name, found) and hasattr(type(found), "__set__"):
+            ctx.break_graph("DX411", attribute=name)
+        if self.real is not None and self.source is not None:
+            if name in getattr(self.real, "__dict__", {}):
+                return ctx.build(self.real.__dict__[name], self.source.attribute(name))
+            if found is None or self._is_of_program(name, found):  # that no tensor hides torch's own methods is taken for granted
+                ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
+        if self._is_of_program(name, found):
+            return ctx.build(found, None) if is_constant_value(found) else ctx.break_graph("DX411", attribute=name)
         if callable(found):
             return TensorMethodVariable(self, name)
         if found is None and not hasattr(self.fake, name):
+            refuse_missing(ctx, self.python_type(), name)
             ctx.raise_exception(AttributeError, f"{self.python_type().__name__!r} object has no attribute {name!r}")
         ctx.break_graph("DX411", attribute=name)
+
+    def _is_of_program(self, name: str, found: object) -> bool:
+        """Whether the program put this attribute into torch's class."""
+        return _AT_FIRST.get(name) is not found and peek(self.python_type(), name) is found
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         ctx.break_graph("DX408" if name == "data" else "DX407" if name == "requires_grad" else "DX411", attribute=name)
@@ -138,6 +182,8 @@ class TensorVariable(VariableTracker):
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
+        rely_on_plain_access(ctx, self.python_type(), name)
+        self._rely_on_torch(ctx, name)
         row = METHODS.get((torch.Tensor, name))
         if row is not None:
             return row(ctx, self, args, kwargs)
@@ -387,10 +433,15 @@ def build_tensor(ctx: TraceContext, value: torch.Tensor, source: Source | None) 
         ctx.break_graph("DX402", type=type(value).__qualname__)
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         ctx.break_graph("DX409", layout=str(value.layout))
+    for name in _ACCESS:
+        if not isinstance(raw_lookup(ctx, type(value), name), _IN_C):
+            ctx.break_graph("DX402", type=type(value).__qualname__)  # a program put it there: fake tensors would ask it, too
     node = ctx.guard_tensor(value, source)
     return TensorVariable(node, node.meta["example_value"], source, value)
 
 
+_ACCESS = ("__getattribute__", "__getattr__", "__setattr__")
+_IN_C = (types.WrapperDescriptorType, type(None))
 _TENSOR_FIRST = 20
 
 

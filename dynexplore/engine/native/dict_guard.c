@@ -1,0 +1,115 @@
+/* A DictGuard compares what stands in a dictionary that is handed in: the globals of a frame, a dict that is an argument.
+
+   The same compares as in a walk, but of a dictionary that may be another one in each call.  No two states of any two
+   dictionaries share a version, so one integer says that this is the one that was compared last, and unchanged; where it
+   differs the keys are asked, and the version is renewed.
+
+   Comes in: a tuple of (key, kind, payload).  Goes out: a callable, dictionary -> bool.  No user code runs. */
+
+#include "dict_check.h"
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    uint64_t version;
+    Py_ssize_t count;
+    DictCheck *checks;
+} DictGuard;
+
+static NOINLINE bool
+ask_by_key(DictGuard *self, PyObject *dictionary)
+{
+    uint64_t version = dict_version(dictionary);
+    for (Py_ssize_t i = 0; i < self->count; i++) {
+        DictCheck *check = &self->checks[i];
+        if (check->kind == ABSENT ? find_value_or_hash(dictionary, check) != NULL
+                                  : !value_passes(check, find_value(dictionary, check))) {
+            return false;
+        }
+    }
+    self->version = version;
+    return true;
+}
+
+static PyObject *
+dict_guard_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names)
+{
+    DictGuard *self = (DictGuard *)object;
+    if (PyVectorcall_NARGS(flags) != 1 || names != NULL) {
+        PyErr_SetString(PyExc_TypeError, "a DictGuard takes one dictionary");
+        return NULL;
+    }
+    if (!PyDict_Check(args[0])) {
+        Py_RETURN_FALSE;
+    }
+    if (likely(self->version != 0 && self->version == dict_version(args[0]))) {
+        Py_RETURN_TRUE;
+    }
+    return PyBool_FromLong(ask_by_key(self, args[0]));
+}
+
+static PyObject *
+dict_guard_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"checks", NULL};
+    PyObject *checks;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:DictGuard", names, &PyTuple_Type, &checks)) {
+        return NULL;
+    }
+    DictGuard *self = (DictGuard *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->vectorcall = dict_guard_call;
+    self->checks = records(PyTuple_GET_SIZE(checks), sizeof(DictCheck));
+    for (Py_ssize_t i = 0; self->checks != NULL && i < PyTuple_GET_SIZE(checks); i++) {
+        self->count = i + 1;
+        if (read_check(&self->checks[i], PyTuple_GET_ITEM(checks, i), true) < 0) {
+            Py_DECREF(self);
+            return NULL;
+        }
+    }
+    if (self->checks == NULL) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static int
+dict_guard_traverse(DictGuard *self, visitproc visit, void *arg)
+{
+    return traverse_checks(self->checks, self->count, visit, arg);
+}
+
+static int
+dict_guard_clear(DictGuard *self)
+{
+    DictCheck *checks = self->checks;
+    Py_ssize_t count = self->count;
+    self->checks = NULL;
+    self->count = 0;
+    free_checks(checks, count);
+    return 0;
+}
+
+static void
+dict_guard_dealloc(DictGuard *self)
+{
+    PyObject_GC_UnTrack(self);
+    dict_guard_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+PyTypeObject DictGuard_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynexplore.engine.native.DictGuard",
+    .tp_doc = "DictGuard(checks): called with a dictionary, says whether everything stands there that stood there.",
+    .tp_basicsize = sizeof(DictGuard),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = dict_guard_new,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(DictGuard, vectorcall),
+    .tp_traverse = (traverseproc)dict_guard_traverse,
+    .tp_clear = (inquiry)dict_guard_clear,
+    .tp_dealloc = (destructor)dict_guard_dealloc,
+};

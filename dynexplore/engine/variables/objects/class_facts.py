@@ -1,0 +1,232 @@
+"""Where a lookup through a class ends, and what it costs to rely on that.
+
+The idea: CPython's `_PyType_Lookup` takes the first class of the MRO whose `__dict__` has the name. `find` does the same and
+relies on where it ended, found or not: a fact of `provenance/module_guards.py`, checked through the version tag of the class. A
+plain value that is another one in each call (`K.count += 1`) gets a source, and only the class in which it stands is relied on.
+`peek` looks and relies on nothing.
+
+In: a class and a name. Out: what stands there. What it means for an instance stands in class_lookup.py.
+Mirrors CPython's Objects/typeobject.c (_PyType_Lookup).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.provenance.module_guards import ABSENT, IMMUTABLE
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.records import record
+from dynexplore.engine.variables.contract.base import VariableTracker
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_class_dict = type.__dict__["__dict__"].__get__  # not `cls.__dict__`: a metaclass may say something else
+FIXED_PACKAGES = frozenset(sys.stdlib_module_names | {"builtins", "torch", "numpy"}) - {"__main__"}
+
+
+@record()
+class Found:
+    """What a name means in a class: the class of the MRO that has it, and what stands in its `__dict__`.
+
+    `stored`: the tracker that this frame has assigned there instead.
+    """
+
+    owner: type[Any]
+    name: str
+    raw: Any
+    stored: VariableTracker | None = None
+
+    @property
+    def is_data_descriptor(self) -> bool:
+        """Whether it wins over the object's own dictionary."""
+        return self.stored is None and (hasattr(type(self.raw), "__set__") or hasattr(type(self.raw), "__delete__"))
+
+    @property
+    def is_python_function(self) -> bool:
+        """Whether it is a function with bytecode (or one made in this frame)."""
+        return self.stored is not None or isinstance(self.raw, types.FunctionType)
+
+
+def class_dict(cls: type[Any]) -> Any:
+    """A class's own `__dict__`, whatever its metaclass says."""
+    return _class_dict(cls)
+
+
+def is_made_in_python(cls: type[Any]) -> bool:
+    """Whether a class was made by a `class` statement (or the like), not in C."""
+    found = _MADE_IN_PYTHON.get(cls)
+    if found is None:
+        found = bool(cls.__flags__ & _HEAP_TYPE) and not any(
+            isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
+            for name, value in _class_dict(cls).items()
+        )
+        _MADE_IN_PYTHON[cls] = found
+    return found
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE; types made in C may have it too
+_MADE_BY_C = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
+_MADE_IN_PYTHON: weakref.WeakKeyDictionary[type[Any], bool] = weakref.WeakKeyDictionary()
+
+
+def layout_of(cls: type[Any]) -> type[Any]:
+    """The C type on which a class is built: `object` for plain classes, `dict` for one that extends dict."""
+    return next((base for base in cls.__mro__ if not is_made_in_python(base)), object)
+
+
+def is_fixed_class(cls: type[Any]) -> bool:
+    """Whether a class is taken as fixed: torch's, the standard library's, any C type."""
+    return is_fixed_module(getattr(cls, "__module__", None)) or not is_made_in_python(cls)
+
+
+def is_fixed_module(name: object) -> bool:
+    """Whether the attributes of this module are taken as fixed."""
+    return isinstance(name, str) and name.partition(".")[0] in FIXED_PACKAGES
+
+
+def peek(cls: type[Any], name: str) -> Any:
+    """What stands in the first class of the MRO that has the name, or None; nothing is relied on."""
+    for owner in cls.__mro__:
+        found = _class_dict(owner)
+        if name in found:
+            return found[name]
+    return None
+
+
+def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
+    """What stands in the first class of the MRO that has the name, or None; it is relied on, found or not."""
+    for owner in cls.__mro__:
+        found = _class_dict(owner)
+        if name in found:
+            ctx.module_guards.rely_on_lookup(cls, name, found[name], owner=owner)
+            return found[name]
+    ctx.module_guards.rely_on_lookup(cls, name, ABSENT)
+    return None
+
+
+def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | None = None) -> Found | None:
+    """Look a name up in the MRO of `cls` (behind the class `after`, as `super` does), relying on where that ends.
+
+    The identity of `cls` must be guarded already.
+    """
+    mro = cls.__mro__[cls.__mro__.index(after) + 1 :] if after is not None else cls.__mro__
+    touched = False
+    for place, owner in enumerate(mro):
+        changed = _changed_in(ctx, owner)
+        stored = changed.get(name)
+        if stored is not None:
+            _rely_on_absence_in(ctx, mro[:place], name)
+            return Found(owner, name, None, stored)
+        own = _class_dict(owner)
+        if name in own and name not in changed:
+            _rely(ctx, cls, after, owner, name, own[name])
+            return Found(owner, name, own[name])
+        touched |= name in changed
+    if not touched:
+        ctx.module_guards.rely_on_lookup(cls, name, ABSENT, after=after)
+    return None
+
+
+def _rely(ctx: TraceContext, cls: type[Any], after: type[Any] | None, owner: type[Any], name: str, raw: Any) -> None:
+    """The lookup ends in this attribute; where it is another one in each call, only in its class."""
+    if is_settled(ctx, owner, name, raw):
+        asked = not is_fixed_class(owner)
+        ctx.module_guards.rely_on_lookup(cls, name, raw, owner=owner, after=after, asked=asked)
+    else:
+        ctx.module_guards.rely_on_owner(cls, name, owner, after=after)
+
+
+def is_settled(ctx: TraceContext, owner: type[Any], name: str, raw: Any) -> bool:
+    """Whether a class attribute is told by its identity; not a plain value that has been seen to change (`K.count += 1`)."""
+    return hasattr(type(raw), "__get__") or name.startswith("__") or ctx.is_stable(_source_in(ctx, owner, name))
+
+
+def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:
+    return ctx.module_guards.source_of(owner, owner.__qualname__).attribute(name, "getattr")
+
+
+def rely_on_absence(ctx: TraceContext, cls: type[Any], name: str) -> None:
+    """No class of the MRO has this name, for which the program asked."""
+    if not any(name in _changed_in(ctx, owner) for owner in cls.__mro__):
+        ctx.module_guards.rely_on_lookup(cls, name, ABSENT, asked=True)
+
+
+def _rely_on_absence_in(ctx: TraceContext, classes: Sequence[type[Any]], name: str) -> None:
+    """None of these classes has the name itself: what the frame stores in a class behind them is found."""
+    for owner in classes:
+        if not is_fixed_class(owner):
+            ctx.module_guards.hold(owner, owner.__qualname__)
+            ctx.module_guards.rely_on_absence(owner, name)
+
+
+def _changed_in(ctx: TraceContext, owner: type[Any]) -> Mapping[str, VariableTracker | None]:
+    """The attributes of a class that this frame has assigned, or deleted (None)."""
+    changed: Mapping[str, VariableTracker | None] | None = getattr(ctx.journal.tracker_of(owner), "stored", None)
+    return changed or {}
+
+
+# What CPython asks of a type by itself, without the program naming it.
+SPECIAL_NAMES = tuple(
+    f"__{name}__"
+    for name in (
+        *("getattribute", "getattr", "setattr", "class", "call", "bool", "len", "iter", "next", "getitem", "setitem", "contains"),
+        *("missing", "eq", "ne", "lt", "le", "gt", "ge", "hash", "add", "radd", "sub", "rsub", "mul", "rmul"),
+        *("truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "and", "rand"),
+        *("or", "ror", "xor", "rxor"),
+        *("lshift", "rlshift", "rshift", "rrshift", "neg", "pos", "invert", "abs", "float", "int", "index", "str", "repr"),
+        *("format", "enter", "exit"),
+    )
+)
+
+
+def rely_on_names(ctx: TraceContext, cls: type[Any], *names: str) -> None:
+    """Lookups of these names through the class end where they end now: for trackers that answer for a class by themselves."""
+    if not cls.__flags__ & IMMUTABLE:
+        for name in names:
+            find(ctx, cls, name)
+
+
+def rely_on_class_of(ctx: TraceContext, value: object, source: Source) -> None:
+    """An existing object is of the class that it is of, also where its identity is known: `__class__` can be assigned."""
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    if ctx.module_guards.knows(source) and ctx.module_guards.hold(value, source.text(), source) is None:
+        ctx.guard(source.type(), "ID_MATCH", Identity(type(value), keep=False))
+
+
+def rely_on_name_of(ctx: TraceContext, cls: type[Any]) -> None:
+    """The class has the name that it has: its version does not always tell (3.13)."""
+    if not cls.__flags__ & IMMUTABLE:
+        source = ctx.module_guards.source_of(cls, cls.__qualname__).attribute("__name__", "getattr")
+        ctx.guard(source, "EQUALS", cls.__name__)
+
+
+def rely_on_plain_access(ctx: TraceContext, cls: type[Any], name: str) -> None:
+    """For a tracker that answers `value.name` by itself: no code of the program does, and none comes between later."""
+    rely_on_names(ctx, cls, "__getattribute__", name)
+    if isinstance(peek(cls, "__getattribute__"), types.FunctionType):
+        ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+
+
+def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
+    """A name is missing: a `__getattr__` of the program would be asked now, and none is added later."""
+    rely_on_absence(ctx, cls, name)
+    rely_on_names(ctx, cls, "__getattr__")
+    if isinstance(peek(cls, "__getattr__"), types.FunctionType):
+        ctx.break_graph("DX303", name=name, type=cls.__qualname__)
+
+
+def attribute_source(ctx: TraceContext, found: Found) -> Source | None:
+    """The source of a class attribute: `getattr(owner, name)`, whose identity is a known fact. None where it is fixed."""
+    settled = is_settled(ctx, found.owner, found.name, found.raw)
+    if settled and is_fixed_class(found.owner):
+        return None
+    source = _source_in(ctx, found.owner, found.name)
+    if settled:
+        ctx.module_guards.know_value(source)
+    return source

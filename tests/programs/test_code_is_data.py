@@ -1,0 +1,151 @@
+"""A function that was interpreted is what it was, its code and its defaults, however it was reached; also functions of C."""
+
+from __future__ import annotations
+
+import math
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import CountingBackend
+
+X = torch.ones(3)
+NINE = (lambda *args, **kwargs: 9).__code__
+
+
+def seen(fn: Callable[..., Any], change: Callable[[], object], *args: Any, before: float, after: float, graphs: int = 2) -> None:
+    """Called twice, changed, called twice: the answers, and how many graphs were compiled over all."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(fn)
+    for answer, make in ((before, lambda: None), (after, change)):
+        make()
+        for _ in range(2):
+            assert compiled(X, *args).tolist() == [answer] * 3 == fn(X, *args).tolist()
+    assert len(backend.graphs) == graphs
+
+
+def helper(k: int = 2, *, j: int = 1) -> int:
+    return k + j
+
+
+class K:
+    scale = 2
+
+    def area(self, k: int = 2, *, j: int = 1) -> int:
+        return k + j
+
+    @property
+    def size(self) -> int:
+        return 3
+
+    @classmethod
+    def made(cls) -> int:
+        return 3
+
+    @staticmethod
+    def still() -> int:
+        return 3
+
+
+def test_code_of_a_global_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`helper.__code__ = ...`"""
+    seen(lambda x: x * helper(), lambda: monkeypatch.setattr(helper, "__code__", NINE), before=3, after=9)
+
+
+def test_code_of_a_closure() -> None:
+    """A function that is made anew by each call of its maker is guarded by its code."""
+
+    def inner() -> int:
+        return 3
+
+    seen(lambda x: x * inner(), lambda: setattr(inner, "__code__", NINE), before=3, after=9)
+
+
+@pytest.mark.parametrize("name", ["area", "size", "made", "still"])
+def test_code_of_what_stands_in_a_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method, a property's getter, a class method, a static method."""
+    raw = vars(K)[name]
+    function = getattr(raw, "fget", None) or getattr(raw, "__func__", raw)
+    k = K()
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        found = getattr(k, name)
+        return x * (found if name == "size" else found())
+
+    seen(fn, lambda: monkeypatch.setattr(function, "__code__", NINE), before=3, after=9)
+
+
+def test_code_of_a_forward() -> None:
+    """The forward of a module's class."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    def other(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 9
+
+    net = Net()
+    seen(lambda x: net(x), lambda: setattr(Net.forward, "__code__", other.__code__), before=2, after=9)
+
+
+@pytest.mark.parametrize("change", [("__defaults__", (8,)), ("__kwdefaults__", {"j": 7})])
+def test_defaults_of_a_function(change: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positional and keyword-only defaults, of a function and of a method."""
+    seen(lambda x: x * helper(), lambda: monkeypatch.setattr(helper, *change), before=3, after=9)
+    k = K()
+    seen(lambda x: x * k.area(), lambda: monkeypatch.setattr(K.area, *change), before=3, after=9)
+
+
+def test_a_keyword_default_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dict of keyword-only defaults can be written to."""
+    assert helper.__kwdefaults__ is not None
+    seen(lambda x: x * helper(), lambda: monkeypatch.setitem(helper.__kwdefaults__, "j", 7), before=3, after=9)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(math, "sqrt"), (operator, "add"), (torch, "relu"), (torch.nn.functional, "relu")]
+)
+def test_a_library_function_that_is_replaced(module: types.ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mock in place of a function of Python or torch."""
+    programs = {
+        "sqrt": lambda x: x * math.sqrt(9.0),
+        "add": lambda x: x * operator.add(1, 2),
+        "relu": lambda x: (torch.relu(x) if module is torch else torch.nn.functional.relu(x)) * 3,
+    }
+    three = {"relu": lambda x: x * 3}.get(name, lambda *args: 9)
+    seen(programs[name], lambda: monkeypatch.setattr(module, name, three), before=3, after=9)
+
+
+def test_what_a_function_of_torch_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nn.ReLU.forward` calls `F.relu` in the globals of its own module."""
+    relu = torch.nn.ReLU()
+    seen(lambda x: relu(x) * 3, lambda: monkeypatch.setattr(torch.nn.functional, "relu", lambda x, inplace: x * 3),
+         before=3, after=9)
+
+
+def test_the_forward_of_a_class_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nn.ReLU.forward = ...`"""
+    relu = torch.nn.ReLU()
+    seen(lambda x: relu(x) * 3, lambda: monkeypatch.setattr(torch.nn.ReLU, "forward", lambda self, x: x * 3), before=3, after=9)
+
+
+def test_the_call_of_a_module_class() -> None:
+    """A class that gets a `__call__` of its own."""
+
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+    net = Net()
+    seen(lambda x: net(x), lambda: setattr(Net, "__call__", lambda self, x: x * 9), before=2, after=9)
+
+
+def test_a_method_of_every_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.Tensor.sum = ...`"""
+    seen(lambda x: x * x.sum(), lambda: monkeypatch.setattr(torch.Tensor, "sum", lambda self: 9), before=3, after=9)

@@ -1,0 +1,84 @@
+"""What a compiled function looked at changes between calls, and the next call sees it (changes_between_calls.py says how).
+
+A short run takes a sample of another seed each day; `-m soak` runs as many as DYNEXPLORE_CASES says (20,000 by default).
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import os
+import random
+import warnings
+from collections.abc import Iterable, Iterator
+
+import pytest
+from properties.changes_between_calls import (
+    CHANGES,
+    HOSTS,
+    LOOKS,
+    NAME_CHANGES,
+    NAMES,
+    PLACES,
+    Case,
+    changes_the_answer,
+    run,
+    telling_cases,
+)
+
+import dynexplore
+from dynexplore.engine.config import config
+
+SEED = int(os.environ.get("DYNEXPLORE_SEED", datetime.date.today().toordinal()))
+
+
+def sampled(seed: int) -> Iterator[Case]:
+    """Cases without end in which eager's answer changes, one in five about names."""
+    draw = random.Random(seed)
+    while True:
+        tables = (["nothing"], NAMES, NAME_CHANGES) if draw.random() < 0.2 else (HOSTS, LOOKS, CHANGES)
+        host, look, change = (draw.choice(list(table)) for table in tables)
+        if changes_the_answer(Case(host, look, change, "argument")):
+            yield Case(host, look, change, draw.choice(list(PLACES)))
+
+
+def check(cases: Iterable[Case]) -> tuple[int, int, list[str]]:
+    """Run each case: how many there were, how many say something, and those that came out wrong."""
+    total = counted = 0
+    wrong = []
+    with warnings.catch_warnings(), config.patch(log_level="ERROR"):
+        warnings.simplefilter("ignore")  # programs that use torch in odd ways
+        for case in cases:
+            outcome = run(case)
+            total += 1
+            counted += outcome.counts
+            if outcome.differs:
+                wrong.append(f"{case}\n{''.join(case.pieces())}\nplain    {outcome.plain}\ncompiled {outcome.compiled}")
+    return total, counted, wrong
+
+
+def test_a_sample_of_changes_is_seen() -> None:
+    """Whatever a program looked at, in whatever way and place: when it changes, the next call answers as eager does."""
+    total, counted, wrong = check(itertools.islice(sampled(SEED), 120))
+    print(f"seed {SEED}: {total} cases, {counted} with a graph and another answer of eager's")
+    assert not wrong, f"seed {SEED}\n" + "\n\n".join(wrong[:3])
+    assert counted > total // 2
+
+
+@pytest.mark.soak
+def test_every_kind_of_change_is_seen() -> None:
+    """The same for a shuffled part of all combinations."""
+    cases = telling_cases()
+    random.Random(SEED).shuffle(cases)
+    total, counted, wrong = check(cases[: int(os.environ.get("DYNEXPLORE_CASES", "20000"))])
+    print(f"seed {SEED}: {total} of {len(cases)} cases, {counted} with a graph and another answer of eager's")
+    assert not wrong, f"seed {SEED}, {len(wrong)} wrong\n" + "\n\n".join(wrong[:5])
+
+
+def test_a_case_that_changes_nothing_is_not_counted() -> None:
+    """A change that eager does not notice says nothing about the engine."""
+    dynexplore.reset()
+    outcome = run(Case("instance", "attribute", "class attribute changed", "argument"))
+    assert outcome.graphs == 1
+    assert not outcome.counts
+    assert not outcome.differs
