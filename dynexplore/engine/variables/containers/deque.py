@@ -26,7 +26,7 @@ from dynexplore.engine.variables.containers.sequence import (
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.write_back import refill
-from dynexplore.engine.variables.objects.builtin_value import unspecialized_method
+from dynexplore.engine.variables.objects.builtin_value import mutating_method
 from dynexplore.engine.variables.operators import COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import equal, known_index
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
@@ -162,61 +162,61 @@ def _extend_in_place(ctx: TraceContext, symbol: str, left: DequeVariable, right:
     return left
 
 
-@unspecialized_method(deque, "append")
+@mutating_method(deque, "append")
 def _append(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
     self.state += 1
     self.items.append(item)
     self.trim()
 
 
-@unspecialized_method(deque, "appendleft")
+@mutating_method(deque, "appendleft")
 def _appendleft(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
     self.state += 1
     self.items.insert(0, item)
     self.trim(left=False)
 
 
-@unspecialized_method(deque, "extend")
+@mutating_method(deque, "extend")
 def _extend(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
     self.state += 1
     self.items.extend(items.unpack(ctx))
     self.trim()
 
 
-@unspecialized_method(deque, "extendleft")
+@mutating_method(deque, "extendleft")
 def _extendleft(ctx: TraceContext, self: DequeVariable, items: VariableTracker, /) -> None:
     self.state += 1
     self.items[:0] = reversed(items.unpack(ctx))
     self.trim(left=False)
 
 
-@unspecialized_method(deque, "pop")
+@mutating_method(deque, "pop")
 def _pop(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
     self.state += 1
     found: VariableTracker = self._positions(ctx, deque.pop)
     return found.read(ctx)
 
 
-@unspecialized_method(deque, "popleft")
+@mutating_method(deque, "popleft")
 def _popleft(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
     self.state += 1
     found: VariableTracker = self._positions(ctx, deque.popleft)
     return found.read(ctx)
 
 
-@unspecialized_method(deque, "rotate")
+@mutating_method(deque, "rotate")
 def _rotate(ctx: TraceContext, self: DequeVariable, steps: VariableTracker | None = None, /) -> None:
     self.state += 1
     self._positions(ctx, deque.rotate, 1 if steps is None else known_index(ctx, steps, "deque.rotate()"))
 
 
-@unspecialized_method(deque, "insert")
+@mutating_method(deque, "insert")
 def _insert(ctx: TraceContext, self: DequeVariable, place: VariableTracker, item: VariableTracker, /) -> None:
     self.state += 1
     self._positions(ctx, deque.insert, known_index(ctx, place, "deque.insert()"), item)
 
 
-@unspecialized_method(deque, "remove")
+@mutating_method(deque, "remove")
 def _remove(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
     self.state += 1
     for position, found in enumerate(self.unpack(ctx)):
@@ -226,13 +226,13 @@ def _remove(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) ->
     run_now(ctx, deque().remove, item.as_constant() if item.is_constant() else None)
 
 
-@unspecialized_method(deque, "reverse")
+@mutating_method(deque, "reverse")
 def _reverse(ctx: TraceContext, self: DequeVariable, /) -> None:
     self.state += 1
     self.items.reverse()
 
 
-@unspecialized_method(deque, "clear")
+@mutating_method(deque, "clear")
 def _clear(ctx: TraceContext, self: DequeVariable, /) -> None:
     self.state += 1
     self.items.clear()

@@ -26,7 +26,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.inspection import Contents
-from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, unspecialized_method
+from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_plain_value
@@ -443,7 +443,7 @@ def _get(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: V
     return default if found is None else found
 
 
-@unspecialized_method(dict, "setdefault")
+@mutating_method(dict, "setdefault")
 def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE) -> VariableTracker:
     found = self.find(ctx, key)
     if found is None:
@@ -451,7 +451,7 @@ def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, def
     return default if found is None else found
 
 
-@unspecialized_method(dict, "pop")
+@mutating_method(dict, "pop")
 def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker | None = None) -> VariableTracker:
     pair = self.entries.pop(key.hash_key(ctx), None)
     if pair is None:
@@ -459,14 +459,14 @@ def _pop(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: V
     return pair[1].read(ctx)
 
 
-@unspecialized_method(dict, "popitem")
+@mutating_method(dict, "popitem")
 def _popitem(ctx: TraceContext, self: DictVariable, /) -> VariableTracker:
     if not self.entries:
         ctx.raise_exception(KeyError, "popitem(): dictionary is empty")
     return part_of(ctx, self.entries.popitem()[1], "items")
 
 
-@unspecialized_method(OrderedDict, "popitem")
+@mutating_method(OrderedDict, "popitem")
 def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracker | None = None) -> VariableTracker:
     if not self.entries:
         ctx.raise_exception(KeyError, "dictionary is empty")
@@ -474,7 +474,7 @@ def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracke
     return part_of(ctx, self.entries.pop(place), "items")
 
 
-@unspecialized_method(OrderedDict, "move_to_end")
+@mutating_method(OrderedDict, "move_to_end")
 def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
     place = key.hash_key(ctx)
     pair = self.entries.pop(place, None)
@@ -488,12 +488,12 @@ def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, la
     self.entries.update(others)
 
 
-@unspecialized_method(dict, "clear")
+@mutating_method(dict, "clear")
 def _clear(ctx: TraceContext, self: DictVariable, /) -> None:
     self.entries.clear()
 
 
-@unspecialized_method(dict, "update")
+@mutating_method(dict, "update")
 def _update(ctx: TraceContext, self: DictVariable, other: VariableTracker | None = None, /, **kwargs: VariableTracker) -> None:
     if other is not None:
         update(ctx, self, other)

@@ -28,7 +28,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.contract.write_back import refill
-from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.operators import COMPARE, binary, binary_rule, compare
 from dynexplore.engine.variables.scalars.concrete_values import equal, is_settled, is_tensor, known_index, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, run_now
@@ -373,12 +373,12 @@ for _number in (ConstantVariable, SymbolicNumberVariable):
 # -- methods ----------------------------------------------------------------------------------------------------------
 
 
-@unspecialized_method(list, "append")
+@mutating_method(list, "append")
 def _append(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> None:
     self.add([item])
 
 
-@unspecialized_method(list, "extend")
+@mutating_method(list, "extend")
 def _extend_row(ctx: TraceContext, self: ListVariable, items: VariableTracker, /) -> None:
     self.add(items.unpack(ctx))
 
@@ -389,18 +389,18 @@ def _extend(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> No
     self.add(added)
 
 
-@unspecialized_method(list, "insert")
+@mutating_method(list, "insert")
 def _insert(ctx: TraceContext, self: ListVariable, index: VariableTracker, item: VariableTracker, /) -> None:
     self.items.insert(known_index(ctx, index, "list.insert()"), item)
 
 
-@unspecialized_method(list, "pop")
+@mutating_method(list, "pop")
 def _pop(ctx: TraceContext, self: ListVariable, index: VariableTracker | None = None, /) -> VariableTracker:
     place = -1 if index is None else known_index(ctx, index, "list.pop()")
     return run_now(ctx, self.items.pop, place).read(ctx)  # type: ignore[no-any-return]
 
 
-@unspecialized_method(list, "remove")
+@mutating_method(list, "remove")
 def _remove(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> None:
     for index, found in enumerate(self.unpack(ctx)):
         if equal(ctx, found, item):
@@ -409,17 +409,17 @@ def _remove(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> 
     ctx.raise_exception(ValueError, "list.remove(x): x not in list")
 
 
-@unspecialized_method(list, "clear")
+@mutating_method(list, "clear")
 def _clear(ctx: TraceContext, self: ListVariable, /) -> None:
     self.items.clear()
 
 
-@unspecialized_method(list, "reverse")
+@mutating_method(list, "reverse")
 def _reverse(ctx: TraceContext, self: ListVariable, /) -> None:
     self.items.reverse()
 
 
-@unspecialized_method(list, "sort")
+@mutating_method(list, "sort")
 def _sort(
     ctx: TraceContext,
     self: ListVariable,

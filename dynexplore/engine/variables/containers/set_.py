@@ -28,7 +28,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.contract.write_back import refill
-from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, unspecialized_method
+from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary_rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, is_plain_value
 from dynexplore.engine.variables.signatures import builtin_method
@@ -288,26 +288,26 @@ def _updating(symbol: str) -> Callable[..., None]:
 for _symbol, _name in zip(_ALGEBRA, ("union", "intersection", "difference", "symmetric_difference"), strict=True):
     builtin_method(set, _name)(_combining(_symbol))
     builtin_method(frozenset, _name)(_combining(_symbol))
-    unspecialized_method(set, "update" if _symbol == "|" else f"{_name}_update")(_updating(_symbol + "="))
+    mutating_method(set, "update" if _symbol == "|" else f"{_name}_update")(_updating(_symbol + "="))
 
 
-@unspecialized_method(set, "add")
+@mutating_method(set, "add")
 def _add(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
     self.put(ctx, item)
 
 
-@unspecialized_method(set, "discard")
+@mutating_method(set, "discard")
 def _discard(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
     self.take(self.place_of(ctx, item))
 
 
-@unspecialized_method(set, "remove")
+@mutating_method(set, "remove")
 def _remove(ctx: TraceContext, self: SetVariable, item: VariableTracker, /) -> None:
     if self.take(self.place_of(ctx, item)) is None:
         ctx.raise_exception(KeyError, item.as_constant() if item.is_constant() else item)
 
 
-@unspecialized_method(set, "pop")
+@mutating_method(set, "pop")
 def _pop(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
     order = self.ordered(ctx)
     if not order:
@@ -321,7 +321,7 @@ def _pop(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
     return found
 
 
-@unspecialized_method(set, "clear")
+@mutating_method(set, "clear")
 def _clear(ctx: TraceContext, self: SetVariable, /) -> None:
     self.places.clear()
     self.members.clear()

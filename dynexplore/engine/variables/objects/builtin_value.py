@@ -75,7 +75,7 @@ class BuiltinValueVariable(VariableTracker):
         return answered
 
 
-def unspecialized_method(python_type: type[Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Like `builtin_method`, for one that changes its receiver: the journal is told first; no answer means None."""
 
     def declare(row: Callable[..., Any]) -> Callable[..., Any]:
