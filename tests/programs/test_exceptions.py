@@ -365,7 +365,9 @@ def truth_kept_as_a_value(x: Any) -> Any:
 @pytest.mark.parametrize("size", [1, 2])
 def test_the_truth_of_a_tensor_raises_where_it_is_asked(program: Any, size: int) -> None:
     """A tensor of several elements has none: the handlers around the question take the exception, and none is left behind."""
-    assert_same_as_eager(program, torch.ones(size), then=[(torch.zeros(size),), (torch.full((size,), 3.0),)])
+    calls = [(torch.zeros(size),), (torch.full((size,), 3.0),)]
+    # on 3.13 the question is an instruction of its own (TO_BOOL), and some of these frames come to no graph before it
+    assert_same_as_eager(program, torch.ones(size), then=calls, graphs=range(9))
     assert sys.exception() is None
 
 
