@@ -132,7 +132,7 @@ def test_only_the_latest_sessions_are_held() -> None:
     del session
     gc.collect()
     assert [ref() is None for ref in sessions] == [True, False, False]
-    with pytest.raises(CannotAnswer, match="run the cell again"):
+    with pytest.raises(CannotAnswer, match="Run the cell again"):
         asked(seats[0], "inputs")
     seats[1].leave()
     seats[2].leave()

@@ -29,7 +29,7 @@ from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariabl
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_type
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
 from dynexplore.engine.variables.torch_.tensor import DataVariable, TensorVariable, ViewOfDataVariable
 
@@ -81,7 +81,7 @@ def _is_view_of_data(fake: Any, tensors: Sequence[TensorVariable]) -> bool:
 def _holds_numpy_number(value: VariableTracker) -> bool:
     """Whether an argument is a scalar of numpy, or a list or tuple with one: the node holds Python's number for it."""
     if isinstance(value, ConstantVariable):
-        return is_numpy_number(value.value)
+        return is_numpy_type(value.python_type())  # its type alone: to look at a number that varies would be to rely on it
     return isinstance(value, (ListVariable, TupleVariable)) and any(map(_holds_numpy_number, value.items))
 
 

@@ -190,8 +190,13 @@ def is_constant_value(value: object) -> bool:
 
 def is_numpy_number(value: object) -> bool:
     """Whether a value is a scalar of numpy (which may not even be loaded)."""
+    return is_numpy_type(type(value))
+
+
+def is_numpy_type(value_type: type[Any]) -> bool:
+    """Whether values of this type are scalars of numpy."""
     numpy = sys.modules.get("numpy")
-    return numpy is not None and issubclass(type(value), numpy.generic)
+    return numpy is not None and issubclass(value_type, numpy.generic)
 
 
 @builds_when(is_numpy_number, rank=5)

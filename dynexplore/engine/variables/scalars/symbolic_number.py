@@ -119,7 +119,7 @@ def _is_reasoned_about(symbol: str, value: VariableTracker) -> bool:
 
 def _as_number(value: VariableTracker, other: VariableTracker) -> VariableTracker:
     """A constant True beside a number as the 1 that it is: sympy's true is none."""
-    is_bool = isinstance(value, ConstantVariable) and type(value.value) is bool
+    is_bool = isinstance(value, ConstantVariable) and value.python_type() is bool
     return ConstantVariable(int(value.as_constant())) if is_bool and other.python_type() is not bool else value
 
 
