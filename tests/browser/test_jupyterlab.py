@@ -173,7 +173,7 @@ def test_a_cell_can_be_asked(lab: Lab) -> None:
         explorer.get_by_role("button", name="frame 1: ").click()  # what is edited stays what it was
         explorer.get_by_role("button", name="Run again").click()
         editor = explorer.locator(".dynx-editor")
-        expect(editor).to_contain_text("It ran, on copies of the inputs.")
+        expect(editor).to_contain_text("The function ran on copies of the inputs.")
         expect(editor).to_contain_text("This is f, as it was called for frame 2.")
         expect(editor.locator("tr", has_text="breaks")).to_have_text(re.compile(r"breaks\s*1\s*0"))
         editor.get_by_role("button", name="Close").click()
@@ -201,7 +201,7 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text("nothing was run")
         explorer.get_by_role("button", name="Edit the function").click()
         explorer.get_by_role("button", name="Run again").click()
-        expect(explorer.locator(".dynx-editor")).to_contain_text("It ran, on copies of the inputs.")
+        expect(explorer.locator(".dynx-editor")).to_contain_text("The function ran on copies of the inputs.")
         live = explorer.locator(".dynx-live")
         live.get_by_role("button", name="Run the call again").click()
         live.get_by_role("button", name="Run to the next graph break").click()

@@ -46,7 +46,7 @@ def test_the_kernel_answers(lab: Lab) -> None:
         field = explorer.get_by_label("source of the function")
         field.fill(field.input_value().replace("dynexplore.graph_break()", "pass"))
         explorer.get_by_role("button", name="Run again").click()
-        expect(explorer.locator(".dynx-inspector [role=status]")).to_have_text("It ran, on copies of the inputs.")
+        expect(explorer.locator(".dynx-inspector [role=status]")).to_have_text("The function ran on copies of the inputs.")
 
         live = explorer.locator(".dynx-live")
         live.get_by_role("button", name="Run the call again").click()

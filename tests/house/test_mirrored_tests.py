@@ -23,6 +23,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/graph/values_now": ("programs/test_data_dependent", "programs/test_arrays"),
     "engine/provenance/guards": ("engine/provenance/test_guard_check", "programs/test_modules"),
     "engine/provenance/module_guards": ("engine/native/test_guard_walk", "programs/test_modules"),
+    "engine/provenance/storage_overlap": ("programs/test_shared_storage",),
     "engine/provenance/sources": ("engine/provenance/test_guard_check", "programs/test_objects"),
     "engine/runtime/frame_facts": ("engine/runtime/test_decision",),
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),

@@ -138,7 +138,7 @@ def test_the_browser_gets_the_same_as_the_recording() -> None:
             rows = [row for since, row in changes if since <= number]
             if rows and not view.node:
                 checked += 1
-                assert table.rows[rows[-1]][1] == value.text
+                assert table.rows[rows[-1]]["text"] == value.text
     assert checked > 5
 
 
