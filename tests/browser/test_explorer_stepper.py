@@ -20,11 +20,11 @@ def test_playing_goes_forward_and_stops(opened: Opened) -> None:
     """Play steps at the chosen speed up to the end; p pauses; a step by hand pauses, too."""
     page = opened(toy())
     page.keyboard.press("Home")
-    page.get_by_label("Speed of playing").select_option("very fast")
+    page.get_by_label("Playback speed").select_option("very fast")
     page.get_by_role("button", name="Play the steps").click()
     expect(page.locator(".dynx-status")).to_contain_text("39 of 39")
     expect(page.get_by_role("button", name="Play the steps")).to_have_text("Play")
-    page.get_by_label("Speed of playing").select_option("slow")
+    page.get_by_label("Playback speed").select_option("slow")
     page.get_by_role("button", name="Play the steps").focus()
     page.keyboard.press("p")  # from the end it begins anew
     expect(page.locator(".dynx-status")).to_contain_text("2 of 39")

@@ -214,8 +214,9 @@ def test_a_session_does_not_keep_the_function() -> None:
 
     explanation = dynexplore.explain(local, X)
     session = explanation.session
-    assert session.function is local and explanation.graph_count == 1
-    del local
+    assert session.function is local
+    assert explanation.graph_count == 1
+    del local, explanation
     gc.collect()
     with pytest.raises(LookupError, match="the function of this recording is gone"):
         session.capture(X)

@@ -46,13 +46,18 @@ class SuperVariable(VariableTracker):
             return class_tracker(ctx, super)
         after = self.after.live_value()
         start, instance = self._start(after)
-        if after not in start.__mro__:
-            self._refuse(ctx, after, start, instance)
         found = find(ctx, start, name, after=after)
         if found is None:
             rely_on_absence(ctx, start, name)
             ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
         return bind(ctx, found, instance, start)
+
+    def refuse_unrelated(self, ctx: TraceContext) -> None:
+        """Raise what `super()` itself raises, before anything is looked up, where the object is none of the class."""
+        after = self.after.live_value()
+        start, instance = self._start(after)
+        if after not in start.__mro__:
+            self._refuse(ctx, after, start, instance)
 
     def _refuse(self, ctx: TraceContext, after: type[Any], start: type[Any], instance: VariableTracker | None) -> NoReturn:
         """The TypeError of this Python, whose words name the type: what it says of another object of a type by that name."""
@@ -84,4 +89,6 @@ def _super(
     after, receiver = args if len(args) == 2 else ctx.super_arguments()
     if kwargs or len(args) == 1 or not isinstance(after, ClassVariable):
         ctx.break_graph("DX313", arguments=", ".join(arg.type_name() for arg in args))
-    return SuperVariable(after, receiver)
+    made = SuperVariable(after, receiver)
+    made.refuse_unrelated(ctx)
+    return made
