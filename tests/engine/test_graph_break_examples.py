@@ -72,7 +72,7 @@ def test_the_example_does_what_eager_does(program: dict[str, Any], request: pyte
     """Value, exception, prints and mutations of the example are the same with and without the engine."""
     function, arguments = calls_of(program)
     with dynexplore.config.patch(program.get("options", {})):
-        graphs = 0 if request.node.callspec.params["program"].id in WITHOUT_GRAPH else None
+        graphs = range(2) if request.node.callspec.params["program"].id in WITHOUT_GRAPH else None
         assert_same_as_eager(function, *arguments, graphs=graphs)
 
 

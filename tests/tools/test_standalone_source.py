@@ -95,7 +95,7 @@ def test_what_has_none() -> None:
     """It is said what."""
     made: dict[str, Any] = {}
     exec("def f(x):\n    return x", made)
-    with pytest.raises(NoSource, match="'f' has no source file"):
+    with pytest.raises(NoSource, match="'f' has no source file|source of 'f' cannot be told"):
         source_of(made["f"], "f")
     with pytest.raises(NoSource, match="f is an object of functools.partial"):
         source_of(functools.partial(max, 3), "f")

@@ -22,7 +22,8 @@ _KINDS = {
     **dict.fromkeys(("random", "_random", "secrets", "uuid"), "DX219"),
 }  # fmt: skip
 _ONLY_COMPUTES = frozenset(
-    {"fspath", "fsencode", "fsdecode", "StringIO", "BytesIO", "PurePath", "PurePosixPath", "PureWindowsPath", "UUID"}
+    {"fspath", "fsencode", "fsdecode", "StringIO", "BytesIO", "UUID"}
+    | {"PurePath", "PurePathBase", "PurePosixPath", "PureWindowsPath"}
 )
 _CLOCK = frozenset({"now", "utcnow", "today"})  # all else of datetime is arithmetic
 

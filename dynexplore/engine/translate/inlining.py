@@ -81,8 +81,10 @@ def resume_generator(
     """Run a generator's body to its next `yield`: the value, or None when it returned."""
     frame: SymbolicFrame = generator.frame
     if thrown is not None and not generator.started and frame.returned is None:
+        if issubclass(thrown.python_type(), StopIteration):  # a RuntimeError on 3.11, itself on 3.13
+            ctx.break_graph("DX210", operation="throw() of StopIteration into a generator that has not begun")
         frame.returned = ConstantVariable(None)  # it is raised where the body begins
-        raise UserRaised(leaving_generator(ctx, thrown))
+        raise UserRaised(thrown)
     if frame.returned is not None:
         if thrown is not None:
             raise UserRaised(thrown)
