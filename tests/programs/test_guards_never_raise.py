@@ -40,6 +40,10 @@ def shifts_by_what_is_not_negative(x, n):
     return x - n
 
 
+def shifts_by_a_number(x, n):
+    return x * ((3 << n) + (-1000 >> n))
+
+
 def divides_a_size(x, n):
     if n == 0 or x.shape[0] % n == 0:
         return x * 2
@@ -59,6 +63,7 @@ PROTECTED: list[tuple[Callable[..., Any], list[Any], int]] = [
     (divides_after_a_bound, [5, 6, 7, 1, 0, 2], 3),
     (takes_the_root_of_what_is_not_negative, [5, 6, 7, -1, 0, 4, -2**63], 3),
     (shifts_by_what_is_not_negative, [5, 6, 7, 8, -1, 0], 3),
+    (shifts_by_a_number, [5, 6, 7, 40, 0, 1, -1], 2),
     (divides_a_size, [5, 6, 7, 0, 3, 1], 3),
     (raises_in_one_way, [5, 6, 7, 0, -4], 1),
 ]

@@ -92,6 +92,8 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
     if of_floats or not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
         return _with_constants(ctx, symbol, left, right)
     left, right = _as_number(left, right), _as_number(right, left)
+    if symbol in ("<<", ">>"):
+        return _shift(ctx, symbol, left, right)
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
 
 
@@ -147,6 +149,16 @@ def _asked(ctx: TraceContext, value: VariableTracker, symbol: str) -> bool | Non
     """How a number compares to 0; None where only the data of the graph can tell."""
     live = value.value  # type: ignore[attr-defined]
     return known_bool(COMPARE[symbol](live, 0))
+
+
+def _shift(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """`left << right`. By a number that varies it is a product with a power of 2: torch 2.11 knows no shift by a symbol."""
+    negative = _asked(ctx, right, "<")
+    if negative:
+        return _with_constants(ctx, symbol, left, right)  # raises
+    if isinstance(right, ConstantVariable) or negative is None:
+        return _node(ctx, symbol, left, right)
+    return binary(ctx, "*" if symbol == "<<" else "//", left, binary(ctx, "**", ConstantVariable(2), right))
 
 
 @binary_rule(SymbolicNumberVariable, SymbolicNumberVariable, rank=30)
