@@ -62,6 +62,15 @@ def test_explorer(tmp_path: Path) -> None:
     assert row["file KiB"] <= 1024
 
 
+def test_warm_start(tmp_path: Path) -> None:
+    """A second process finds the caches on disk full, whichever engine filled them."""
+    out = tmp_path / "rows.json"
+    done = run("warm_start", "--quick", "--repeats", "1", "--cases", "inference", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text())["inference"]
+    assert [row["missed"] for engine in ("dynexplore", "torch.compile") for row in rows[engine]] == [0, 0]
+
+
 def test_ddp(tmp_path: Path) -> None:
     """Two processes over gloo: the gradients are those of DDP alone."""
     out = tmp_path / "rows.json"

@@ -35,6 +35,7 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.shapes import make_shape_env
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
@@ -232,6 +233,8 @@ def _ask(
     try:
         if floats:
             module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
+        if fake_mode.shape_env is None:
+            fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
         with still_floats, released(), tracing(TracingContext(fake_mode)), _modes_off():
             watched = _watched_compiler(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
