@@ -328,8 +328,8 @@ class NestedFunctionVariable(VariableTracker):
 
     def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The default of a keyword-only parameter."""
-        found = self.keyword_defaults.get(name)
-        return found.read(ctx) if found is not None else None
+        default = self.keyword_defaults.get(name)
+        return default.read(ctx) if default is not None else None
 
     def default_count(self) -> int:
         """How many positional parameters have a default."""

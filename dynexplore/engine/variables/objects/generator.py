@@ -51,8 +51,8 @@ class GeneratorVariable(BuiltinValueVariable):
     def return_value(self) -> VariableTracker:
         """What the body returned; only when it is exhausted."""
         assert self.frame.returned is not None
-        found: VariableTracker = self.frame.returned
-        return found
+        returned: VariableTracker = self.frame.returned
+        return returned
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _METHODS:
