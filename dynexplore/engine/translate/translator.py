@@ -556,10 +556,10 @@ class Translator:
     def namespace_of(self, function: Any) -> NamespaceVariable:
         """The tracker of a function's globals."""
         values = function.global_namespace()
-        found = self.namespaces.get(id(values))
-        if found is None:
-            found = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
-        return found
+        namespace = self.namespaces.get(id(values))
+        if namespace is None:
+            namespace = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
+        return namespace
 
     # -- TraceContext: giving up and raising
 
