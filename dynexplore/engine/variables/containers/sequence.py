@@ -469,7 +469,7 @@ def index(
 def _raise_not_in(ctx: TraceContext, self: SequenceVariable, item: VariableTracker) -> VariableTracker:
     """The ValueError of an empty sequence of this type, which names the item where Python does."""
     if not item.is_constant() and isinstance(self, ListVariable):
-        ctx.break_graph("DX213", method="list.index of a value that is not there")
+        ctx.break_graph("DX213", method="list.index of a value that is not in the list")
     return run_now(ctx, self.value_type().index, item.as_constant() if item.is_constant() else None)  # type: ignore[no-any-return]
 
 

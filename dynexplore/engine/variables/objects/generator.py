@@ -60,7 +60,7 @@ class GeneratorVariable(BuiltinValueVariable):
         ctx.break_graph("DX210", operation=name)
 
     def reconstruct(self, build: Reconstruction) -> None:
-        raise NotImplementedError("it stands in the middle of its body")
+        raise NotImplementedError("it is suspended in the middle of its body")
 
     def text(self) -> str:
         return f"generator {self.frame.parsed.code.co_qualname}"
