@@ -29,7 +29,10 @@ def session() -> Any:
     ("changes", "said"),
     [
         ({}, "; what follows is not known: it depends on values that exist only when the graphs have run"),
-        ({"n": 3}, "; with the arguments as they are now, {0}, which resumes at line 15, is compiled again: n EQUALS: expected 2, found 3"),
+        (
+            {"n": 3},
+            "; with the arguments as they are now, {0}, which resumes at line 15, is compiled again: n EQUALS: expected 2, found 3",
+        ),
         ({"b": {"shape": (1,)}}, "is compiled again: b TENSOR_MATCH: expected float32[3] cpu, found float32[1] cpu (tensor 'b'"),
         ({"flag": False}, "if the call reaches it, {0}, which resumes at line 18, is compiled again: flag EQUALS: expected True,"),
     ],
