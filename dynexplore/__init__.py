@@ -178,9 +178,9 @@ def __getattr__(name: str) -> Any:
     # all names of what is imported now: captured code finds `dynexplore.graph_break` without running this function
     for other, (holder, inside) in PUBLIC.items():
         ready = module if holder == module_name else sys.modules.get(holder)
-        found = ready if inside is None else getattr(ready, inside, None)
-        if found is not None:
-            globals()[other] = found
+        value = ready if inside is None else getattr(ready, inside, None)
+        if value is not None:
+            globals()[other] = value
     return globals()[name]
 
 
@@ -262,8 +262,8 @@ def check_torch(version: str | None) -> None:
     """
     if version is None:
         return
-    found = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
-    if not TORCH_RANGE[0] <= found < TORCH_RANGE[1]:
+    release = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+    if not TORCH_RANGE[0] <= release < TORCH_RANGE[1]:
         lowest, above = (_text(end) for end in TORCH_RANGE)
         raise ImportError(f"dynexplore supports torch {lowest} up to, but not including, {above}; this is torch {version}")
 

@@ -66,7 +66,7 @@ _ROWS: tuple[Kind, ...] = (
     Kind(
         "DX101",
         "a tensor read out as a Python number",
-        "`Tensor.item()`, `int()`, `float()` and their like need data that exists only when the graph runs.",
+        "`Tensor.item()`, `int()`, `float()` and similar calls need data that exists only when the graph runs.",
         "Keep the value a tensor (0-d tensors work in arithmetic), read it after the compiled function, or "
         "set `config.capture_scalar_outputs = True` to carry it as a symbol.",
         example="""
@@ -319,7 +319,7 @@ def f(x):
     Kind(
         "DX211",
         "call of a coroutine or async generator",
-        "Asynchronous code is run by an event loop outside of the engine's sight.",
+        "Asynchronous code is run by an event loop, which the engine does not see.",
         "Compile the synchronous functions that it calls.",
         example="""
 async def later():
@@ -358,7 +358,7 @@ def f(x):
     Kind(
         "DX215",
         "reading or writing files, time or the system",
-        "Input, output and the clock act on the world outside and must happen when the function runs.",
+        "Input, output and the clock belong to the outside world: they must happen when the function runs.",
         "Do it before or after the compiled function.",
         example="""
 def f(x):
@@ -395,8 +395,8 @@ def f(x):
     Kind(
         "DX219",
         "Python's random numbers",
-        "The number is drawn when the function runs. As an input of the graph it needs no break; what it decides, or another "
-        "generator than that of the module `random`, does.",
+        "The number is drawn when the function runs. Used as an input of the graph it needs no break; a branch on it, or a "
+        "generator other than that of the module `random`, does.",
         "Draw the number before the compiled function and pass it, or use torch's random numbers.",
         example="""
 import random
@@ -525,7 +525,7 @@ def f(x):
     Kind(
         "DX311",
         "a graph break inside an `except` or `finally` handler",
-        "The exception being handled is no stack value and cannot be passed to a resume function; the break "
+        "The exception being handled is not on the stack, so it cannot be passed to a resume function; the break "
         "moves back to the instruction that raised.",
         "Move the code that breaks out of the handler.",
         example="""
@@ -608,8 +608,8 @@ def f(x):
     ),
     Kind(
         "DX318",
-        "a value that cannot be made again",
-        "After a break the modified code must rebuild this value, and the engine has no way to.",
+        "a value that cannot be reconstructed",
+        "After a break the modified code must reconstruct this value, and no bytecode that the engine can write does.",
         "Make the value after the break, or keep it out of the locals that are alive there.",
         example="""
 def numbers():
@@ -651,7 +651,7 @@ def f(x):
     Kind(
         "DX321",
         "an object with a `__del__`",
-        "It must be made for real, and go when the program lets it go: its `__del__` runs at that moment.",
+        "It must be a real object, freed when the program drops the last reference to it: its `__del__` runs at that moment.",
         "Make the object outside of the compiled function.",
         example="""
 class Resource:
@@ -708,9 +708,10 @@ args = (torch.ones(3, requires_grad=True),)
     Kind(
         "DX405",
         "an autograd.Function in a form that is not traced",
-        "Its code runs once, while it is compiled: one that prints, sets globals, reads from outside what may change, or is no"
-        " Python code is left alone.",
-        "Take what people would see twice out of forward and backward, and pass what they read as arguments, or on `ctx`.",
+        "Its code runs once, while it is compiled: one that prints, sets globals, reads variables from outside that may "
+        "change, or is not written in Python is not traced.",
+        "Move visible effects (prints, writes to globals) out of forward and backward, and pass what they read as arguments, "
+        "or on `ctx`.",
         example="""
 class Double(torch.autograd.Function):
     @staticmethod
@@ -754,8 +755,9 @@ def f(x):
     ),
     Kind(
         "DX408",
-        "a tensor whose memory is exchanged",
-        "Assigning `.data`, `set_`, `resize_` and their like change what a tensor is behind the graph's back.",
+        "a tensor whose storage is replaced",
+        "Assigning `.data`, `set_`, `resize_` and similar calls give a tensor other memory without an operator that the graph "
+        "could record.",
         "Use copy_, or assign outside of the compiled function.",
         example="""
 def f(x):
@@ -790,7 +792,7 @@ args = (torch.ones(3, requires_grad=True),)
     ),
     Kind(
         "DX412",
-        "an operator whose result is no tensor",
+        "an operator whose result is not a tensor",
         "Only tensors, sizes and numbers derived from sizes can be values of the graph.",
         "Call it outside of the compiled function.",
         example="""
@@ -802,7 +804,7 @@ def f(x):
     Kind(
         "DX414",
         "a module that is not traced",
-        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is not looked into.",
+        "This kind of nn.Module (a ScriptModule, a lazy module, a module with `__getattr__` of its own) is not traced.",
         "Call it outside of the compiled function, or mark it with `allow_in_graph`.",
         example="""
 scripted = torch.jit.trace(torch.nn.ReLU(), torch.ones(3))
@@ -835,8 +837,8 @@ def f(x):
     Kind(
         "DX418",
         "a DistributedDataParallel module prepares its all-reduce",
-        "Its forward talks to the other processes (buffers are sent, gradient hooks made ready) and runs as plain Python;"
-        " the module inside is captured on its own, split at the boundaries of its gradient buckets.",
+        "Its forward communicates with the other processes (buffers are broadcast, gradient hooks prepared) and runs as plain "
+        "Python; the module inside is captured on its own, split at the boundaries of its gradient buckets.",
         "Nothing needs to change. For one graph without a break, pass the DistributedDataParallel module itself to `optimize`.",
         example="""
 class Stub(torch.nn.parallel.DistributedDataParallel):

@@ -572,7 +572,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
 def _rows(data: dict[str, Any], table: str) -> list[Any]:
     rows = data[table]
     if not isinstance(rows, list):
-        raise TypeError(f"{table} is no list")
+        raise TypeError(f"{table} is not a list")
     return rows
 
 
@@ -659,7 +659,7 @@ _Parse = Callable[[Any, _Tables], Any]
 
 def _record(cls: Any, row: object, tables: _Tables) -> Any:
     if not isinstance(row, dict):
-        raise TypeError(f"{cls.__name__} is no object")
+        raise TypeError(f"{cls.__name__} is not an object")
     parsers = _parsers(cls)
     fields = {}
     for name, value in row.items():
@@ -723,7 +723,7 @@ def _union_parser(parsers: list[_Parse], name: str) -> _Parse:
 def _list_parser(item: _Parse, name: str) -> _Parse:
     def parse(value: Any, tables: _Tables) -> Any:
         if not isinstance(value, list):
-            raise TypeError(f"{name} is no list")
+            raise TypeError(f"{name} is not a list")
         return tuple([item(each, tables) for each in value])
 
     return parse
@@ -732,7 +732,7 @@ def _list_parser(item: _Parse, name: str) -> _Parse:
 def _fixed_parser(items: list[_Parse], name: str) -> _Parse:
     def parse(value: Any, tables: _Tables) -> Any:
         if not isinstance(value, list) or len(value) != len(items):
-            raise TypeError(f"{name} is no list of {len(items)}")
+            raise TypeError(f"{name} is not a list of {len(items)}")
         return tuple([item(each, tables) for item, each in zip(items, value, strict=True)])
 
     return parse
@@ -742,7 +742,7 @@ def _table_parser(cls: type, name: str) -> _Parse:
     def parse(value: Any, tables: _Tables) -> Any:
         table = tables.get(cls, [])
         if type(value) is not int or not 0 <= value < len(table):
-            raise TypeError(f"{name} points to no {cls.__name__}")
+            raise TypeError(f"{name} does not refer to a {cls.__name__}")
         return table[value]
 
     return parse
@@ -750,7 +750,7 @@ def _table_parser(cls: type, name: str) -> _Parse:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("the title is no text")
+        raise TypeError("the title is not text")
     return value
 
 

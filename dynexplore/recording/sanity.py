@@ -27,9 +27,9 @@ def finite(name: str, value: float) -> float:
     try:
         number = float(value)
     except OverflowError:
-        raise ValueError(f"{name} is no number that can be: it has {value.bit_length()} bits") from None  # type: ignore[attr-defined]
+        raise ValueError(f"{name} is not a valid number: it has {value.bit_length()} bits") from None  # type: ignore[attr-defined]
     if not math.isfinite(number):
-        raise ValueError(f"{name} is {number}, which is no finite number")
+        raise ValueError(f"{name} is {number}, which is not a finite number")
     return number
 
 
@@ -53,7 +53,8 @@ def check_code(code: ev.CodeView) -> None:
     known = set(offsets)
     for row in code.rows:
         if row.target >= 0 and row.target not in known:
-            raise ValueError(f"{code.qualname}: the jump at offset {row.offset} goes to {row.target}, where nothing stands")
+            jump = f"the jump at offset {row.offset} goes to {row.target}"
+            raise ValueError(f"{code.qualname}: {jump}, where there is no instruction")
 
 
 def check_places(events: Iterable[ev.Event], code_of: Callable[[Any], ev.CodeView | None]) -> None:

@@ -273,7 +273,7 @@ def _for_iter(step: CheckedStep) -> Verdict:
     item = first_value(remaining)
     is_left = step.frame.pc == step.instruction.target
     if (item is None) is not is_left:
-        outcomes = ["the loop is left", "the loop goes on"]
+        outcomes = ["the loop is left", "the loop continues"]
         return Mismatch("next instruction", *(outcomes if item is None else outcomes[::-1]))
     if item is None:
         return check_stack(step.before[:-1], step)

@@ -147,14 +147,15 @@ def _replaced(path: str, value: Any, keys: list[Any], change: Any) -> Any:
         is_tensor_change = isinstance(value, torch.Tensor) and isinstance(change, Mapping)
         return like(value, **_checked_words(path, change)) if is_tensor_change else change
     if not isinstance(value, tuple | list | dict):
-        raise TypeError(f"{path} cannot be changed: a {type(value).__qualname__} is on the way, which is no tuple, list or dict")
+        name = type(value).__qualname__
+        raise TypeError(f"{path} cannot be changed: it is inside a {name}, and only the items of tuples, lists and dicts can be")
     key, *rest = keys
     try:
         inner = _replaced(path, value[key], rest, change)
     except (KeyError, IndexError, TypeError) as error:
         if isinstance(error, TypeError) and rest:
             raise
-        raise ValueError(f"{path} is not there: the {type(value).__qualname__} has no {key!r}") from None
+        raise ValueError(f"{path} does not exist: the {type(value).__qualname__} has no {key!r}") from None
     return _with_item(value, key, inner)
 
 
@@ -171,7 +172,7 @@ def _with_item(value: Any, key: Any, item: Any) -> Any:
 def _checked_words(path: str, change: Mapping[str, Any]) -> dict[str, Any]:
     unknown = [word for word in change if word not in TENSOR_WORDS]
     if unknown:
-        raise TypeError(f"of the tensor {path} can be changed: {', '.join(TENSOR_WORDS)}; not {unknown[0]!r}")
+        raise TypeError(f"these properties of {path} can be changed: {', '.join(TENSOR_WORDS)}; not {unknown[0]!r}")
     return dict(change)
 
 

@@ -158,13 +158,13 @@ class LiveRun:
     def step(self, count: int = 1, timeout: float | None = None) -> timeline.State | None:
         """Continue by `count` steps, and return the state there. After `timeout` seconds it may still be "running"."""
         if count < 1:
-            raise ValueError(f"a live run goes forward only: count is at least 1, not {count}")
+            raise ValueError(f"a live run only moves forward: count must be at least 1, not {count}")
         return self._until(STOPS["step"], count - 1, timeout)
 
     def until(self, what: str, timeout: float | None = None) -> timeline.State | None:
         """Continue to the next "frame", "attempt", "break", "graph" (compiled or run) or "run" (of a graph), or to the "end"."""
         if what not in STOPS:
-            raise ValueError(f"a live run goes on until one of {', '.join(STOPS)}, not {what!r}")
+            raise ValueError(f"a live run continues until one of {', '.join(STOPS)}, not {what!r}")
         return self._until(STOPS[what], 0, timeout)
 
     def finish(self, timeout: float | None = None) -> Any:

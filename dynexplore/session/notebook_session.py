@@ -74,7 +74,7 @@ class NotebookSession(Session):
         call = self._calls.held.get(begun)
         if call is None:
             raise LookupError(
-                f"frame {begun} cannot be asked about: only the first {self._calls.most} frames of a cell keep their inputs"
+                f"frame {begun} cannot be explained: only the first {self._calls.most} frames of a cell keep their inputs"
             )
         if call.function is self._cell:
             return self

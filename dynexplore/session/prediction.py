@@ -98,13 +98,13 @@ class Prediction:
 
 
 _FATES: dict[Fate, str] = {
-    "compile": "{0.function}, which goes on at line {0.line}, is compiled: there is no entry yet",
-    "recompile": "{0.function}, which goes on at line {0.line}, is compiled again: {0.reason}",
-    "limit reached": "{0.function}, which goes on at line {0.line}, runs as plain Python, because its cache limit is"
+    "compile": "{0.function}, which resumes at line {0.line}, is compiled: there is no entry yet",
+    "recompile": "{0.function}, which resumes at line {0.line}, is compiled again: {0.reason}",
+    "limit reached": "{0.function}, which resumes at line {0.line}, runs as plain Python, because its cache limit is"
     " reached: {0.reason}",
-    "plain Python": "{0.function}, which goes on at line {0.line}, runs as plain Python: {0.reason}",
-    "raises": "{0.function}, which goes on at line {0.line}, raises {0.reason}",
-    "not known": "what comes of {0.function}, which goes on at line {0.line}, is not known",
+    "plain Python": "{0.function}, which resumes at line {0.line}, runs as plain Python: {0.reason}",
+    "raises": "{0.function}, which resumes at line {0.line}, raises {0.reason}",
+    "not known": "what happens to {0.function}, which resumes at line {0.line}, is not known",
 }
 
 
@@ -113,8 +113,8 @@ def _after(then: tuple[PredictedResume, ...]) -> str:
     told = [one for one in then if one.fate != "not known"]
     if not told:
         return "what follows is not known: it depends on values that exist only when the graphs have run"
-    where = "" if len(then) == 1 else "where it gets there, "
-    return f"as its arguments are now, {where}{_FATES[told[0].fate].format(told[0])}"
+    where = "" if len(then) == 1 else "if the call reaches it, "
+    return f"with the arguments as they are now, {where}{_FATES[told[0].fate].format(told[0])}"
 
 
 def predict(store: Store, frame: DryRunFrame | None, recording: Recording, *, capture: bool = True) -> Prediction:

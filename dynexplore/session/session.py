@@ -78,7 +78,7 @@ class Session:
         """The function or module. LookupError when it is gone."""
         target = self._target()
         if target is None:
-            raise LookupError("the function of this recording is gone: keep it, or the explanation, to ask about it")
+            raise LookupError("the function of this recording no longer exists: keep a reference to it, or to the explanation")
         return target
 
     @property

@@ -44,7 +44,7 @@ _ANY = float("inf")
 
 _NEXT = {
     "plain Python": "The program fails without any compiler: fix it first.",
-    "capture": "This is the engine itself. dynexplore.explain(f, ...) shows where it goes another way than the program;"
+    "capture": "The engine itself is at fault. dynexplore.explain(f, ...) shows where its trace departs from the program;"
     " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
     "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
     " dynexplore.minify(f, ..., backend='aot_eager') makes a small program that fails the same way.",

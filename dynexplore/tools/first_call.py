@@ -72,7 +72,7 @@ def at_first_call(program: Callable[[], object], file: str, wanted: str, look: C
         watched()
     if watch.error is not None:
         raise watch.error
-    if not watch.is_found:
+    if not watch.is_reached:
         raise NotCalled(watch.what_is_missing())
     return watch.result
 
@@ -83,17 +83,17 @@ class _Watch:
     def __init__(self, file: str, wanted: str, look: Callable[[FirstCall], Any]) -> None:
         self.file, self.wanted, self.look = file, wanted, look
         self.called: dict[str, None] = {}
-        self.is_found = False
+        self.is_reached = False
         self.result: Any = None
         self.error: BaseException | None = None
 
     def __call__(self, state: FrameState) -> Entry | None:
-        if self.is_found:
+        if self.is_reached:
             return None
         call = self._wanted_module(state) if state.code is _MODULE_CALL.__code__ else self._wanted_function(state)
         if call is None:
             return None
-        self.is_found = True
+        self.is_reached = True
         try:
             self.result = self.look(call)
         except BaseException as error:  # the program may not catch what is not its own

@@ -48,7 +48,7 @@ def read_frame(path: Path) -> tuple[dict[str, Any], bytes]:
     head, _, body = content.partition(b"\n")
     words = head.split()
     if not words or words[0] != _MAGIC:
-        raise ReplayError(f"{path} is no frame saved by dynexplore (or its beginning is damaged)")
+        raise ReplayError(f"{path} is not a frame saved by dynexplore (or its first bytes are damaged)")
     if len(words) < 2 or not words[1].isdigit():
         raise ReplayError(f"{path} is damaged: its first line has no format number")
     if int(words[1]) > FORMAT:
@@ -60,7 +60,7 @@ def read_frame(path: Path) -> tuple[dict[str, Any], bytes]:
     try:
         data = json.loads(text)
     except ValueError:
-        raise ReplayError(f"{path} is damaged: what should be JSON is none") from None
+        raise ReplayError(f"{path} is damaged: its description is not JSON") from None
     if not isinstance(data, dict):
         raise ReplayError(f"{path} is damaged: it does not describe a frame")
     return data, packed

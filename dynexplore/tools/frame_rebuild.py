@@ -148,7 +148,7 @@ class Rebuilt:
         value = _imported(row["module"])
         for part in filter(None, row["name"].split(".")):
             if not hasattr(value, part):
-                raise ReplayError(f"the frame needs {row['module']}.{row['name']}, which is not there any more")
+                raise ReplayError(f"the frame needs {row['module']}.{row['name']}, which no longer exists")
             value = getattr(value, part)
         return value
 
@@ -178,7 +178,7 @@ class Rebuilt:
 
     def _make_class(self, number: int, row: Row) -> Any:
         if number in self._open:
-            raise ReplayError(f"the class {row['qualname']} holds an object of itself, and so cannot be made again")
+            raise ReplayError(f"the class {row['qualname']} holds an object of itself, and so cannot be rebuilt")
         self._open.add(number)
         metaclass, bases = self.value(row["metaclass"]), tuple(self._values(row["bases"]))
         namespace = {name: self.value(held) for name, held in row["namespace"].items()}

@@ -99,7 +99,7 @@ def inductor_artifacts(
     2
     """
     if backend not in BACKENDS:
-        raise ValueError(f"artefacts are known of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
+        raise ValueError(f"artefacts are known only of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
     made = InductorArtifacts(explain(fn, backend=backend).__enter__().explanation)
     with config.patch(artifacts=tuple(parts)):
         _run_backward(made.explanation.call(*args, **kwargs))

@@ -108,7 +108,7 @@ class Replay:
         lines += [f"{number:>6}  {text}" for number, text in enumerate(self.source.splitlines(), self.line)]
         lines += ["", "it works on", *(f"  {held.where:<9} {held.name}: {held.text}" for held in self.holds)]
         if self.missing:
-            lines += ["", "not saved (something that only says so stands there)"]
+            lines += ["", "not saved (a placeholder stands in its place)"]
             lines += [f"  {path}: {why}" for path, why in self.missing]
         return "\n".join([*lines, "", *self._conclusion()])
 
@@ -123,10 +123,10 @@ class Replay:
     def _conclusion(self) -> list[str]:
         if self.outcome is None:
             again = f"dynexplore.replay({str(self.path)!r}, trust=True)"
-            return ["Nothing was run. It runs code out of the file: only if you trust where it comes from,", f"  {again}"]
-        verdict = "" if self.failure is None else "the same failure; " if self.reproduced else "another outcome than then; "
+            return ["Nothing was run. A replay runs code from the file; do so only if you trust its origin:", f"  {again}"]
+        verdict = "" if self.failure is None else "the same failure; " if self.reproduced else "not the same outcome as then; "
         printed = ["it printed:", self.outcome.printed.rstrip("\n")] if self.outcome.printed.strip() else []
-        return [f"Run again in a process of its own: {verdict}{self.outcome}", *printed]
+        return [f"Run again in a separate process: {verdict}{self.outcome}", *printed]
 
     def _repr_html_(self) -> str:
         parts = self._html_parts()
@@ -253,7 +253,7 @@ def _of_this_process(backend: Any, folder: Path) -> str:
     }
     if saved.missing:
         place, why = saved.missing[0]
-        raise ReplayError(f"{place} cannot be handed to the process of the replay: {why}")
+        raise ReplayError(f"{place} cannot be sent to the process of the replay: {why}")
     path = folder / "added.frame"
     write_frame(path, {**data, "rows": saved.rows}, saved.tensors)
     return str(path)

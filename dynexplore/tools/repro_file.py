@@ -205,7 +205,7 @@ def _backend_text(backend: Any, after: str) -> str:
     try:
         return _backend_source(backend, after)
     except NoSource as error:
-        return f'raise SystemExit("put the backend here, which has no source that can stand alone: " {str(error)!r})\n'
+        return f'raise SystemExit("put the backend here; its source cannot be copied: " {str(error)!r})\n'
 
 
 def _backend_source(backend: Any, after: str) -> str:

@@ -149,7 +149,7 @@ def _parsed(value: Any) -> tuple[Any, str]:
             return definition, "\n".join(lines)
     lambdas = [node for node in ast.walk(definition) if isinstance(node, ast.Lambda)]
     if len(lambdas) != 1:
-        raise NoSource(f"the source of {value.__qualname__!r} cannot be told from its neighbours")
+        raise NoSource(f"the source of {value.__qualname__!r} cannot be separated from the code around it")
     return lambdas[0], text
 
 

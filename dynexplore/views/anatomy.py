@@ -34,25 +34,25 @@ class Verdict:
 def verdicts(recording: Recording, frame: int) -> list[Verdict]:
     """What the guards of every entry said that was tried for this frame, in the order in which entries were tried."""
     owners = cache_timeline.entry_frames(recording)
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for failed in recording.of_frame(frame, ev.GuardFailed):
-        found += _of_entry(recording, owners.get(failed.entry, 0), failed)
+        verdicts += _of_entry(recording, owners.get(failed.entry, 0), failed)
     for hit in recording.of_frame(frame, ev.CacheHit):
-        found += [Verdict(hit.entry, guard.index, "pass") for guard in _guards(recording, hit.compiled_by)]
-    return found
+        verdicts += [Verdict(hit.entry, guard.index, "pass") for guard in _guards(recording, hit.compiled_by)]
+    return verdicts
 
 
 def _of_entry(recording: Recording, owner: int, failed: ev.GuardFailed) -> list[Verdict]:
     """The state of modules is checked before all other guards, whatever their place in the list."""
     guards = sorted(_guards(recording, owner), key=lambda guard: guard.kind != "MODULE_STATE")
-    found, word = [], "pass"
+    verdicts, word = [], "pass"
     for guard in guards:
         if guard.index == failed.index:
-            found.append(Verdict(failed.entry, guard.index, "fail", failed.expected, failed.actual))
+            verdicts.append(Verdict(failed.entry, guard.index, "fail", failed.expected, failed.actual))
             word = "not reached"
         else:
-            found.append(Verdict(failed.entry, guard.index, word))
-    return sorted(found, key=lambda verdict: verdict.index)
+            verdicts.append(Verdict(failed.entry, guard.index, word))
+    return sorted(verdicts, key=lambda verdict: verdict.index)
 
 
 def _guards(recording: Recording, frame: int) -> list[ev.GuardInstalled]:

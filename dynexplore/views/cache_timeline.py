@@ -82,11 +82,11 @@ class _Fold:
             case ev.CallEnded():
                 self.calls[-1].error = event.error
             case ev.FrameEntered():
-                found = self.frame(event.frame, event.code.qualname, event.code.id)
-                found.outcome = found.outcome or "compile"
+                frame_call = self.frame(event.frame, event.code.qualname, event.code.id)
+                frame_call.outcome = frame_call.outcome or "compile"
             case ev.CacheHit():
-                found = self.frame(event.frame, event.function, event.code)
-                found.outcome, found.entry = "hit", event.entry
+                frame_call = self.frame(event.frame, event.function, event.code)
+                frame_call.outcome, frame_call.entry = "hit", event.entry
             case ev.GuardFailed():
                 self.frame(event.frame, "", self.codes.get(event.entry, -1)).missed[event.entry] = event
             case ev.Recompiled() | ev.CacheLimitReached() | ev.FrameSkipped() | ev.CacheEntryAdded() | ev.FrameFinished():
@@ -98,33 +98,33 @@ class _Fold:
         """What came of a frame."""
         if not event.frame:  # a function that policy leaves alone: no frame of it was translated
             return
-        found = self.frame(event.frame)
+        frame_call = self.frame(event.frame)
         match event:
             case ev.Recompiled():
-                found.outcome, found.reason = "recompile", event.reason
+                frame_call.outcome, frame_call.reason = "recompile", event.reason
             case ev.CacheEntryAdded():
-                found.entry, found.code = event.entry, event.code
+                frame_call.entry, frame_call.code = event.entry, event.code
                 self.codes[event.entry] = event.code
             case ev.CacheLimitReached():
-                found.outcome, found.reason, found.function = "limit reached", event.reason, event.function
-            case ev.FrameSkipped() if found.outcome != "limit reached":
-                found.outcome, found.reason, found.function = "plain Python", event.reason, event.function
+                frame_call.outcome, frame_call.reason, frame_call.function = "limit reached", event.reason, event.function
+            case ev.FrameSkipped() if frame_call.outcome != "limit reached":
+                frame_call.outcome, frame_call.reason, frame_call.function = "plain Python", event.reason, event.function
             case ev.FrameFinished() if event.outcome == "failed":
-                found.outcome = "failed"
+                frame_call.outcome = "failed"
             case _:
                 pass
 
     def frame(self, number: int, function: str = "", code: int = -1) -> FrameCall:
         """The frame of that number, new or known."""
-        found = self.frames.get(number)
-        if found is None:
+        frame_call = self.frames.get(number)
+        if frame_call is None:
             if not self.calls:
                 self.calls.append(Call(1, ""))
-            found = self.frames[number] = FrameCall(number, function, code)
-            self.calls[-1].frames.append(found)
-        found.function = function or found.function
-        found.code = code if code >= 0 else found.code
-        return found
+            frame_call = self.frames[number] = FrameCall(number, function, code)
+            self.calls[-1].frames.append(frame_call)
+        frame_call.function = function or frame_call.function
+        frame_call.code = code if code >= 0 else frame_call.code
+        return frame_call
 
 
 def _argument(name: str, view: ev.ValueView) -> str:
@@ -198,11 +198,11 @@ def timeline_data(recording: Recording) -> dict[str, Any]:
     """Calls, entries and misses: each entry with the frame it was compiled as, frames of calls with their marks per entry."""
     names = {entered.frame: entered.code.qualname for entered in recording.frames}
     owners = entry_frames(recording)
-    found = calls(recording)
-    frames = [frame for call in found for frame in call.frames]
+    all_calls = calls(recording)
+    frames = [frame for call in all_calls for frame in call.frames]
     return {
         "entries": [{"entry": entry, "frame": frame, "function": names.get(frame, "")} for entry, frame in sorted(owners.items())],
-        "calls": [_call_data(call) for call in found],
+        "calls": [_call_data(call) for call in all_calls],
         "misses": {str(frame.frame): _miss_data(recording, frame) for frame in frames if frame.missed},
     }
 
@@ -228,5 +228,5 @@ def _miss_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
     reports = {str(entry): views_text.recompile_report(recording, failed) for entry, failed in frame.missed.items()}
     if frame.outcome != "recompile":
         return {"reports": reports}
-    found = miss(recording, frame.frame)
-    return {"reports": reports, "with": found.compared_with, "difference": difference_data(found.difference)}
+    comparison = miss(recording, frame.frame)
+    return {"reports": reports, "with": comparison.compared_with, "difference": difference_data(comparison.difference)}

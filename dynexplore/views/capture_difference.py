@@ -64,9 +64,11 @@ def difference(before: Recording, frame: int, after: Recording, other: int) -> D
     )
 
 
-def difference_data(found: Difference) -> dict[str, list[dict[str, str]]]:
+def difference_data(difference: Difference) -> dict[str, list[dict[str, str]]]:
     """The same as lists of {sign, before, after}, by name."""
-    return {name: [{"sign": row.sign, "before": row.before, "after": row.after} for row in rows] for name, rows in found.parts()}
+    return {
+        name: [{"sign": row.sign, "before": row.before, "after": row.after} for row in rows] for name, rows in difference.parts()
+    }
 
 
 # -- what is compared ------------------------------------------------------------------------------------------

@@ -279,13 +279,13 @@ def _resume(made: ev.ResumeFunctionMade) -> Plain:
 def _states(states: Iterable[State], values: _Values, rules: dict[str, str]) -> list[Plain]:
     """The moments of one frame, each as its difference to the moment before in the same function and attempt."""
     before: dict[Hand, State] = {}
-    found = []
+    moments = []
     for state in states:
         if isinstance(state.event, ev.InlineEntered):
             before.pop(_hand(state), None)  # a callee that is entered anew begins with nothing
-        found.append(_state(state, before.get(_hand(state)), values, rules))
+        moments.append(_state(state, before.get(_hand(state)), values, rules))
         before[_hand(state)] = state
-    return found
+    return moments
 
 
 def _hand(state: State) -> Hand:

@@ -104,12 +104,12 @@ class Links:
     def related(self, item: str) -> frozenset[str]:
         """Every item, instruction and span that belongs to `item` (itself left out); empty for an unknown item."""
         if item.startswith(("instruction:", "span:")):
-            found = {*self._items_of.get(item, ()), *self._near(item)}
+            items = {*self._items_of.get(item, ()), *self._near(item)}
         else:
             places = self.places.get(item, ())
-            found = {other for place in places for other in self._items_at[place]}
-            found |= {key for place in places for key in self.keys(place)}
-        return frozenset(found - {item})
+            items = {other for place in places for other in self._items_at[place]}
+            items |= {key for place in places for key in self.keys(place)}
+        return frozenset(items - {item})
 
     def instructions(self, item: str) -> frozenset[str]:
         """The original instructions that `item` comes from."""

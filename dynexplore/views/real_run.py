@@ -26,10 +26,10 @@ Plain = dict[str, Any]
 
 def verdict(recording: Recording) -> str:
     """One sentence: that nothing diverges, what diverges first, or that nothing was compared; "" when it was not recorded."""
-    found = recording.divergences
-    if found:
-        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
-        return f"The first divergence: {divergence_text(recording, found[0])}{more}"
+    divergences = recording.divergences
+    if divergences:
+        more = f" ({len(divergences) - 1} more)" if len(divergences) > 1 else ""
+        return f"The first divergence: {divergence_text(recording, divergences[0])}{more}"
     compared = recording.of(ev.RunCompared)
     if compared:
         nodes, outputs = sum(run.nodes for run in compared), sum(run.outputs for run in compared)
@@ -48,13 +48,13 @@ def runs_not_compared(recording: Recording) -> int:
     return len(ran - compared)
 
 
-def divergence_text(recording: Recording, found: ev.DivergenceFound) -> str:
+def divergence_text(recording: Recording, divergence: ev.DivergenceFound) -> str:
     """Where it is, and what differs, in one sentence."""
-    code = recording.code_of(found)
-    row = next((one for one in code.rows if one.offset == found.offset), None) if code is not None else None
+    code = recording.code_of(divergence)
+    row = next((one for one in code.rows if one.offset == divergence.offset), None) if code is not None else None
     where = f" at {code.file}:{row.line} in {code.qualname}" if code is not None and row is not None and row.line > 0 else ""
-    step = f"frame {found.frame}, step {found.step}" if found.step >= 0 else f"frame {found.frame}"
-    return f"{step}{where}: {_KINDS.get(found.where, '')}{found.sentence}"
+    step = f"frame {divergence.frame}, step {divergence.step}" if divergence.step >= 0 else f"frame {divergence.frame}"
+    return f"{step}{where}: {_KINDS.get(divergence.where, '')}{divergence.sentence}"
 
 
 _KINDS = {
@@ -106,7 +106,7 @@ def report(recording: Recording) -> str:
         return ""
     lines = [said]
     lines += [f"  {row.graph} run {row.run}, {row.time}: {row.compared}".rstrip(": ") for row in runs(recording)]
-    lines += [f"  diverges: {divergence_text(recording, found)}" for found in recording.divergences[1:]]
+    lines += [f"  diverges: {divergence_text(recording, divergence)}" for divergence in recording.divergences[1:]]
     return "\n".join(lines)
 
 
@@ -171,7 +171,7 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
 
 def page_data(recording: Recording, states: dict[int, list[State]], table: RealTable) -> Plain:
     """What the page says of the real run as a whole: the verdict, the runs, each divergence with the state to go to."""
-    found = [
+    divergences = [
         {
             "frame": one.frame,
             "state": _state_of(states.get(one.frame, []), one),
@@ -183,17 +183,17 @@ def page_data(recording: Recording, states: dict[int, list[State]], table: RealT
     said = [verdict(recording)] if table.index.is_recorded else []
     return {
         "verdict": "".join(said),
-        "divergences": found,
+        "divergences": divergences,
         "runs": [row._asdict() for row in runs(recording)],
         "values": table.rows,
     }
 
 
-def _state_of(states: Sequence[State], found: ev.DivergenceFound) -> int:
+def _state_of(states: Sequence[State], divergence: ev.DivergenceFound) -> int:
     """The state, by its number within the frame, that a divergence belongs to."""
     steps = [
         number
         for number, state in enumerate(states)
-        if isinstance(state.event, ev.InstructionStepped) and state.attempt == found.attempt
+        if isinstance(state.event, ev.InstructionStepped) and state.attempt == divergence.attempt
     ]
-    return steps[max(found.step, 0)] if 0 <= max(found.step, 0) < len(steps) else (steps[-1] if steps else 0)
+    return steps[max(divergence.step, 0)] if 0 <= max(divergence.step, 0) < len(steps) else (steps[-1] if steps else 0)

@@ -84,10 +84,10 @@ def _by_program(graph: GraphView, closed: Collection[str]) -> Drawing | None:
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return None  # it is there and does not work: as good as missing
-    found = _OUTER.search(done.stdout)
-    if found is None:
+    outer = _OUTER.search(done.stdout)
+    if outer is None:
         return None
-    width, height, box, body = found.groups()
+    width, height, box, body = outer.groups()
     return Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3)  # points to pixels
 
 
@@ -115,9 +115,9 @@ class _Box:
 
 
 def _in_layers(graph: GraphView, closed: Collection[str]) -> Drawing:
-    found, arrows = groups.drawn(groups.grouped(graph.nodes), closed, graph.piece_of)
+    shown, arrows = groups.drawn(groups.grouped(graph.nodes), closed, graph.piece_of)
     order = {node.name: number for number, node in enumerate(graph.nodes)}
-    boxes = {name: _Box(found[name], []) for name in sorted(found, key=lambda name: order.get(name, found[name].first))}
+    boxes = {name: _Box(shown[name], []) for name in sorted(shown, key=lambda name: order.get(name, shown[name].first))}
     for source, target in arrows:
         if source in boxes:
             boxes[target].inputs.append(source)
@@ -135,12 +135,12 @@ def _in_layers(graph: GraphView, closed: Collection[str]) -> Drawing:
 def _layers(boxes: dict[str, _Box]) -> list[list[_Box]]:
     """The boxes by depth: a node stands below all that it reads; nodes come in an order in which inputs come first."""
     depth: dict[str, int] = {}
-    found: list[list[_Box]] = []
+    layers: list[list[_Box]] = []
     for name, box in boxes.items():
         depth[name] = max((depth[source] + 1 for source in box.inputs if source in depth), default=0)
-        found += [[] for _ in range(depth[name] + 1 - len(found))]
-        found[depth[name]].append(box)
-    return found
+        layers += [[] for _ in range(depth[name] + 1 - len(layers))]
+        layers[depth[name]].append(box)
+    return layers
 
 
 def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:

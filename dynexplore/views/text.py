@@ -255,25 +255,25 @@ def _event_name(event: ev.Event) -> str:
 
 def changes(state: State) -> list[str]:
     """What a moment changed, in words: locals, nodes, guards, mutations, resume functions."""
-    found = []
+    lines = []
     for name, _, after in state.difference.changed:
         if after is None:
-            found.append(f"del {name}")
+            lines.append(f"del {name}")
         elif name not in (after.node, after.source):  # an argument that is read for the first time says nothing new
-            found.append(f"{name} = {after.node or after.text}")
+            lines.append(f"{name} = {after.node or after.text}")
     for event in state.caused:
         match event:
             case ev.NodeAdded():
-                found.append(_node_made(event))
+                lines.append(_node_made(event))
             case ev.GuardInstalled():
-                found.append(f"guard {guard_line(event)[3:]}")
+                lines.append(f"guard {guard_line(event)[3:]}")
             case ev.MutationNoted():
-                found.append(f"side effect {event.what} on {event.target.source or event.target.text}")
+                lines.append(f"side effect {event.what} on {event.target.source or event.target.text}")
             case ev.ResumeFunctionMade():
-                found.append(f"{event.name} made")
+                lines.append(f"{event.name} made")
             case _:
                 pass
-    return found
+    return lines
 
 
 def _node_made(node: ev.NodeAdded) -> str:
@@ -294,7 +294,7 @@ def summary(recording: Recording) -> str:
     'Explorer(f: 0 steps, 0 graphs, 0 guards)'
     """
     counts = ((recording.steps, "step"), (recording.graphs, "graph"), (recording.guards, "guard"))
-    listed = ", ".join(plural(len(found), noun) for found, noun in counts)
+    listed = ", ".join(plural(len(events), noun) for events, noun in counts)
     return f"Explorer({recording.title or 'recording'}: {listed})"
 
 

@@ -190,7 +190,7 @@ class Timeline:
 
 def _numbers(events: tuple[ev.Event, ...], states: tuple[State, ...]) -> dict[int, int]:
     """Event position -> number of the state it belongs to; events after the last moment of a frame have none."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     pending: dict[int, list[int]] = {}
     moments = iter(states)
     for position, event in enumerate(events):
@@ -198,9 +198,9 @@ def _numbers(events: tuple[ev.Event, ...], states: tuple[State, ...]) -> dict[in
         waiting.append(position)
         if isinstance(event, MOMENTS):
             number = next(moments).number
-            found.update(dict.fromkeys(waiting, number))
+            numbers.update(dict.fromkeys(waiting, number))
             waiting.clear()
-    return found
+    return numbers
 
 
 def states(events: Iterable[ev.Event]) -> Iterator[State]:

@@ -51,16 +51,16 @@ def pieces(lines: Sequence[str]) -> list[str]:
     """For each line how many letters are of which kind; what follows the last piece is plain."""
     if len(lines) > MOST_LINES:
         return []
-    found: list[list[tuple[int, str]]] = [[]]
+    by_line: list[list[tuple[int, str]]] = [[]]
     lexer = PythonLexer(stripnl=False, stripall=False, ensurenl=False)
     for _, token, text in lexer.get_tokens_unprocessed("\n".join(lines)):
         kind = _kind(token)
         first, *rest = text.split("\n")
-        _extend(found[-1], len(first), kind)
+        _extend(by_line[-1], len(first), kind)
         for part in rest:
-            found.append([])
-            _extend(found[-1], len(part), kind)
-    return [_spelled(line) for line in found]
+            by_line.append([])
+            _extend(by_line[-1], len(part), kind)
+    return [_spelled(line) for line in by_line]
 
 
 def _extend(line: list[tuple[int, str]], count: int, kind: str) -> None:

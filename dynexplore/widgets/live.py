@@ -129,14 +129,14 @@ class Live:
         frame = question.get("frame")
         if name != "live" or question.get("act") == "start":  # a run goes on whatever is on show by now
             self.asked = self.session.of_frame(frame if isinstance(frame, int) else None)
-        found: Body = getattr(self, name)(question)
-        return found
+        reply: Body = getattr(self, name)(question)
+        return reply
 
     # -- what if
 
     def inputs(self, question: Body) -> Body:
         """What may be changed, and what a control may offer."""
-        found = [
+        inputs = [
             {
                 "path": one.path,
                 "kind": one.kind,
@@ -148,10 +148,10 @@ class Live:
             }
             for one in self.asked.inputs
         ]
-        dtypes = [*DTYPES, *sorted({one["dtype"] for one in found} - {*DTYPES, ""})]
+        dtypes = [*DTYPES, *sorted({one["dtype"] for one in inputs} - {*DTYPES, ""})]
         devices = ["cpu", "cuda", "meta"]
-        devices += sorted({one["device"] for one in found} - {*devices, ""})
-        return {"inputs": found, "dtypes": dtypes, "devices": devices, "about": self.asked.about}
+        devices += sorted({one["device"] for one in inputs} - {*devices, ""})
+        return {"inputs": inputs, "dtypes": dtypes, "devices": devices, "about": self.asked.about}
 
     def what_if(self, question: Body) -> Body:
         """What the latest call would have done with these changes: {path: {shape, dtype, ...} or {value: literal}}.
@@ -159,14 +159,14 @@ class Live:
         `quick`: only what guards say; a whole model takes seconds to translate.
         """
         changes = {path: _change(path, change) for path, change in question.get("changes", {}).items()}
-        found = self.asked.first_answer(changes) if question.get("quick") else self.asked.what_if(changes)
+        prediction = self.asked.first_answer(changes) if question.get("quick") else self.asked.what_if(changes)
         return {
-            "outcome": found.outcome,
-            "entry": found.entry,
-            "said": str(found).splitlines()[0],
-            "entries": [_entry(entry) for entry in found.entries],
-            "difference": difference_data(found.difference) if found.difference is not None else None,
-            "breaks": [f"{broke.kind} {broke.title}" for broke in found.breaks],
+            "outcome": prediction.outcome,
+            "entry": prediction.entry,
+            "said": str(prediction).splitlines()[0],
+            "entries": [_entry(entry) for entry in prediction.entries],
+            "difference": difference_data(prediction.difference) if prediction.difference is not None else None,
+            "breaks": [f"{broke.kind} {broke.title}" for broke in prediction.breaks],
         }
 
     # -- another source

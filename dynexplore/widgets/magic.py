@@ -138,12 +138,12 @@ class DynamoMagics(Magics):
         call = call_parts(self.shell.transform_cell(cell), self.shell.user_ns)
         function, args, kwargs = call if call is not None else (self._function(cell), (), {})
         try:
-            found = dynexplore.diagnose(function, *args, backend=options.backend or "inductor", **kwargs)
+            diagnosis = dynexplore.diagnose(function, *args, backend=options.backend or "inductor", **kwargs)
         except (dynexplore.exc.InvalidBackend, dynexplore.exc.MissingBackendPackage) as error:
             raise UsageError(str(error)) from None
         if options.output:
-            self.shell.user_ns[options.output] = found
-        return found
+            self.shell.user_ns[options.output] = diagnosis
+        return diagnosis
 
     def _function(self, cell: str) -> types.FunctionType:
         source = self.shell.transform_cell(cell)

@@ -54,7 +54,7 @@ def function_code(source: str, file: str) -> types.CodeType:
     definition.body, definition.lineno, definition.end_lineno = body, first, first
     module = ast.fix_missing_locations(ast.Module([*future, definition], []))
     made = compile(module, file, "exec", dont_inherit=True)
-    code = next(found for found in made.co_consts if isinstance(found, types.CodeType))
+    code = next(constant for constant in made.co_consts if isinstance(constant, types.CodeType))
     return _named(code)
 
 

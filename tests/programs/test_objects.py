@@ -342,6 +342,55 @@ def operators_of_its_own(x):
     )
 
 
+class Named:
+    """Comparisons that say which operand was the receiver."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __lt__(self, other: Any) -> Any:
+        return "lt", self.name
+
+    def __ge__(self, other: Any) -> Any:
+        return "ge", self.name
+
+    def __eq__(self, other: Any) -> Any:
+        return "eq", self.name
+
+
+class Extended(Named):
+    """A subclass that overrides nothing: as the right operand of a comparison it still goes first."""
+
+
+class NeverUnequal:
+    """Its `__ne__` leaves the operation to the other operand, and then to identity; `__eq__` is never called for it."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return NotImplemented
+
+
+class EqualList(list[Any]):
+    """`__eq__` in Python, `__ne__` of list."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+@program(X, graphs=1, ops=1)
+def comparisons_in_the_order_of_python(x):
+    base, extended, never = Named("base"), Extended("extended"), NeverUnequal()
+    one, two = EqualList([1]), EqualList([2])
+    return (
+        x + 1,
+        [base < extended, extended < base, base >= extended, base == extended, base != extended, base == base],
+        [never != NeverUnequal(), never != never, never == 1],
+        [one != two, one == two, one != [1], [2] != one, one != one],
+    )
+
+
 class Countdown:
     """An iterator class."""
 

@@ -59,7 +59,7 @@ def test_the_names_are_those_of_plain_python(program: Callable[..., Any]) -> Non
     x = torch.tensor([1.0, 2.0])
     compiled = dynexplore.optimize("eager")(program)
     assert [compiled(x), compiled(x)] == [program(x), program(x)]
-    # who asks for its own frame runs plain; a callee that does so breaks the graph of its caller
+    # who reads its own frame runs plain; a callee that does so breaks the graph of its caller
     assert graphs_compiled() == (2 if program is in_a_callee else 0)
     assert dynexplore.counters["frames"]["total"] > 0
 

@@ -98,7 +98,7 @@ def test_value_is_real_where_the_graph_ends(run):
 
 
 def test_generator_made_in_an_except_handler():
-    """The exception being handled is no stack value: the stop moves back to the instruction that raised."""
+    """The exception being handled is not on the stack: the stop moves back to the instruction that raised."""
 
     def handled(x):
         try:

@@ -42,7 +42,7 @@ def test_rows_stand_in_order_and_jumps_stay_inside() -> None:
     code = toy().frames[0].code
     with pytest.raises(ValueError, match="not in order"):
         sanity.check_code(replace(code, rows=code.rows[::-1]))
-    with pytest.raises(ValueError, match="where nothing stands"):
+    with pytest.raises(ValueError, match="where there is no instruction"):
         sanity.check_code(replace(code, rows=(replace(code.rows[0], target=3), *code.rows[1:])))
 
 

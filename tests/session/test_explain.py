@@ -218,5 +218,5 @@ def test_a_session_does_not_keep_the_function() -> None:
     assert explanation.graph_count == 1
     del local, explanation
     gc.collect()
-    with pytest.raises(LookupError, match="the function of this recording is gone"):
+    with pytest.raises(LookupError, match="the function of this recording no longer exists"):
         session.capture(X)

@@ -192,7 +192,7 @@ def test_a_run_that_nobody_holds_ends(session: Any) -> None:
 def test_what_is_wrong_is_said(session: Any) -> None:
     """A step back and an unknown place to stop at are refused in a sentence."""
     with session.live(X) as run:
-        with pytest.raises(ValueError, match="forward only"):
+        with pytest.raises(ValueError, match="only moves forward"):
             run.step(0)
         with pytest.raises(ValueError, match="until one of step, frame"):
             run.until("nowhere")

@@ -29,9 +29,12 @@ def session() -> Any:
     ("changes", "said"),
     [
         ({}, "; what follows is not known: it depends on values that exist only when the graphs have run"),
-        ({"n": 3}, "; as its arguments are now, {0}, which goes on at line 15, is compiled again: n EQUALS: expected 2, found 3"),
+        (
+            {"n": 3},
+            "; with the arguments as they are now, {0}, which resumes at line 15, is compiled again: n EQUALS: expected 2, found 3",
+        ),
         ({"b": {"shape": (1,)}}, "is compiled again: b TENSOR_MATCH: expected float32[3] cpu, found float32[1] cpu (tensor 'b'"),
-        ({"flag": False}, "where it gets there, {0}, which goes on at line 18, is compiled again: flag EQUALS: expected True,"),
+        ({"flag": False}, "if the call reaches it, {0}, which resumes at line 18, is compiled again: flag EQUALS: expected True,"),
     ],
 )
 def test_a_hit_says_how_far_it_reaches(session: Any, changes: dict[str, Any], said: str) -> None:
@@ -90,5 +93,5 @@ def test_a_branch_that_was_not_taken_is_compiled() -> None:
     foretold = explanation.session.what_if()
     assert sorted(one.fate for one in foretold.then) == ["compile", "not known"]
     other = next(one.function for one in foretold.then if one.fate == "compile")
-    assert f"where it gets there, {other}, which goes on at line" in str(foretold)
+    assert f"if the call reaches it, {other}, which resumes at line" in str(foretold)
     assert "is compiled: there is no entry yet" in str(foretold)

@@ -133,13 +133,13 @@ def test_what_if_says_what_cannot_be() -> None:
     session = session_of(program, X)
     for changes, error, sentence in (
         ({"z": 1}, TypeError, "there is no input 'z'; the inputs are: x, n, mode, more"),
-        ({"x": {"size": 3}}, TypeError, "of the tensor x can be changed: shape, dtype, device, requires_grad; not 'size'"),
+        ({"x": {"size": 3}}, TypeError, "these properties of x can be changed: shape, dtype, device, requires_grad; not 'size'"),
         ({"x": {"dtype": "float23"}}, ValueError, "there is no dtype 'float23'"),
         ({"x": {"shape": (-1,)}}, ValueError, "a shape is a tuple of sizes of at least 0"),
         ({"x": {"device": "moon"}}, ValueError, "there is no device 'moon'"),
         ({"x": {"dtype": torch.int64, "requires_grad": True}}, ValueError, "only floating point and complex"),
         ({"x": {"shape": (10**15, 10**9)}}, ValueError, "there can be no torch.float32 tensor of shape"),
-        ({"x[0]": 1}, TypeError, "which is no tuple, list or dict"),
+        ({"x[0]": 1}, TypeError, "only the items of tuples, lists and dicts"),
         ({"x y": 1}, ValueError, "an input is named as in Python"),
     ):
         with pytest.raises(error) as raised:
@@ -296,7 +296,7 @@ def test_a_session_of_a_module_outlives_the_garbage_collector() -> None:
     del module, explanation
     gc.collect()
     assert gone() is None
-    with pytest.raises(LookupError, match="the function of this recording is gone"):
+    with pytest.raises(LookupError, match="the function of this recording no longer exists"):
         session.what_if()
 
 

@@ -59,7 +59,7 @@ def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
     with pytest.raises(ReplayError, match="cannot be read: Is a directory"):
         read_frame(tmp_path)
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(ReplayError, match="is no frame saved by dynexplore"):
+    with pytest.raises(ReplayError, match="is not a frame saved by dynexplore"):
         read_frame(tmp_path / "text")
 
 

@@ -185,7 +185,7 @@ def test_what_is_not_there_any_more() -> None:
     """A module or a name that cannot be imported is one sentence."""
     with pytest.raises(ReplayError, match="the frame needs the module 'no_such_module', which cannot be imported here"):
         Rebuilt([{"kind": "import", "module": "no_such_module", "name": ""}], {}).value(0)
-    with pytest.raises(ReplayError, match="needs math.no_such_name, which is not there any more"):
+    with pytest.raises(ReplayError, match="needs math.no_such_name, which no longer exists"):
         Rebuilt([{"kind": "import", "module": "math", "name": "no_such_name"}], {}).value(0)
     with pytest.raises(ReplayError, match="unknown kind 'spell'"):
         Rebuilt([{"kind": "spell"}], {}).value(0)

@@ -84,7 +84,7 @@ def test_on_request(tmp_path: Path) -> None:
     assert [held.name for held in frame.holds[:2]] == ["args", "kwargs"]
     with pytest.raises(TypeError, match="missing a required argument"):
         dynexplore.record_frame(never)
-    with pytest.raises(TypeError, match="a function, a method or a module is wanted, not int"):
+    with pytest.raises(TypeError, match="a function, a method or a module is expected, not int"):
         dynexplore.record_frame(3)
 
 

@@ -105,7 +105,7 @@ def test_each_graph_of_a_broken_function() -> None:
 
 def test_bad_input_is_one_sentence() -> None:
     """Backend, part and stage that there are not."""
-    with pytest.raises(ValueError, match="artefacts are known of the backends inductor and aot_eager, not of 'eager'"):
+    with pytest.raises(ValueError, match="artefacts are known only of the backends inductor and aot_eager, not of 'eager'"):
         inductor_artifacts(cosines, torch.ones(3), backend="eager")
     with pytest.raises(ConfigError, match="there is no artefact 'colour'"):
         inductor_artifacts(cosines, torch.ones(3), backend="aot_eager", parts=("colour",))

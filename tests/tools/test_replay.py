@@ -115,7 +115,7 @@ def test_another_handler_another_outcome(frames: tuple[Path, Path]) -> None:
     with dispatch.override("BINARY_OP", cured) as standard:
         frame = dynexplore.replay(frames[0], trust=True)
     assert not frame.reproduced and frame.outcome is not None and frame.outcome.kind == "ran"
-    assert "another outcome than then; it runs: float32[2, 4] cpu" in str(frame)
+    assert "not the same outcome as then; it runs: float32[2, 4] cpu" in str(frame)
 
 
 HANDLER = """

@@ -115,7 +115,7 @@ def test_a_function_that_is_gone() -> None:
     del local
     gc.collect()
     for about in ("inputs", "what_if", "source"):
-        with pytest.raises(CannotAnswer, match="the function of this recording is gone"):
+        with pytest.raises(CannotAnswer, match="the function of this recording no longer exists"):
             asked(seat, about)
 
 

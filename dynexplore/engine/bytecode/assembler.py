@@ -244,7 +244,7 @@ def _units(instructions: Sequence[Instruction], operands: _Operands) -> list[_Un
         # a backward jump in two: the first one jumps over the second
         pending = [made[0]] if instruction.target is not None and len(made) > 1 else []
         if instruction in first:
-            raise ValueError(f"{instruction} stands twice in the list")
+            raise ValueError(f"{instruction} is twice in the list")
         first[instruction] = made[0]
         units += made
     for unit, target in jumps:

@@ -164,8 +164,8 @@ def _torchs_function(name: str) -> Callable[..., Any]:
         return _in_place(getattr(torch_numpy(), IN_PLACE[name]))
     if name in _CORRECTED:
         return _CORRECTED[name]
-    found: Callable[..., Any] = _by_syntax(name) or functools.reduce(getattr, name.split("."), torch_numpy())
-    return found
+    function: Callable[..., Any] = _by_syntax(name) or functools.reduce(getattr, name.split("."), torch_numpy())
+    return function
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -256,8 +256,8 @@ def wrapped_mixed_scalar(name: str, left: torch.Tensor, right: torch.Tensor, sca
 
 
 def _by_syntax(name: str) -> Callable[..., Any] | None:
-    found: dict[str, Callable[..., Any]] = {"getitem": _getitem, "setitem": _setitem, "T": _transposed}
-    return found.get(name)
+    functions: dict[str, Callable[..., Any]] = {"getitem": _getitem, "setitem": _setitem, "T": _transposed}
+    return functions.get(name)
 
 
 def _getitem(array: Any, key: Any) -> Any:

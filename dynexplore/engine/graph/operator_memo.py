@@ -85,36 +85,36 @@ def _viewed(operator: Any) -> int | None:
 
 def key_of(mode: FakeTensorMode, operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> Key | None:
     """What decides the kind of the result; None when that is not known."""
-    found: list[object] = [
+    parts: list[object] = [
         operator, torch.get_default_dtype(), torch._C._get_default_device(), torch.is_inference_mode_enabled(),
     ]  # fmt: skip
     try:
-        _add(found, mode, args)
+        _add(parts, mode, args)
         if kwargs:
-            found.extend(kwargs)
-            _add(found, mode, kwargs.values())
+            parts.extend(kwargs)
+            _add(parts, mode, kwargs.values())
     except _UnfitError:
         return None
-    return tuple(found)
+    return tuple(parts)
 
 
-def _add(found: list[object], mode: FakeTensorMode, values: Iterable[object]) -> None:
+def _add(parts: list[object], mode: FakeTensorMode, values: Iterable[object]) -> None:
     for value in values:
         kind = type(value)
         if kind is FakeTensor:
-            _add_tensor(found, mode, value)
+            _add_tensor(parts, mode, value)
         elif kind in _PLAIN:
             if value != value:  # NaN is found under no key
                 raise _UnfitError
-            found += (kind, value)
+            parts += (kind, value)
         elif kind is list or kind is tuple:
-            found += (kind, len(value))  # type: ignore[arg-type]
-            _add(found, mode, value)  # type: ignore[arg-type]
+            parts += (kind, len(value))  # type: ignore[arg-type]
+            _add(parts, mode, value)  # type: ignore[arg-type]
         else:
             raise _UnfitError
 
 
-def _add_tensor(found: list[object], mode: FakeTensorMode, tensor: Any) -> None:
+def _add_tensor(parts: list[object], mode: FakeTensorMode, tensor: Any) -> None:
     if (
         tensor.fake_mode is not mode
         or tensor.constant is not None
@@ -123,7 +123,7 @@ def _add_tensor(found: list[object], mode: FakeTensorMode, tensor: Any) -> None:
         or tensor.is_quantized
     ):
         raise _UnfitError
-    found += (
+    parts += (
         tensor.shape, tensor.stride(), tensor.dtype, tensor.fake_device, tensor.storage_offset(),
         tensor.requires_grad, tensor.is_conj(), tensor.is_neg(), tensor.is_inference(),
     )  # fmt: skip

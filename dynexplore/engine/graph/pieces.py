@@ -122,10 +122,10 @@ def _inputs(graph: torch.fx.GraphModule, nodes: Sequence[Node]) -> list[Node]:
     """What the nodes use and do not make themselves, and the symbols in sizes of that."""
     inside = set(nodes)
     used = dict.fromkeys(node for user in nodes for node in user.all_input_nodes)
-    found = [node for node in used if node not in inside and node.op != "get_attr" and node.target not in _LEFT_BY]
-    symbols = {symbol for node in found for symbol in _symbols(node)}
+    inputs = [node for node in used if node not in inside and node.op != "get_attr" and node.target not in _LEFT_BY]
+    symbols = {symbol for node in inputs for symbol in _symbols(node)}
     naming = [node for node in graph.graph.nodes if symbols and node.op == "placeholder" and _named_symbol(node) in symbols]
-    return [*dict.fromkeys([*naming, *found])]
+    return [*dict.fromkeys([*naming, *inputs])]
 
 
 def _symbols(node: Node) -> set[Any]:

@@ -66,13 +66,13 @@ def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], lis
     env = graph.shape_env
 
     def expressions(variable: Callable[[Source], str]) -> list[str]:
-        found = env.produce_guards(
+        texts = env.produce_guards(
             [entry.node.meta["example_value"] for entry in inputs],
             [entry.source for entry in inputs],
             source_ref=lambda source: _reference(source, variable),
             ignore_static=False,  # a symbol that was specialized meanwhile is static now, but no tensor guard knows it
         )
-        asked = [text for text in found if text != "True" and not _STATIC_OFFSET.search(text)]
+        asked = [text for text in texts if text != "True" and not _STATIC_OFFSET.search(text)]
         return sorted(asked, key=lambda text: not _BOUND.fullmatch(text))
 
     return expressions

@@ -83,9 +83,9 @@ class TensorMatch:
     @property
     def example(self) -> torch.Tensor:
         """The tensor itself, while the frame is translated."""
-        found = self._example()
-        assert found is not None, "the tensor of a guard is gone"
-        return found
+        tensor = self._example()
+        assert tensor is not None, "the tensor of a guard is gone"
+        return tensor
 
     def remember(self) -> None:
         """Make the guard that explains a mismatch, while the tensor is there."""
@@ -127,7 +127,7 @@ class ShapeRelation:
         """Whether the relation is true of this call."""
         return bool(eval(self._code, self._namespace, self._values(scope)))
 
-    def found(self, scope: Scope) -> str:
+    def actual(self, scope: Scope) -> str:
         """The sizes of this call: `x.size()[0] is 3`."""
         values = self._values(scope)
         return ", ".join(f"{self._readable(atom)} is {eval(atom, self._namespace, values)}" for atom in self._atoms)
@@ -159,12 +159,12 @@ class _GuardNamer(Namer):
         self._keep: list[object] = []
 
     def name(self, value: object) -> str:
-        found = self._names.get(id(value))
-        if found is None:
-            found = self._names[id(value)] = f"c{len(self._names)}"
-            self.namespace[found] = value
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = f"c{len(self._names)}"
+            self.namespace[name] = value
             self._keep.append(value)  # an id is only good while its object lives
-        return found
+        return name
 
 
 @record(frozen=False)
@@ -249,7 +249,7 @@ class GuardCheck:
 
     def _shape_failure(self, guard: Guard, scope: Scope) -> Failure | None:
         relation: ShapeRelation = guard.expected
-        return None if relation.holds(scope) else Failure(guard, str(relation), relation.found(scope))
+        return None if relation.holds(scope) else Failure(guard, str(relation), relation.actual(scope))
 
     def _aliased(self, scope: Scope) -> Failure | None:
         """Torch's guards also want no two of the tensors to be one object; no guard of its own says so."""
@@ -267,7 +267,7 @@ class GuardCheck:
 def _overlap_failure(guard: Guard, scope: Scope) -> Failure | None:
     overlap: StorageOverlap = guard.expected
     tensors = [source.fetch(scope) for source in overlap.sources]
-    return None if overlap.holds(*tensors) else Failure(guard, str(overlap), overlap.found(*tensors))
+    return None if overlap.holds(*tensors) else Failure(guard, str(overlap), overlap.actual(*tensors))
 
 
 def _raised(guard: Guard, error: Exception) -> Failure:
@@ -311,9 +311,9 @@ class _Emitter:
 
     def variable(self, source: Source) -> str:
         """The local variable that holds the value at `source`, emitting what computes it."""
-        found = self._variables.get(id(source))
-        if found is not None:
-            return found
+        variable = self._variables.get(id(source))
+        if variable is not None:
+            return variable
         path: list[Source] = []
         step: Source | None = source
         while step is not None and id(step) not in self._variables:
@@ -433,7 +433,7 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
     """For each guard that says what stands under a string in a dictionary, the facts that it is one of."""
     dicts = {id(guard.source) for guard in guards if guard.kind == "TYPE_MATCH" and guard.expected is dict}
     groups: dict[tuple[int, bool], _DictFacts] = {}
-    found = {}
+    facts = {}
     for guard in guards:
         place = _place_in_dictionary(guard, dicts)
         check = _dict_check(guard) if place is not None else None
@@ -442,8 +442,8 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
         source, is_attributes, key = place
         group = groups.setdefault((id(source), is_attributes), _DictFacts(source, is_attributes))
         group.checks.append((key, *check))
-        found[id(guard)] = group
-    return found
+        facts[id(guard)] = group
+    return facts
 
 
 def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, str] | None:

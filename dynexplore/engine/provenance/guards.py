@@ -251,11 +251,11 @@ _kind(
     lambda e: f"another object than {', '.join(source.text() for source in e)}",
 )
 _kind(
-    "SEQUENCE_ITERATOR_LEFT", "the iterator stands at this place",
+    "SEQUENCE_ITERATOR_LEFT", "the iterator is at this position",
     lambda v, e, n: f"{v}.__length_hint__() == {e}", lambda v, e: v.__length_hint__() == e,
 )
 _kind(
-    "SEQUENCE_ITERATOR_MORE", "the iterator has more items than this left",
+    "SEQUENCE_ITERATOR_MORE", "the iterator has more than this many items left",
     lambda v, e, n: f"{v}.__length_hint__() > {e}", lambda v, e: v.__length_hint__() > e,
 )
 # The kinds below are checked all at once by torch's own primitives or by ShapeEnv's expressions (guard_check.py).

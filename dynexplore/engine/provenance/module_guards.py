@@ -419,8 +419,8 @@ class StateWalk:
         index, key, kind, actual = failure
         row = self.rows[index]
         path = row.places.get(key) or (f"{row.label}.{key}" if key else row.label)
-        found = "gone" if kind == "alive" else _actual(kind, actual)
-        return StateFailure(row.guard, path, key, _EXPECTED[kind], found, row.expected.get(key, _EXPECTED[kind]))
+        actual_words = "gone" if kind == "alive" else _actual(kind, actual)
+        return StateFailure(row.guard, path, key, _EXPECTED[kind], actual_words, row.expected.get(key, _EXPECTED[kind]))
 
 
 @record()

@@ -89,10 +89,10 @@ class Source(torch._guards.Source):
 
     def child(self, key: object, make: Callable[[], Source]) -> Any:
         """The one child of this source under `key`."""
-        found = self._children.get(key)
-        if found is None:
-            found = self._children[key] = make()
-        return found
+        child = self._children.get(key)
+        if child is None:
+            child = self._children[key] = make()
+        return child
 
     def attribute(self, name: str, how: str = "dict") -> AttributeSource:
         """`base.name`; how: "dict" reads the instance's `__dict__`, "getattr" a C-level attribute."""

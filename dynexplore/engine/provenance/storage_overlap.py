@@ -97,7 +97,7 @@ class StorageOverlap:
         one, two = values
         return f"(p := {one}.data_ptr()) + {first} <= (q := {two}.data_ptr()) or q + {rest[0]} <= p or {whole}"
 
-    def found(self, *tensors: torch.Tensor) -> str:
+    def actual(self, *tensors: torch.Tensor) -> str:
         """How the tensors of another call lie, in words."""
         return self._words(self._overlapping(tensors))
 

@@ -24,7 +24,7 @@ from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, Tens
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
-_MESSAGE = "a branch that raises is taken: the program runs again, plainly"
+_MESSAGE = "a branch that raises is taken: the frame runs again as plain Python"
 
 
 def assumed_truth(ctx: Interpreter, frame: SymbolicFrame, value: VariableTracker, if_true: int, if_false: int) -> bool | None:

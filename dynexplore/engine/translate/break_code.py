@@ -137,15 +137,15 @@ class BreakWriter:
 
     def _targets(self) -> list[Instruction]:
         """The original instructions where Python may go on after the broken one."""
-        found = []
+        targets = []
         if not self._ends_here():
-            found.append(self.parsed.next_unit(self.broken))
+            targets.append(self.parsed.next_unit(self.broken))
         jump = self._jump_step()
         if jump is not None:
-            found.append(self.parsed.steps[jump.target].origin)
+            targets.append(self.parsed.steps[jump.target].origin)
         if self.broken.handler is not None:
-            found.append(self.broken.handler.target)
-        return found
+            targets.append(self.broken.handler.target)
+        return targets
 
     def _jump_step(self) -> Step | None:
         return next((step for step in self.steps if step.target >= 0), None)

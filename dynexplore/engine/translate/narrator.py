@@ -249,13 +249,13 @@ class Narrator:
     def _changed_in_place(self, frame: SymbolicFrame) -> tuple[tuple[str, ev.ValueView], ...]:
         """Locals that hold the same list, dict or object as before, which is another one now."""
         self._looked[frame] = self._changes
-        found = []
+        changed = []
         for name, value in frame.locals.items():
             told = self._told.get((frame, name))
             if told is not None and self._seen[frame, name] is value and (view := self.view(value)) is not told:
                 self._told[frame, name] = view
-                found.append((name, view))
-        return tuple(found)
+                changed.append((name, view))
+        return tuple(changed)
 
     def inline_entered(self, frame: SymbolicFrame, caller: SymbolicFrame) -> None:
         """A callee is interpreted."""

@@ -69,7 +69,7 @@ from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 _ROWS = (all_rows, handlers)  # imported for the rows they declare
 
-_CLOSED_IN_TIME = "a generator waits inside `try` or `with`: thrown away, it is closed at once only in plain Python"
+_CLOSED_IN_TIME = "a generator is suspended inside `try` or `with`: only plain Python closes it as soon as it is dropped"
 _FINALIZED = "DX321"
 IDLE_LIMIT = 50_000
 ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt where the one before wanted to stop
@@ -235,7 +235,7 @@ class Translator:
             return self._broke(graph_break)
         except UserRaised as raised:
             if self.told_compiling and not self.request.nopython:
-                raise SkipFrame(f"it raises {raised.exception.text()} once it is told that it is being compiled") from None
+                raise SkipFrame(f"it raises {raised.exception.text()} where torch.compiler.is_compiling() is True") from None
             self.unit_began_at = self.raised_at.get(raised.exception, self.unit_began_at)
             return self._broke(self._graph_break("DX310", {"exception": raised.exception.text()}, raised))
         except RuntimeError as error:  # a size that only the graph's data can tell was asked for its number
@@ -287,7 +287,7 @@ class Translator:
             if generator.started and does_something_when_closed(generator.frame):
                 if self._is_held_here(generator) and not self.request.nopython:
                     raise SkipFrame(_CLOSED_IN_TIME)
-                raise NotRebuilt("generator", "it waits inside `try` or `with`", generator.made_at)
+                raise NotRebuilt("generator", "it is suspended inside `try` or `with`", generator.made_at)
 
     def _is_held_here(self, generator: GeneratorVariable) -> bool:
         """Whether the frame itself made it, or another generator of the frame did (`yield from`)."""
@@ -556,10 +556,10 @@ class Translator:
     def namespace_of(self, function: Any) -> NamespaceVariable:
         """The tracker of a function's globals."""
         values = function.global_namespace()
-        found = self.namespaces.get(id(values))
-        if found is None:
-            found = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
-        return found
+        namespace = self.namespaces.get(id(values))
+        if namespace is None:
+            namespace = self.namespaces[id(values)] = NamespaceVariable(values, of_frame=False, owner=function.source)
+        return namespace
 
     # -- TraceContext: giving up and raising
 

@@ -13,10 +13,10 @@ from dynexplore.engine.bytecode import ParsedCode
 
 def varying_locals(parsed: ParsedCode) -> frozenset[str]:
     """The names of fast locals that the code counts up, or takes from an iterator."""
-    found: frozenset[str] | None = parsed.memo.get("varying locals")
-    if found is None:
-        found = parsed.memo["varying locals"] = frozenset(_names(parsed))
-    return found
+    names: frozenset[str] | None = parsed.memo.get("varying locals")
+    if names is None:
+        names = parsed.memo["varying locals"] = frozenset(_names(parsed))
+    return names
 
 
 def _names(parsed: ParsedCode) -> set[str]:

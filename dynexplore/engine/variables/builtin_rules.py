@@ -34,7 +34,7 @@ from dynexplore.engine.variables.containers.set_ import FrozenSetVariable, SetVa
 from dynexplore.engine.variables.containers.sorting import keyed, sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.objects.class_facts import Found, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, raw_lookup
 from dynexplore.engine.variables.objects.class_lookup import binds
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.operators import binary, compare
@@ -141,8 +141,8 @@ def _best(
     ctx: TraceContext, function: Any, symbol: str, items: list[VariableTracker], key: VariableTracker | None
 ) -> VariableTracker:
     keys = [keyed(ctx, key, item) for item in items]
-    if all(map(is_settled, keys)) and all(type(found) is ConstantVariable for found in keys):
-        constants = [settled(found) for found in keys]
+    if all(map(is_settled, keys)) and all(type(item_key) is ConstantVariable for item_key in keys):
+        constants = [settled(item_key) for item_key in keys]
         best: int = run_now(ctx, function, range(len(items)), key=constants.__getitem__)
         return items[best]
     if key is None and any(map(is_tensor, items)):
@@ -160,10 +160,10 @@ def _best(
 def _fold_tensors(ctx: TraceContext, function: Any, items: list[VariableTracker]) -> VariableTracker:
     best = items[0]
     for item in items[1:]:
-        found = extreme_of_tensors(ctx, function, best, item)
-        if found is None:
+        extreme = extreme_of_tensors(ctx, function, best, item)
+        if extreme is None:
             ctx.break_graph("DX105", operation=f"{function.__name__}()")
-        best = found
+        best = extreme
     return best
 
 
@@ -264,9 +264,11 @@ def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracke
 
 
 @binds(types.ClassMethodDescriptorType)
-def _bind_c_class_method(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def _bind_c_class_method(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
     """`dict.fromkeys`, `itertools.chain.from_iterable`: a new object at each access, answered by its class and name."""
-    return ctx.build(found.raw.__get__(None, cls), None)
+    return ctx.build(attribute.raw.__get__(None, cls), None)
 
 
 method(dict, "fromkeys")(_from_keys(DictVariable))

@@ -53,7 +53,7 @@ COMPARE_DUNDER: dict[str, tuple[str, str]] = {
 _Row = tuple[int, type[VariableTracker], type[VariableTracker], frozenset[str] | None, BinaryAnswer]
 _BINARY_ROWS: list[_Row] = []
 _UNARY_ROWS: list[tuple[int, type[VariableTracker], frozenset[str] | None, UnaryAnswer]] = []
-_FOUND: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryAnswer | None] = {}
+_ANSWERS: dict[tuple[str, type[VariableTracker], type[VariableTracker]], BinaryAnswer | None] = {}
 
 
 def binary_rule(
@@ -64,7 +64,7 @@ def binary_rule(
     def declare(answer: BinaryAnswer) -> BinaryAnswer:
         _BINARY_ROWS.append((rank, left, right, frozenset(operators) or None, answer))
         _BINARY_ROWS.sort(key=lambda row: row[0])
-        _FOUND.clear()
+        _ANSWERS.clear()
         return answer
 
     return declare
@@ -83,13 +83,13 @@ def unary_rule(operand: type[VariableTracker], *operators: str, rank: int = 50) 
 
 def _binary_row(symbol: str, left: type[VariableTracker], right: type[VariableTracker]) -> BinaryAnswer | None:
     key = symbol, left, right
-    if key not in _FOUND:
-        _FOUND[key] = next(
+    if key not in _ANSWERS:
+        _ANSWERS[key] = next(
             (answer for _, left_class, right_class, symbols, answer in _BINARY_ROWS
              if issubclass(left, left_class) and issubclass(right, right_class) and (symbols is None or symbol in symbols)),
             None,
         )
-    return _FOUND[key]
+    return _ANSWERS[key]
 
 
 def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:

@@ -86,7 +86,7 @@ def test_operands_of_steps_are_resolved() -> None:
 
 
 def test_a_for_loop_ends_after_what_the_interpreter_steps_over() -> None:
-    """FOR_ITER's target is where the loop goes on when the iterator is exhausted and popped."""
+    """FOR_ITER's target is where the loop continues when the iterator is exhausted and popped."""
 
     def f(items):
         for item in items:

@@ -148,7 +148,7 @@ def test_what_cannot_be_optimized() -> None:
     """A class, a number as a function, a number as a backend: a TypeError in one sentence."""
     with pytest.raises(TypeError, match="not the class Linear"):
         dynexplore.optimize()(torch.nn.Linear)
-    with pytest.raises(TypeError, match="a function, a method or a module is wanted, not int"):
+    with pytest.raises(TypeError, match="a function, a method or a module is expected, not int"):
         dynexplore.optimize()(3)
     with pytest.raises(TypeError, match="backend is a name or a callable .* not int"):
         dynexplore.optimize(3)  # type: ignore[arg-type]

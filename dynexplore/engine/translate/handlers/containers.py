@@ -110,8 +110,8 @@ def dict_merge(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     mapping = frame.pop()
     target = frame.stack[-step.arg]
     for key in mapping.unpack(ctx):
-        found = target.contains(ctx, key)
-        if found.truth(ctx):
+        present = target.contains(ctx, key)
+        if present.truth(ctx):
             ctx.break_graph("DX218", argument=key.text())
     target.call_method(ctx, "update", [mapping], {})
 

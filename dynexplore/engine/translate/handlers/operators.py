@@ -61,8 +61,8 @@ def is_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def contains_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """item in container."""
     container, item = frame.pop(), frame.pop()
-    found = container.contains(ctx, item)
-    frame.push(ConstantVariable(known_truth(ctx, found) != step.arg))
+    present = container.contains(ctx, item)
+    frame.push(ConstantVariable(known_truth(ctx, present) != step.arg))
 
 
 @handles("TO_BOOL")

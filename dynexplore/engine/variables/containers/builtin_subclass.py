@@ -26,7 +26,7 @@ from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
 from dynexplore.engine.variables.objects.class_facts import (
     SPECIAL_NAMES,
-    Found,
+    ClassAttribute,
     layout_of,
     peek,
     raw_lookup,
@@ -72,12 +72,12 @@ class BuiltinSubclassVariable(UserObjectVariable):
     def is_constant(self) -> bool:
         return False
 
-    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
-        if found.owner is object:
+    def c_method(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker | None:
+        if attribute.owner is object:
             return None
-        if found.name in _OWN_ANSWERS:
-            return CMethodVariable(self, found.name, _OWN_ANSWERS[found.name])
-        return ConstantMethodVariable(self.held(), found.name)
+        if attribute.name in _OWN_ANSWERS:
+            return CMethodVariable(self, attribute.name, _OWN_ANSWERS[attribute.name])
+        return ConstantMethodVariable(self.held(), attribute.name)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         method = self.special(ctx, "__getitem__")
@@ -86,9 +86,9 @@ class BuiltinSubclassVariable(UserObjectVariable):
     def held_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """dict.__getitem__ and its kin; a dict asks the class for what is missing."""
         if isinstance(self.storage, DictVariable):
-            found = self.storage.find(ctx, key)
-            if found is not None:
-                return found
+            item = self.storage.find(ctx, key)
+            if item is not None:
+                return item
             missing = self.special(ctx, "__missing__")
             if missing is not None:
                 return ctx.call_function(missing, [key], {})
@@ -118,8 +118,8 @@ class BuiltinSubclassVariable(UserObjectVariable):
 def _held_item(
     ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    found: VariableTracker = self.held_item(ctx, args[0])
-    return found
+    item: VariableTracker = self.held_item(ctx, args[0])
+    return item
 
 
 def _initialize(
@@ -239,8 +239,8 @@ def _item_source(source: Source, layout: Any, index: int) -> Source:
     def item(value: Any) -> Any:
         return layout.__getitem__(value, index)
 
-    found: Source = source.child(("own item", index), lambda: CallSource(source, item, f"item {index} of "))
-    return found
+    item_source: Source = source.child(("own item", index), lambda: CallSource(source, item, f"item {index} of "))
+    return item_source
 
 
 def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> DictVariable:

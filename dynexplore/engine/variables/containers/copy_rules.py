@@ -71,16 +71,16 @@ def _own_copy(
     ctx: TraceContext, value: VariableTracker, method: str, args: list[VariableTracker], memo: Memo | None
 ) -> VariableTracker:
     """The copy of an object: by its own method, else as every object of the program is copied. `memo` None: a shallow one."""
-    found = type_of(value)
+    python_type = type_of(value)
     if is_tensor(value):
         ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
-    if found is not None and hasattr(raw_lookup(ctx, found, method), "__code__"):
+    if python_type is not None and hasattr(raw_lookup(ctx, python_type, method), "__code__"):
         return value.call_method(ctx, method, args, {})
     if isinstance(value, UserObjectVariable) and raw_lookup(ctx, value.cls, method) is None:
         if memo is None:
             return copy_object(ctx, value, lambda part: part)
         return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda made: memo.update({value: made}))
-    if found is dict and memo is None:
+    if python_type is dict and memo is None:
         return value.call_method(ctx, "copy", [], {})
     ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 

@@ -97,8 +97,8 @@ class DequeVariable(SequenceVariable):
         return key.known(ctx) if isinstance(key, SliceVariable) else super().index_of(ctx, key)  # which deques refuse
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        found: VariableTracker = run_now(ctx, operator.getitem, self.real(), self.index_of(ctx, key))
-        return found.read(ctx)
+        item: VariableTracker = run_now(ctx, operator.getitem, self.real(), self.index_of(ctx, key))
+        return item.read(ctx)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         place = self.index_of(ctx, key)
@@ -193,15 +193,15 @@ def _extendleft(ctx: TraceContext, self: DequeVariable, items: VariableTracker, 
 @mutating_method(deque, "pop")
 def _pop(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
     self.state += 1
-    found: VariableTracker = self._positions(ctx, deque.pop)
-    return found.read(ctx)
+    item: VariableTracker = self._positions(ctx, deque.pop)
+    return item.read(ctx)
 
 
 @mutating_method(deque, "popleft")
 def _popleft(ctx: TraceContext, self: DequeVariable, /) -> VariableTracker:
     self.state += 1
-    found: VariableTracker = self._positions(ctx, deque.popleft)
-    return found.read(ctx)
+    item: VariableTracker = self._positions(ctx, deque.popleft)
+    return item.read(ctx)
 
 
 @mutating_method(deque, "rotate")
@@ -219,8 +219,8 @@ def _insert(ctx: TraceContext, self: DequeVariable, place: VariableTracker, item
 @mutating_method(deque, "remove")
 def _remove(ctx: TraceContext, self: DequeVariable, item: VariableTracker, /) -> None:
     self.state += 1
-    for position, found in enumerate(self.unpack(ctx)):
-        if equal(ctx, found, item):
+    for position, candidate in enumerate(self.unpack(ctx)):
+        if equal(ctx, candidate, item):
             del self.items[position]
             return
     run_now(ctx, deque().remove, item.as_constant() if item.is_constant() else None)

@@ -89,7 +89,7 @@ class DictViewVariable(BuiltinValueVariable):
         if self.part == "keys":
             return ConstantVariable(item.hash_key(ctx) in self.mapping.entries)
         if self.part == "values":
-            return ConstantVariable(any(equal(ctx, found, item) for found in self.unpack(ctx)))
+            return ConstantVariable(any(equal(ctx, candidate, item) for candidate in self.unpack(ctx)))
         if not isinstance(item, TupleVariable) or len(item.items) != 2:
             return ConstantVariable(False)
         key, value = item.unpack(ctx)

@@ -223,7 +223,7 @@ _LOOKED_INTO: dict[type[Any], type[ExistingIteratorVariable]] = {
 _OPAQUE: tuple[Any, ...] = (
     map, filter, reversed, types.GeneratorType, type(reversed([])), type(iter(set())), type(iter(deque())),
     *(type(iter(getattr({}, part)())) for part in ("keys", "values", "items")),
-    *(found for found in vars(itertools).values() if isinstance(found, type)),
+    *(member for member in vars(itertools).values() if isinstance(member, type)),
 )  # fmt: skip
 
 

@@ -49,8 +49,8 @@ class IteratorVariable(BuiltinValueVariable):
         return self
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        while (found := self.next_item(ctx)) is not None:
-            if equal(ctx, found, item):
+        while (candidate := self.next_item(ctx)) is not None:
+            if equal(ctx, candidate, item):
                 return ConstantVariable(True)
         return ConstantVariable(False)
 

@@ -156,13 +156,13 @@ def _groupby(ctx: TraceContext, iterable: VariableTracker, key: VariableTracker 
     groups: list[tuple[VariableTracker, list[VariableTracker]]] = []
     by_item = key.is_constant() and key.as_constant() is None
     for item in iterable.unpack(ctx):
-        found = item if by_item else ctx.call_function(key, [item], {})
-        if groups and equal(ctx, groups[-1][0], found):
+        group_key = item if by_item else ctx.call_function(key, [item], {})
+        if groups and equal(ctx, groups[-1][0], group_key):
             groups[-1][1].append(item)
         else:
-            groups.append((found, [item]))
+            groups.append((group_key, [item]))
     return ItemsIteratorVariable(
-        [TupleVariable([found, ItemsIteratorVariable(items)]) for found, items in groups], itertools.groupby
+        [TupleVariable([group_key, ItemsIteratorVariable(items)]) for group_key, items in groups], itertools.groupby
     )
 
 

@@ -94,8 +94,8 @@ class DictVariable(BuiltinValueVariable):
         return ConstantVariable(item.hash_key(ctx) in self.entries)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        found = self.find(ctx, key)
-        return self.missing(ctx, key) if found is None else found
+        value = self.find(ctx, key)
+        return self.missing(ctx, key) if value is None else value
 
     def missing(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """`self[key]` where there is no such key."""
@@ -342,8 +342,8 @@ def existing_key(ctx: TraceContext, key: object, source: Source) -> VariableTrac
 
 def _value_source(source: Source, index: int) -> Source:
     function = _nth_value(index)
-    found: Source = source.child(("value", index), lambda: CallSource(source, function, f"value {index} of "))
-    return found
+    value_source: Source = source.child(("value", index), lambda: CallSource(source, function, f"value {index} of "))
+    return value_source
 
 
 @builds(dict)
@@ -439,16 +439,16 @@ def _pair_of(ctx: TraceContext, index: int, item: VariableTracker) -> Pair:
 @builtin_method(dict, "get")
 @builtin_method(MappingProxyType, "get")
 def _get(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE, /) -> VariableTracker:
-    found = self.find(ctx, key)
-    return default if found is None else found
+    value = self.find(ctx, key)
+    return default if value is None else value
 
 
 @mutating_method(dict, "setdefault")
 def _setdefault(ctx: TraceContext, self: DictVariable, key: VariableTracker, default: VariableTracker = NONE) -> VariableTracker:
-    found = self.find(ctx, key)
-    if found is None:
+    value = self.find(ctx, key)
+    if value is None:
         self.store(ctx, key, default)
-    return default if found is None else found
+    return default if value is None else value
 
 
 @mutating_method(dict, "pop")

@@ -78,11 +78,11 @@ class NamedTupleVariable(TupleVariable):
             return ConstantMethodVariable(self, name)
         if method_row(self.cls, name) is not None or is_structure(self.cls) or hasattr(tuple, name):
             return super().get_attribute(ctx, name)
-        found = class_facts.find(ctx, self.cls, name)
-        if found is None:
+        attribute = class_facts.find(ctx, self.cls, name)
+        if attribute is None:
             class_facts.refuse_missing(ctx, self.cls, name)
             return super().get_attribute(ctx, name)
-        return class_lookup.bind(ctx, found, self, self.cls)
+        return class_lookup.bind(ctx, attribute, self, self.cls)
 
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]

@@ -179,22 +179,14 @@ def _three(ctx: TraceContext, value: Any, source: Source | None) -> list[Variabl
     return [ctx.build(getattr(value, name), part) for name, part in zip(_PARTS, sources, strict=True)]
 
 
-@builds(range)
-def build_range(ctx: TraceContext, value: range, source: Source | None) -> VariableTracker:
-    """A range: its type and its three numbers are guarded."""
+@builds(range, slice)
+def build_three_numbers(ctx: TraceContext, value: range | slice, source: Source | None) -> VariableTracker:
+    """A range or a slice: its type and its three parts are guarded."""
     if source is not None:
-        ctx.guard(source, "TYPE_MATCH", range)
+        ctx.guard(source, "TYPE_MATCH", type(value))
     start, stop, step = _three(ctx, value, source)
-    return RangeVariable(start, stop, step, source)
-
-
-@builds(slice)
-def build_slice(ctx: TraceContext, value: slice, source: Source | None) -> VariableTracker:
-    """A slice: its type and its three parts are guarded."""
-    if source is not None:
-        ctx.guard(source, "TYPE_MATCH", slice)
-    start, stop, step = _three(ctx, value, source)
-    return SliceVariable(start, stop, step, source)
+    tracker = RangeVariable if isinstance(value, range) else SliceVariable
+    return tracker(start, stop, step, source)
 
 
 @binary_rule(RangeVariable, RangeVariable, *COMPARE)

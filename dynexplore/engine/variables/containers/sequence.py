@@ -83,7 +83,7 @@ class SequenceVariable(BuiltinValueVariable):
             item.read_items(ctx)
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return ConstantVariable(any(equal(ctx, found.read(ctx), item) for found in self.items))
+        return ConstantVariable(any(equal(ctx, candidate.read(ctx), item) for candidate in self.items))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         if isinstance(key, SliceVariable):
@@ -402,8 +402,8 @@ def _pop(ctx: TraceContext, self: ListVariable, index: VariableTracker | None = 
 
 @mutating_method(list, "remove")
 def _remove(ctx: TraceContext, self: ListVariable, item: VariableTracker, /) -> None:
-    for index, found in enumerate(self.unpack(ctx)):
-        if equal(ctx, found, item):
+    for index, candidate in enumerate(self.unpack(ctx)):
+        if equal(ctx, candidate, item):
             del self.items[index]
             return
     ctx.raise_exception(ValueError, "list.remove(x): x not in list")
@@ -445,7 +445,7 @@ def _reversed(ctx: TraceContext, self: ListVariable, /) -> VariableTracker:
 @builtin_method(tuple, "count")
 def count(ctx: TraceContext, self: SequenceVariable, item: VariableTracker, /) -> VariableTracker:
     """`sequence.count(item)`."""
-    return ConstantVariable(sum(equal(ctx, found, item) for found in self.unpack(ctx)))
+    return ConstantVariable(sum(equal(ctx, candidate, item) for candidate in self.unpack(ctx)))
 
 
 @builtin_method(list, "index")
@@ -469,7 +469,7 @@ def index(
 def _raise_not_in(ctx: TraceContext, self: SequenceVariable, item: VariableTracker) -> VariableTracker:
     """The ValueError of an empty sequence of this type, which names the item where Python does."""
     if not item.is_constant() and isinstance(self, ListVariable):
-        ctx.break_graph("DX213", method="list.index of a value that is not there")
+        ctx.break_graph("DX213", method="list.index of a value that is not in the list")
     return run_now(ctx, self.value_type().index, item.as_constant() if item.is_constant() else None)  # type: ignore[no-any-return]
 
 

@@ -316,9 +316,9 @@ def _pop(ctx: TraceContext, self: SetVariable, /) -> VariableTracker:
         place = next(iter(self.members))
     else:
         place = self.places.pop()
-    found = self.take(place)
-    assert found is not None
-    return found
+    member = self.take(place)
+    assert member is not None
+    return member
 
 
 @mutating_method(set, "clear")

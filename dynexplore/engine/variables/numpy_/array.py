@@ -94,8 +94,8 @@ class ArrayVariable(VariableTracker):
         if name == "dtype":
             return DtypeVariable(self.model.dtype)
         if name in _KNOWN and all(isinstance(size, int) for size in self.tensor.fake.shape):
-            found = getattr(self.model, name)
-            return TupleVariable(map(ConstantVariable, found)) if isinstance(found, tuple) else ConstantVariable(found)
+            value = getattr(self.model, name)
+            return TupleVariable(map(ConstantVariable, value)) if isinstance(value, tuple) else ConstantVariable(value)
         if name == "T":
             return traced(ctx, "T", lambda array: array.T, [self], {})
         if name in METHODS or name in _OF_DATA or name in ("__abs__", "fill"):
@@ -293,11 +293,11 @@ def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
         return value
     if isinstance(value, (ListVariable, TupleVariable)):
         return type(value)([_in_graph(ctx, item.read(ctx)) for item in value.items])
-    found = value.as_constant() if value.is_constant() else _model(ctx, value)
-    if isinstance(found, (type, numpy.dtype)):
-        return ConstantVariable(numpy.dtype(found).name)
-    if is_numpy_number(found):
-        return _constant(ctx, numpy.asarray(found))
+    known = value.as_constant() if value.is_constant() else _model(ctx, value)
+    if isinstance(known, (type, numpy.dtype)):
+        return ConstantVariable(numpy.dtype(known).name)
+    if is_numpy_number(known):
+        return _constant(ctx, numpy.asarray(known))
     return value
 
 

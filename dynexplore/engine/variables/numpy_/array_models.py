@@ -80,8 +80,8 @@ def dtype_to_compute_in(name: str, expected: Any, models: Sequence[Any]) -> str 
     numpy: Any = sys.modules["numpy"]
     plain = name.removeprefix("ndarray.")
     given = {model.dtype.name for model in models}
-    if plain in _SUMS and given != {found := expected.dtype.name} and found in TRACEABLE:
-        return str(found)
+    if plain in _SUMS and given != {result_dtype := expected.dtype.name} and result_dtype in TRACEABLE:
+        return str(result_dtype)
     if plain == "square" or (_is_ufunc(getattr(numpy, plain, None)) is None and plain not in ("mean", "std", "var")):
         return None
     dtype = getattr(expected, "dtype", None)

@@ -113,11 +113,11 @@ def _refuse_data_dependent_errors(ctx: TraceContext, name: str, operands: Sequen
 
 
 def _is_whole(value: VariableTracker) -> bool:
-    found = getattr(value, "model", None)
-    if found is None:
-        found = value.value if isinstance(value, ConcreteArrayVariable) else None
-    if found is not None:
-        return bool(found.dtype.kind in "biu")
+    model = getattr(value, "model", None)
+    if model is None:
+        model = value.value if isinstance(value, ConcreteArrayVariable) else None
+    if model is not None:
+        return bool(model.dtype.kind in "biu")
     known: Any = value.as_constant() if value.is_constant() else None
     return isinstance(known, int) or (is_numpy_number(known) and known.dtype.kind in "biu")
 

@@ -94,9 +94,9 @@ def mutating_method(python_type: type[Any], *names: str) -> Callable[[Callable[.
 def method_row(python_type: type[Any], name: str) -> MethodAnswer | None:
     """The row for a method, looked up along the type's bases."""
     for base in python_type.__mro__:
-        found = METHODS.get((base, name))
-        if found is not None:
-            return found
+        row = METHODS.get((base, name))
+        if row is not None:
+            return row
     return None
 
 

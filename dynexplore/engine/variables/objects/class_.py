@@ -25,7 +25,7 @@ from dynexplore.engine.variables.contract.base import NotConstant, VariableTrack
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import (
-    Found,
+    ClassAttribute,
     attribute_source,
     class_dict,
     find,
@@ -122,9 +122,9 @@ class ClassVariable(VariableTracker):
         above = self._in_metaclass(ctx, metaclass, name)
         if above is not None and above.is_data_descriptor:
             return bind(ctx, above, self, metaclass)
-        found = find(ctx, self.value, name)
-        if found is not None:
-            return bind(ctx, found, None, self.value)
+        attribute = find(ctx, self.value, name)
+        if attribute is not None:
+            return bind(ctx, attribute, None, self.value)
         if above is not None:
             return bind(ctx, above, self, metaclass)
         hook = None if metaclass is type else find(ctx, metaclass, "__getattr__")
@@ -141,7 +141,7 @@ class ClassVariable(VariableTracker):
             return ctx.build(value, source)
         return ctx.build(value, None)
 
-    def _in_metaclass(self, ctx: TraceContext, metaclass: type[Any], name: str) -> Found | None:
+    def _in_metaclass(self, ctx: TraceContext, metaclass: type[Any], name: str) -> ClassAttribute | None:
         return None if metaclass is type and peek(type, name) is None else find(ctx, metaclass, name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
@@ -192,10 +192,10 @@ class ClassVariable(VariableTracker):
         return ctx.call_function(self.get_attribute(ctx, "__class_getitem__"), [key], {})
 
     def _special(self, ctx: TraceContext, name: str, question: str) -> VariableTracker:
-        found = find(ctx, type(self.value), name)
-        if found is None or not found.is_python_function:
+        method = find(ctx, type(self.value), name)
+        if method is None or not method.is_python_function:
             ctx.break_graph("DX302", question=question, type=f"class {self.value.__qualname__}")
-        return bind(ctx, found, self, type(self.value))
+        return bind(ctx, method, self, type(self.value))
 
     # -- calls
 
@@ -231,10 +231,10 @@ class ClassVariable(VariableTracker):
 
     def new(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         """`cls.__new__(cls, ...)`."""
-        found = find(ctx, self.value, "__new__")
-        assert found is not None
-        if isinstance(found.raw, staticmethod | types.FunctionType):
-            return ctx.call_function(bind(ctx, found, None, self.value), [self, *args], kwargs)
+        constructor = find(ctx, self.value, "__new__")
+        assert constructor is not None
+        if isinstance(constructor.raw, staticmethod | types.FunctionType):
+            return ctx.call_function(bind(ctx, constructor, None, self.value), [self, *args], kwargs)
         return new_instance(ctx, self, args, kwargs)
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -276,10 +276,10 @@ def initialize(
 ) -> None:
     """Call `__init__` on a new instance."""
     cls = made.python_type()
-    found = find(ctx, cls, "__init__")
-    assert found is not None
-    if found.is_python_function or found.raw is not object.__init__:
-        returned = ctx.call_function(bind(ctx, found, made, cls), args, kwargs)
+    initializer = find(ctx, cls, "__init__")
+    assert initializer is not None
+    if initializer.is_python_function or initializer.raw is not object.__init__:
+        returned = ctx.call_function(bind(ctx, initializer, made, cls), args, kwargs)
         if not (returned.is_constant() and returned.as_constant() is None):
             ctx.raise_exception(TypeError, f"__init__() should return None, not {returned.python_type().__name__!r}")
     elif (args or kwargs) and raw_lookup(ctx, cls, "__new__") is object.__new__:
@@ -334,8 +334,10 @@ _FIXED_ATTRIBUTES: dict[str, Callable[[Any, ClassVariable], VariableTracker]] = 
 
 
 @binds(type)
-def _bind_nested_class(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    return ctx.build(found.raw, attribute_source(ctx, found))
+def _bind_nested_class(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    return ctx.build(attribute.raw, attribute_source(ctx, attribute))
 
 
 @builds(type)

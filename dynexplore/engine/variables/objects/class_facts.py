@@ -31,7 +31,7 @@ FIXED_PACKAGES = frozenset(sys.stdlib_module_names | {"builtins", "torch", "nump
 
 
 @record()
-class Found:
+class ClassAttribute:
     """What a name means in a class: the class of the MRO that has it, and what stands in its `__dict__`.
 
     `stored`: the tracker that this frame has assigned there instead.
@@ -60,14 +60,14 @@ def class_dict(cls: type[Any]) -> Any:
 
 def is_made_in_python(cls: type[Any]) -> bool:
     """Whether a class was made by a `class` statement (or the like), not in C."""
-    found = _MADE_IN_PYTHON.get(cls)
-    if found is None:
-        found = bool(cls.__flags__ & _HEAP_TYPE) and not any(
+    made_in_python = _MADE_IN_PYTHON.get(cls)
+    if made_in_python is None:
+        made_in_python = bool(cls.__flags__ & _HEAP_TYPE) and not any(
             isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
             for name, value in _class_dict(cls).items()
         )
-        _MADE_IN_PYTHON[cls] = found
-    return found
+        _MADE_IN_PYTHON[cls] = made_in_python
+    return made_in_python
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE; types made in C may have it too
@@ -93,24 +93,24 @@ def is_fixed_module(name: object) -> bool:
 def peek(cls: type[Any], name: str) -> Any:
     """What stands in the first class of the MRO that has the name, or None; nothing is relied on."""
     for owner in cls.__mro__:
-        found = _class_dict(owner)
-        if name in found:
-            return found[name]
+        own = _class_dict(owner)
+        if name in own:
+            return own[name]
     return None
 
 
 def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
     """What stands in the first class of the MRO that has the name, or None; it is relied on, found or not."""
     for owner in cls.__mro__:
-        found = _class_dict(owner)
-        if name in found:
-            ctx.module_guards.rely_on_lookup(cls, name, found[name], owner=owner)
-            return found[name]
+        own = _class_dict(owner)
+        if name in own:
+            ctx.module_guards.rely_on_lookup(cls, name, own[name], owner=owner)
+            return own[name]
     ctx.module_guards.rely_on_lookup(cls, name, ABSENT)
     return None
 
 
-def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | None = None) -> Found | None:
+def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | None = None) -> ClassAttribute | None:
     """Look a name up in the MRO of `cls` (behind the class `after`, as `super` does), relying on where that ends.
 
     The identity of `cls` must be guarded already.
@@ -122,11 +122,11 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
         stored = changed.get(name)
         if stored is not None:
             _rely_on_absence_in(ctx, mro[:place], name)
-            return Found(owner, name, None, stored)
+            return ClassAttribute(owner, name, None, stored)
         own = _class_dict(owner)
         if name in own and name not in changed:
             _rely(ctx, cls, after, owner, name, own[name])
-            return Found(owner, name, own[name])
+            return ClassAttribute(owner, name, own[name])
         touched |= name in changed
     if not touched:
         ctx.module_guards.rely_on_lookup(cls, name, ABSENT, after=after)
@@ -221,12 +221,12 @@ def refuse_missing(ctx: TraceContext, cls: type[Any], name: str) -> None:
         ctx.break_graph("DX303", name=name, type=cls.__qualname__)
 
 
-def attribute_source(ctx: TraceContext, found: Found) -> Source | None:
+def attribute_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
     """The source of a class attribute: `getattr(owner, name)`, whose identity is a known fact. None where it is fixed."""
-    settled = is_settled(ctx, found.owner, found.name, found.raw)
-    if settled and is_fixed_class(found.owner):
+    settled = is_settled(ctx, attribute.owner, attribute.name, attribute.raw)
+    if settled and is_fixed_class(attribute.owner):
         return None
-    source = _source_in(ctx, found.owner, found.name)
+    source = _source_in(ctx, attribute.owner, attribute.name)
     if settled:
         ctx.module_guards.know_value(source)
     return source

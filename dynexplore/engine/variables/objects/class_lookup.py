@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.class_facts import Found, attribute_source, find, peek
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, attribute_source, find, peek
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # -- binding ----------------------------------------------------------------------------------------------------------
 
-Binder = Callable[["TraceContext", Found, "VariableTracker | None", type[Any]], VariableTracker]
+Binder = Callable[["TraceContext", ClassAttribute, "VariableTracker | None", type[Any]], VariableTracker]
 
 BINDERS: dict[type[Any], Binder] = {}
 # Methods whose meaning is known, whatever function stands there by now (torch replaces nn.Module.__init__ at run time).
@@ -43,32 +43,32 @@ def binds(*descriptor_types: type[Any]) -> Callable[[Binder], Binder]:
     return declare
 
 
-def bind(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def bind(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     """What `instance.name` (or `cls.name` for instance None) gives, once the class lookup has found something."""
-    if found.stored is not None:
-        return _bind_stored(found.stored, instance)
-    binder = KNOWN_METHODS.get((found.owner, found.name)) or _binder_of(type(found.raw))
+    if attribute.stored is not None:
+        return _bind_stored(attribute.stored, instance)
+    binder = KNOWN_METHODS.get((attribute.owner, attribute.name)) or _binder_of(type(attribute.raw))
     if binder is not None:
-        return binder(ctx, found, instance, cls)
-    if hasattr(type(found.raw), "__get__"):
-        return _bind_user_descriptor(ctx, found, instance, cls)
-    return ctx.build(found.raw, attribute_source(ctx, found) or constant_source(ctx, found))
+        return binder(ctx, attribute, instance, cls)
+    if hasattr(type(attribute.raw), "__get__"):
+        return _bind_user_descriptor(ctx, attribute, instance, cls)
+    return ctx.build(attribute.raw, attribute_source(ctx, attribute) or constant_source(ctx, attribute))
 
 
 def _binder_of(descriptor_type: type[Any]) -> Binder | None:
     """How a descriptor of this type binds: as that of a type below which it extends, if it keeps its `__get__`."""
-    found = BINDERS.get(descriptor_type)
-    if found is not None or not hasattr(descriptor_type, "__get__"):
-        return found
+    binder = BINDERS.get(descriptor_type)
+    if binder is not None or not hasattr(descriptor_type, "__get__"):
+        return binder
     inherited = peek(descriptor_type, "__get__")
     return next(
         (BINDERS[base] for base in descriptor_type.__mro__ if base in BINDERS and vars(base).get("__get__") is inherited), None
     )
 
 
-def constant_source(ctx: TraceContext, found: Found) -> Source | None:
+def constant_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
     """A source for an object that stands in a fixed class: it is the same in every call."""
-    source = ctx.module_guards.source_of(found.owner, found.owner.__qualname__).attribute(found.name, "getattr")
+    source = ctx.module_guards.source_of(attribute.owner, attribute.owner.__qualname__).attribute(attribute.name, "getattr")
     ctx.module_guards.know(source)
     return source
 
@@ -80,25 +80,29 @@ def _bind_stored(stored: VariableTracker, instance: VariableTracker | None) -> V
 
 
 @binds(types.FunctionType)
-def _bind_function(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    function = ctx.build(found.raw, attribute_source(ctx, found))
+def _bind_function(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    function = ctx.build(attribute.raw, attribute_source(ctx, attribute))
     return function if instance is None else BoundMethodVariable(function, instance)
 
 
 @binds(staticmethod)
-def _bind_static(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    return ctx.build(found.raw.__func__, attribute_source(ctx, found))
+def _bind_static(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    return ctx.build(attribute.raw.__func__, attribute_source(ctx, attribute))
 
 
 @binds(classmethod)
-def _bind_class_method(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    source = attribute_source(ctx, found)
+def _bind_class_method(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    source = attribute_source(ctx, attribute)
     if source is not None:
         source = source.attribute("__func__", "getattr")
         ctx.module_guards.know_value(source)
-    if not isinstance(found.raw.__func__, types.FunctionType):
-        ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
-    return BoundMethodVariable(ctx.build(found.raw.__func__, source), class_tracker(ctx, cls))
+    if not isinstance(attribute.raw.__func__, types.FunctionType):
+        ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
+    return BoundMethodVariable(ctx.build(attribute.raw.__func__, source), class_tracker(ctx, cls))
 
 
 def class_tracker(ctx: TraceContext, cls: type[Any]) -> VariableTracker:
@@ -109,42 +113,50 @@ def class_tracker(ctx: TraceContext, cls: type[Any]) -> VariableTracker:
 
 
 @binds(property)
-def _bind_property(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def _bind_property(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
     if instance is None:
-        return ctx.build(found.raw, constant_source(ctx, found))
-    if found.raw.fget is None:
-        ctx.raise_exception(AttributeError, f"property {found.name!r} of {cls.__qualname__!r} object has no getter")
-    return ctx.call_function(accessor(ctx, found, "fget"), [instance], {})
+        return ctx.build(attribute.raw, constant_source(ctx, attribute))
+    if attribute.raw.fget is None:
+        ctx.raise_exception(AttributeError, f"property {attribute.name!r} of {cls.__qualname__!r} object has no getter")
+    return ctx.call_function(accessor(ctx, attribute, "fget"), [instance], {})
 
 
-def accessor(ctx: TraceContext, found: Found, which: str) -> VariableTracker:
+def accessor(ctx: TraceContext, attribute: ClassAttribute, which: str) -> VariableTracker:
     """The getter, setter or deleter of a property."""
-    source = attribute_source(ctx, found)
+    source = attribute_source(ctx, attribute)
     if source is not None:
         source = source.attribute(which, "getattr")
         ctx.module_guards.know_value(source)
-    return ctx.build(getattr(found.raw, which), source)
+    return ctx.build(getattr(attribute.raw, which), source)
 
 
 @binds(functools.cached_property)
-def _bind_cached_property(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def _bind_cached_property(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
     if instance is None:
-        return ctx.build(found.raw, constant_source(ctx, found))
-    value = ctx.call_function(ctx.build(found.raw.func, None), [instance], {})
-    instance.store_own(ctx, found.name, value)  # type: ignore[attr-defined]
+        return ctx.build(attribute.raw, constant_source(ctx, attribute))
+    value = ctx.call_function(ctx.build(attribute.raw.func, None), [instance], {})
+    instance.store_own(ctx, attribute.name, value)  # type: ignore[attr-defined]
     return value
 
 
 @binds(types.BuiltinFunctionType)
-def _bind_builtin(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    return ctx.build(found.raw, None)  # a C function is no descriptor: `activation = torch.relu` in a class body
+def _bind_builtin(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    return ctx.build(attribute.raw, None)  # a C function is no descriptor: `activation = torch.relu` in a class body
 
 
-def _bind_user_descriptor(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def _bind_user_descriptor(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
     """A descriptor class of the program: its `__get__` is called."""
-    getter = find(ctx, type(found.raw), "__get__")
+    getter = find(ctx, type(attribute.raw), "__get__")
     if getter is None or not isinstance(getter.raw, types.FunctionType):
-        ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
-    descriptor = ctx.build(found.raw, attribute_source(ctx, found) or constant_source(ctx, found))
-    method = bind(ctx, getter, descriptor, type(found.raw))
+        ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
+    descriptor = ctx.build(attribute.raw, attribute_source(ctx, attribute) or constant_source(ctx, attribute))
+    method = bind(ctx, getter, descriptor, type(attribute.raw))
     return ctx.call_function(method, [instance or ctx.build(None, None), class_tracker(ctx, cls)], {})

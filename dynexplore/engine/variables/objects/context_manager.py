@@ -303,18 +303,18 @@ class SetGradModeVariable(GradModeVariable):
         return NONE
 
 
-@rule(torch.no_grad)
-def _no_grad(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    manager = GradModeVariable(torch.no_grad, False)
-    return manager.call(ctx, args, kwargs) if args else manager
+def _grad_mode(maker: type[Any], enabled: bool) -> None:
+    """`with maker():`, or `maker(function)`."""
+
+    def row(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        manager = GradModeVariable(maker, enabled)
+        return manager.call(ctx, args, kwargs) if args else manager
+
+    rule(maker)(row)
 
 
-@rule(torch.enable_grad)
-def _enable_grad(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    manager = GradModeVariable(torch.enable_grad, True)
-    return manager.call(ctx, args, kwargs) if args else manager
+_grad_mode(torch.no_grad, False)
+_grad_mode(torch.enable_grad, True)
 
 
 @rule(torch.set_grad_enabled)

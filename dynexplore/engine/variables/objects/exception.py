@@ -24,7 +24,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_facts import Found, layout_of, raw_lookup, rely_on_class_of
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, layout_of, raw_lookup, rely_on_class_of
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import live_nest
@@ -64,23 +64,23 @@ class ExceptionVariable(UserObjectVariable):
 
     # -- attributes that the C type keeps
 
-    def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
-        if found.name in ("__class__", "__dict__"):
-            return super().c_attribute(ctx, found)
+    def c_attribute(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:
+        if attribute.name in ("__class__", "__dict__"):
+            return super().c_attribute(ctx, attribute)
         if self.value is not None:
             assert self.source is not None
-            return ctx.build(getattr(self.value, found.name), self.source.attribute(found.name, "getattr"))
-        reader = _C_ATTRIBUTES.get(found.name)
-        if reader is None or (found.name in _OF_FIRST_ARGUMENT and not issubclass(self.cls, (StopIteration, SystemExit))):
-            return super().c_attribute(ctx, found)
+            return ctx.build(getattr(self.value, attribute.name), self.source.attribute(attribute.name, "getattr"))
+        reader = _C_ATTRIBUTES.get(attribute.name)
+        if reader is None or (attribute.name in _OF_FIRST_ARGUMENT and not issubclass(self.cls, (StopIteration, SystemExit))):
+            return super().c_attribute(ctx, attribute)
         return reader(self)
 
-    def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
-        setter = _C_SETTERS.get(found.name)
+    def set_c_attribute(self, ctx: TraceContext, attribute: ClassAttribute, value: VariableTracker) -> None:
+        setter = _C_SETTERS.get(attribute.name)
         if setter is None:
-            super().set_c_attribute(ctx, found, value)
+            super().set_c_attribute(ctx, attribute, value)
             return
-        self.before_change(ctx, found.name)
+        self.before_change(ctx, attribute.name)
         setter(ctx, self, value)
 
     def before_change(self, ctx: TraceContext, name: str) -> None:
@@ -110,9 +110,9 @@ class ExceptionVariable(UserObjectVariable):
 
     # -- methods of the C type
 
-    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
-        answer = _C_METHODS.get(found.name) if found.owner is not object else None
-        return CMethodVariable(self, found.name, answer) if answer is not None else None
+    def c_method(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker | None:
+        answer = _C_METHODS.get(attribute.name) if attribute.owner is not object else None
+        return CMethodVariable(self, attribute.name, answer) if answer is not None else None
 
     # -- out of the frame
 

@@ -112,7 +112,26 @@ class CellVariable(VariableTracker):
         return f"cell of {self.content.text() if self.content is not None else 'nothing'}"
 
 
-class FunctionVariable(VariableTracker):
+class LiveCallableVariable(VariableTracker):
+    """What live functions share, written in Python or in C: each is true, and equal only to itself (`live_value`)."""
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def hash_key(self, ctx: TraceContext) -> object:
+        return self.live_value()
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return isinstance(other, LiveCallableVariable) and self.live_value() is other.live_value()
+
+    def identity(self) -> object | None:
+        return self.live_value()  # type: ignore[no-any-return]
+
+    def hashes_by_identity(self) -> bool:
+        return True
+
+
+class FunctionVariable(LiveCallableVariable):
     """A live Python function."""
 
     kind = "function"
@@ -147,21 +166,6 @@ class FunctionVariable(VariableTracker):
 
     def is_constant(self) -> bool:
         return False
-
-    def truth(self, ctx: TraceContext) -> bool:
-        return True
-
-    def hash_key(self, ctx: TraceContext) -> object:
-        return self.function
-
-    def same_object(self, other: VariableTracker) -> bool | None:
-        return isinstance(other, FunctionVariable) and self.function is other.function
-
-    def identity(self) -> object | None:
-        return self.function
-
-    def hashes_by_identity(self) -> bool:
-        return True
 
     # -- what an inlined call reads
 
@@ -328,8 +332,8 @@ class NestedFunctionVariable(VariableTracker):
 
     def keyword_default(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The default of a keyword-only parameter."""
-        found = self.keyword_defaults.get(name)
-        return found.read(ctx) if found is not None else None
+        default = self.keyword_defaults.get(name)
+        return default.read(ctx) if default is not None else None
 
     def default_count(self) -> int:
         """How many positional parameters have a default."""
@@ -427,7 +431,7 @@ def _bind_by_hand(
     return BoundMethodVariable(args[0], args[1])
 
 
-class BuiltinVariable(VariableTracker):
+class BuiltinVariable(LiveCallableVariable):
     """A callable implemented in C: a builtin, a torch operator, a function of some extension."""
 
     kind = "builtin"
@@ -442,21 +446,6 @@ class BuiltinVariable(VariableTracker):
 
     def live_value(self) -> Any:
         return self.function
-
-    def truth(self, ctx: TraceContext) -> bool:
-        return True
-
-    def hash_key(self, ctx: TraceContext) -> object:
-        return self.function
-
-    def same_object(self, other: VariableTracker) -> bool | None:
-        return isinstance(other, BuiltinVariable) and self.function is other.function
-
-    def identity(self) -> object | None:
-        return self.function
-
-    def hashes_by_identity(self) -> bool:
-        return True
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _CONSTANT_ATTRIBUTES or name in ("__self__",):

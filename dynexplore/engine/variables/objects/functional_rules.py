@@ -21,7 +21,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.objects.class_facts import Found, attribute_source
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, attribute_source
 from dynexplore.engine.variables.objects.class_lookup import binds, constant_source
 from dynexplore.engine.variables.objects.function import BoundMethodVariable, FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
@@ -74,10 +74,10 @@ def _truth(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 
 
 def _same(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
-    found = left.same_object(right)
-    if found is None:
+    same = left.same_object(right)
+    if same is None:
         ctx.break_graph("DX205", function="operator.is_", arguments=f"{left.type_name()} and {right.type_name()}")
-    return found
+    return same
 
 
 @builtin(operator.is_)
@@ -145,8 +145,8 @@ class GetterVariable(BuiltinValueVariable):
         (value,) = args
         if self.maker is operator.methodcaller:
             return value.get_attribute(ctx, self.args[0].as_constant()).call(ctx, self.args[1:], self.kwargs)
-        found = [_GETTERS[self.maker](ctx, value, wanted) for wanted in self.args]
-        return found[0] if len(found) == 1 else TupleVariable(found)
+        values = [_GETTERS[self.maker](ctx, value, wanted) for wanted in self.args]
+        return values[0] if len(values) == 1 else TupleVariable(values)
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.kwargs:
@@ -287,9 +287,9 @@ def _update_wrapper(
     """What `functools.wraps` does: names and attributes of the wrapped function, then `__wrapped__`."""
     names = functools.WRAPPER_ASSIGNMENTS if assigned is None else [plain.as_constant() for plain in assigned.unpack(ctx)]
     for name in (*names, *_own_names(wrapped)):
-        found = _metadata(ctx, wrapped, name)
-        if found is not None:
-            wrapper.set_attribute(ctx, name, found)
+        metadata = _metadata(ctx, wrapped, name)
+        if metadata is not None:
+            wrapper.set_attribute(ctx, name, metadata)
     wrapper.set_attribute(ctx, "__wrapped__", wrapped)
     return wrapper
 
@@ -340,9 +340,9 @@ class CachedFunctionVariable(BuiltinValueVariable):
 
 
 @binds(type(functools.lru_cache(len)))
-def _bind_cached(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def _bind_cached(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     """A method under a cache."""
-    function = ctx.build(found.raw, attribute_source(ctx, found) or constant_source(ctx, found))
+    function = ctx.build(attribute.raw, attribute_source(ctx, attribute) or constant_source(ctx, attribute))
     return function if instance is None else BoundMethodVariable(function, instance)
 
 

@@ -51,8 +51,8 @@ class GeneratorVariable(BuiltinValueVariable):
     def return_value(self) -> VariableTracker:
         """What the body returned; only when it is exhausted."""
         assert self.frame.returned is not None
-        found: VariableTracker = self.frame.returned
-        return found
+        returned: VariableTracker = self.frame.returned
+        return returned
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name in _METHODS:
@@ -60,7 +60,7 @@ class GeneratorVariable(BuiltinValueVariable):
         ctx.break_graph("DX210", operation=name)
 
     def reconstruct(self, build: Reconstruction) -> None:
-        raise NotImplementedError("it stands in the middle of its body")
+        raise NotImplementedError("it is suspended in the middle of its body")
 
     def text(self) -> str:
         return f"generator {self.frame.parsed.code.co_qualname}"

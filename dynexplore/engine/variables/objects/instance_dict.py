@@ -46,10 +46,10 @@ class InstanceDictVariable(VariableTracker):
         return ConstantVariable(isinstance(name, str) and self.owner.own_attribute(ctx, name) is not None)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        found = self.owner.own_attribute(ctx, key.as_constant()) if key.is_constant() else None
-        if found is None:
+        value = self.owner.own_attribute(ctx, key.as_constant()) if key.is_constant() else None
+        if value is None:
             ctx.raise_exception(KeyError, key.as_constant() if key.is_constant() else key.text())
-        return found
+        return value
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if not key.is_constant():

@@ -63,12 +63,12 @@ class NamespaceVariable(VariableTracker):
         ctx.raise_exception(NameError, f"name {name!r} is not defined")
 
     def _global(self, ctx: TraceContext, name: str) -> VariableTracker:
-        found = self._read.get(name)
-        if found is None:
+        tracker = self._read.get(name)
+        if tracker is None:
             value = self.values[name]
-            found = self._fixed_global(ctx, name, value) if self._fixed else ctx.build(value, self.source_of(name))
-            self._read[name] = found
-        return found
+            tracker = self._fixed_global(ctx, name, value) if self._fixed else ctx.build(value, self.source_of(name))
+            self._read[name] = tracker
+        return tracker
 
     def _fixed_global(self, ctx: TraceContext, name: str, value: Any) -> VariableTracker:
         """A global of a library: which object it is, is a fact about the process."""
@@ -101,16 +101,16 @@ class NamespaceVariable(VariableTracker):
         return self.owner.attribute("__globals__", "getattr").item(name) if self.owner is not None else None
 
     def _builtin(self, ctx: TraceContext, name: str) -> VariableTracker:
-        found = self._read.get(name)
-        if found is None:
+        tracker = self._read.get(name)
+        if tracker is None:
             value = getattr(builtins, name)
             self._rely_on_absence(ctx, name)
             if self.of_frame:
                 ctx.guard(BuiltinSource(name), "ID_MATCH", Identity(value, keep=True))
             else:
                 ctx.module_guards.rely_on_process(builtins, "builtins", name, value)
-            found = self._read[name] = ctx.build(value, None)
-        return found
+            tracker = self._read[name] = ctx.build(value, None)
+        return tracker
 
     def store(self, ctx: TraceContext, name: str, value: VariableTracker | None) -> None:
         """Assign a global (None: delete it)."""

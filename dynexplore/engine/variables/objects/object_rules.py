@@ -40,10 +40,10 @@ _KNOWN_METACLASSES = (type.__instancecheck__, ABCMeta.__instancecheck__, type(to
 
 
 def _known_type(ctx: TraceContext, value: VariableTracker, function: str) -> type[Any]:
-    found = type_of(value)
-    if found is None:
+    python_type = type_of(value)
+    if python_type is None:
         ctx.break_graph("DX205", function=function, arguments=value.kind)
-    return found
+    return python_type
 
 
 def live(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
@@ -190,10 +190,10 @@ def _callable(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 def _name(ctx: TraceContext, name: VariableTracker, function: str) -> str:
     if not is_settled(name):
         ctx.break_graph("DX205", function=function, arguments=name.type_name())
-    found = settled(name)
-    if not isinstance(found, str):
-        ctx.raise_exception(TypeError, f"attribute name must be string, not {type(found).__name__!r}")
-    return found
+    text = settled(name)
+    if not isinstance(text, str):
+        ctx.raise_exception(TypeError, f"attribute name must be string, not {type(text).__name__!r}")
+    return text
 
 
 def attribute_or_none(ctx: TraceContext, value: VariableTracker, name: str) -> VariableTracker | None:
@@ -213,8 +213,8 @@ def _getattr(
     wanted = _name(ctx, name, "getattr")
     if default is None:
         return value.get_attribute(ctx, wanted)
-    found = attribute_or_none(ctx, value, wanted)
-    return default if found is None else found
+    attribute = attribute_or_none(ctx, value, wanted)
+    return default if attribute is None else attribute
 
 
 @builtin(hasattr)
@@ -238,10 +238,10 @@ def _delattr(ctx: TraceContext, value: VariableTracker, name: VariableTracker, /
 def _vars(ctx: TraceContext, value: VariableTracker | None = None, /) -> VariableTracker:
     if value is None:
         ctx.break_graph("DX217", function="vars")
-    found = attribute_or_none(ctx, value, "__dict__")
-    if found is None:
+    dictionary = attribute_or_none(ctx, value, "__dict__")
+    if dictionary is None:
         ctx.raise_exception(TypeError, "vars() argument must have __dict__ attribute")
-    return found
+    return dictionary
 
 
 # -- identity ---------------------------------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ def _id(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
         ctx.break_graph("DX112", function="id()")
     if value.source is None:
         ctx.break_graph("DX205", function="id", arguments=value.type_name())
-    found = live(ctx, value, "id")
-    ctx.guard(value.source, "ID_MATCH", Identity(found, keep=False))
-    return ConstantVariable(id(found))
+    live_object = live(ctx, value, "id")
+    ctx.guard(value.source, "ID_MATCH", Identity(live_object, keep=False))
+    return ConstantVariable(id(live_object))
 
 
 @builtin(hash)

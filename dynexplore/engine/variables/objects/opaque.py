@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OpaqueVariable(VariableTracker):
-    """A live object that is not looked into."""
+    """A live object that is not traced."""
 
     kind = "object"
     mutable = True

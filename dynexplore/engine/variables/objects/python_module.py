@@ -73,8 +73,8 @@ class PythonModuleVariable(VariableTracker):
         elif name in self._read:
             return self._read[name]
         elif name in self.value.__dict__:
-            found = self._read[name] = self._own(ctx, name)
-            return found
+            tracker = self._read[name] = self._own(ctx, name)
+            return tracker
         return self._not_in_dictionary(ctx, name)
 
     def _own(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -93,14 +93,14 @@ class PythonModuleVariable(VariableTracker):
             return ctx.build(type(self.value), None)
         if name == "__dict__":
             ctx.break_graph("DX303", name=name, type="module")
-        found = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
+        value = getattr(self.value, name, _MISSING) if self.fixed else _MISSING  # torch and numpy load some lazily
         if self.fixed and name not in self.stored and name not in self.value.__dict__:
             ctx.module_guards.rely_on_process(self.value, self.value.__name__, name, ABSENT)
-        if found is not _MISSING:
+        if value is not _MISSING:
             source = self.source.attribute(name, "getattr")
             if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed whenever it is read
                 ctx.module_guards.know(source)
-            return ctx.build(found, source)
+            return ctx.build(value, source)
         if "__getattr__" in self.value.__dict__ and not self.fixed:
             return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
         if not self.fixed and name not in self.stored:

@@ -46,11 +46,11 @@ class SuperVariable(VariableTracker):
             return class_tracker(ctx, super)
         after = self.after.live_value()
         start, instance = self._start(after)
-        found = find(ctx, start, name, after=after)
-        if found is None:
+        attribute = find(ctx, start, name, after=after)
+        if attribute is None:
             rely_on_absence(ctx, start, name)
             ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
-        return bind(ctx, found, instance, start)
+        return bind(ctx, attribute, instance, start)
 
     def refuse_unrelated(self, ctx: TraceContext) -> None:
         """Raise what `super()` itself raises, before anything is looked up, where the object is none of the class."""

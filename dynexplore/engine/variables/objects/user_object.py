@@ -28,7 +28,7 @@ from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import (
-    Found,
+    ClassAttribute,
     find,
     is_made_in_python,
     layout_of,
@@ -135,14 +135,14 @@ class UserObjectVariable(VariableTracker):
 
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
         """object.__getattribute__ alone."""
-        found = find(ctx, self.cls, name)
-        if found is not None and found.is_data_descriptor:
-            return bind(ctx, found, self, self.cls)
+        attribute = find(ctx, self.cls, name)
+        if attribute is not None and attribute.is_data_descriptor:
+            return bind(ctx, attribute, self, self.cls)
         own = self.own_attribute(ctx, name)
         if own is not None:
             return own
-        if found is not None:
-            return bind(ctx, found, self, self.cls)
+        if attribute is not None:
+            return bind(ctx, attribute, self, self.cls)
         rely_on_absence(ctx, self.cls, name)
         return self.missing_attribute(ctx, name)
 
@@ -178,11 +178,11 @@ class UserObjectVariable(VariableTracker):
 
     def attribute_at_entry(self, ctx: TraceContext, name: str, value: object) -> VariableTracker:
         """What stood in the live object's dictionary when the frame began."""
-        found = self._read.get(name)
-        if found is None:
+        tracker = self._read.get(name)
+        if tracker is None:
             assert self.source is not None
-            found = self._read[name] = read_own(ctx, self.value, self.source, name, value)
-        return found
+            tracker = self._read[name] = read_own(ctx, self.value, self.source, name, value)
+        return tracker
 
     def lazy_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         """What stands in the object's own dictionary, which has the name; nothing is relied on before it is read."""
@@ -217,31 +217,31 @@ class UserObjectVariable(VariableTracker):
 
     def generic_set(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """object.__setattr__."""
-        found = find(ctx, self.cls, name)
-        if found is not None and found.is_data_descriptor:
-            self._set_through(ctx, found, value)
+        attribute = find(ctx, self.cls, name)
+        if attribute is not None and attribute.is_data_descriptor:
+            self._set_through(ctx, attribute, value)
         else:
             self.store_own(ctx, name, value)
 
-    def _set_through(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
-        if is_slot(found):
-            self._store(ctx, found.name, value)
-        elif isinstance(found.raw, _C_DESCRIPTORS):
-            self.set_c_attribute(ctx, found, value)
-        elif isinstance(found.raw, property):
-            if found.raw.fset is None:
+    def _set_through(self, ctx: TraceContext, attribute: ClassAttribute, value: VariableTracker) -> None:
+        if is_slot(attribute):
+            self._store(ctx, attribute.name, value)
+        elif isinstance(attribute.raw, _C_DESCRIPTORS):
+            self.set_c_attribute(ctx, attribute, value)
+        elif isinstance(attribute.raw, property):
+            if attribute.raw.fset is None:
                 ctx.raise_exception(
-                    AttributeError, f"property {found.name!r} of {self.cls.__qualname__!r} object has no setter")
-            ctx.call_function(accessor(ctx, found, "fset"), [self, value], {})
+                    AttributeError, f"property {attribute.name!r} of {self.cls.__qualname__!r} object has no setter")
+            ctx.call_function(accessor(ctx, attribute, "fset"), [self, value], {})
         else:
-            self._call_descriptor(ctx, found, "__set__", value)
+            self._call_descriptor(ctx, attribute, "__set__", value)
 
-    def _call_descriptor(self, ctx: TraceContext, found: Found, method: str, *args: VariableTracker) -> None:
-        setter = find(ctx, type(found.raw), method)
+    def _call_descriptor(self, ctx: TraceContext, attribute: ClassAttribute, method: str, *args: VariableTracker) -> None:
+        setter = find(ctx, type(attribute.raw), method)
         if setter is None or not setter.is_python_function:
-            ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
-        descriptor = bind_raw(ctx, found)
-        ctx.call_function(bind(ctx, setter, descriptor, type(found.raw)), [self, *args], {})
+            ctx.break_graph("DX303", name=attribute.name, type=self.cls.__qualname__)
+        descriptor = bind_raw(ctx, attribute)
+        ctx.call_function(bind(ctx, setter, descriptor, type(attribute.raw)), [self, *args], {})
 
     def store_own(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """Put a value into the object's own dictionary."""
@@ -270,22 +270,22 @@ class UserObjectVariable(VariableTracker):
 
     def generic_delete(self, ctx: TraceContext, name: str) -> None:
         """object.__delattr__."""
-        found = find(ctx, self.cls, name)
-        if found is not None and found.is_data_descriptor:
-            self._delete_through(ctx, found)
+        attribute = find(ctx, self.cls, name)
+        if attribute is not None and attribute.is_data_descriptor:
+            self._delete_through(ctx, attribute)
         elif not self.has_own(ctx, name):
             ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
         else:
             self._forget(ctx, name)
 
-    def _delete_through(self, ctx: TraceContext, found: Found) -> None:
-        if is_slot(found):
-            self.read_slot(ctx, found)
-            self._forget(ctx, found.name)
-        elif isinstance(found.raw, property) and found.raw.fdel is not None:
-            ctx.call_function(accessor(ctx, found, "fdel"), [self], {})
+    def _delete_through(self, ctx: TraceContext, attribute: ClassAttribute) -> None:
+        if is_slot(attribute):
+            self.read_slot(ctx, attribute)
+            self._forget(ctx, attribute.name)
+        elif isinstance(attribute.raw, property) and attribute.raw.fdel is not None:
+            ctx.call_function(accessor(ctx, attribute, "fdel"), [self], {})
         else:
-            self._call_descriptor(ctx, found, "__delete__")
+            self._call_descriptor(ctx, attribute, "__delete__")
 
     def _forget(self, ctx: TraceContext, name: str) -> None:
         self._store(ctx, name, None)
@@ -299,9 +299,9 @@ class UserObjectVariable(VariableTracker):
         slot = peek(self.cls, name)
         return isinstance(slot, types.MemberDescriptorType) and _is_filled(slot, self.value)
 
-    def read_slot(self, ctx: TraceContext, found: Found) -> VariableTracker:
+    def read_slot(self, ctx: TraceContext, slot: ClassAttribute) -> VariableTracker:
         """An attribute that lives in a `__slots__` place."""
-        name = found.name
+        name = slot.name
         if name in self.stored:
             stored = self.stored[name]
             if stored is not None:
@@ -310,33 +310,33 @@ class UserObjectVariable(VariableTracker):
             return self._read[name]
         elif self.value is not None:
             try:
-                value = found.raw.__get__(self.value)
+                value = slot.raw.__get__(self.value)
             except AttributeError:
                 ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)  # an empty slot has no guard
             source = self.source.attribute(name, "getattr") if self.source is not None else None
             read = self._read[name] = ctx.build(value, source)
             return read
         make: Any = layout_of(self.cls).__new__
-        run_now(ctx, found.raw.__get__, make(self.cls))  # CPython's own words: the slot is empty
+        run_now(ctx, slot.raw.__get__, make(self.cls))  # CPython's own words: the slot is empty
         raise AssertionError(f"the new object has {name}")
 
     # -- what the C type below gives
 
-    def c_attribute(self, ctx: TraceContext, found: Found) -> VariableTracker:
+    def c_attribute(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:
         """An attribute that a C type computes or keeps: `__class__`, `__dict__`, `exception.args`."""
-        reader = C_ATTRIBUTES.get(found.name)
+        reader = C_ATTRIBUTES.get(attribute.name)
         if reader is None:
-            ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+            ctx.break_graph("DX303", name=attribute.name, type=self.cls.__qualname__)
         return reader(ctx, self)
 
-    def set_c_attribute(self, ctx: TraceContext, found: Found, value: VariableTracker) -> None:
+    def set_c_attribute(self, ctx: TraceContext, attribute: ClassAttribute, value: VariableTracker) -> None:
         """Assign such an attribute."""
-        ctx.break_graph("DX303", name=found.name, type=self.cls.__qualname__)
+        ctx.break_graph("DX303", name=attribute.name, type=self.cls.__qualname__)
 
-    def c_method(self, ctx: TraceContext, found: Found) -> VariableTracker | None:
+    def c_method(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker | None:
         """A method that a C type implements, bound; None if the method itself has a rule."""
-        if found.raw is types.SimpleNamespace.__init__:
-            return CMethodVariable(self, found.name, _fill_namespace)
+        if attribute.raw is types.SimpleNamespace.__init__:
+            return CMethodVariable(self, attribute.name, _fill_namespace)
         return None
 
     # -- special methods
@@ -344,9 +344,9 @@ class UserObjectVariable(VariableTracker):
     def special(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The bound special method that Python code of the class defines; None if it has none (or inherits a C one)."""
         if name in self.cls.__dict__ or raw_lookup(ctx, self.cls, name) is not None:
-            found = find(ctx, self.cls, name)
-            if found is not None and (found.is_python_function or not isinstance(found.raw, _C_SPECIAL)):
-                return bind(ctx, found, self, self.cls)
+            method = find(ctx, self.cls, name)
+            if method is not None and (method.is_python_function or not isinstance(method.raw, _C_SPECIAL)):
+                return bind(ctx, method, self, self.cls)
         return None
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
@@ -361,9 +361,9 @@ class UserObjectVariable(VariableTracker):
         return self._ask(ctx, "__len__") or self._of_storage(ctx, "len()").length(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        found = self._ask(ctx, "__iter__")
-        if found is not None:
-            return found
+        iterator = self._ask(ctx, "__iter__")
+        if iterator is not None:
+            return iterator
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
             return ctx.iterator_over(self._items_by_index(ctx))
         if self.storage is None and raw_lookup(ctx, self.cls, "__iter__") is None:
@@ -395,9 +395,9 @@ class UserObjectVariable(VariableTracker):
             raise
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        found = self._ask(ctx, "__contains__", item)
-        if found is not None:
-            truth = found.truth(ctx)
+        answer = self._ask(ctx, "__contains__", item)
+        if answer is not None:
+            truth = answer.truth(ctx)
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
         if self.storage is not None and self.special(ctx, "__iter__") is None:
             return self.storage.contains(ctx, item)
@@ -410,8 +410,8 @@ class UserObjectVariable(VariableTracker):
         return ConstantVariable(False)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        found = self._ask(ctx, "__getitem__", key)
-        return found if found is not None else self._subscriptable(ctx, "__getitem__").get_item(ctx, key)
+        item = self._ask(ctx, "__getitem__", key)
+        return item if item is not None else self._subscriptable(ctx, "__getitem__").get_item(ctx, key)
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if self._ask(ctx, "__setitem__", key, value) is None:
@@ -580,11 +580,11 @@ def _is_filled(slot: types.MemberDescriptorType, value: object) -> bool:
 _C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType, type(None))
 
 
-def bind_raw(ctx: TraceContext, found: Found) -> VariableTracker:
+def bind_raw(ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:
     """The descriptor object itself that stands in a class."""
-    source = ctx.module_guards.source_of(found.raw, f"{found.owner.__qualname__}.{found.name}")
+    source = ctx.module_guards.source_of(attribute.raw, f"{attribute.owner.__qualname__}.{attribute.name}")
     ctx.module_guards.know(source)
-    return ctx.build(found.raw, source)
+    return ctx.build(attribute.raw, source)
 
 
 class CMethodVariable(VariableTracker):
@@ -604,8 +604,8 @@ class CMethodVariable(VariableTracker):
         if self.receiver is None and not args:
             ctx.break_graph("DX218", callee=self.name)
         receiver, *rest = (self.receiver, *args) if self.receiver is not None else args
-        found: VariableTracker = self.answer(ctx, receiver, rest, kwargs)
-        return found
+        result: VariableTracker = self.answer(ctx, receiver, rest, kwargs)
+        return result
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.receiver is None:
@@ -635,33 +635,33 @@ C_ATTRIBUTES: dict[str, Callable[[TraceContext, UserObjectVariable], VariableTra
 _C_DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
-def is_slot(found: Found) -> bool:
+def is_slot(attribute: ClassAttribute) -> bool:
     """Whether a class attribute is a place that `__slots__` made."""
-    return isinstance(found.raw, types.MemberDescriptorType) and is_made_in_python(found.owner)
+    return isinstance(attribute.raw, types.MemberDescriptorType) and is_made_in_python(attribute.owner)
 
 
 @binds(*_C_DESCRIPTORS)
 def _bind_c_attribute(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
     """A slot, or an attribute of a C type."""
     if instance is None:
-        return bind_raw(ctx, found)
+        return bind_raw(ctx, attribute)
     if not isinstance(instance, UserObjectVariable):
-        ctx.break_graph("DX303", name=found.name, type=cls.__qualname__)
-    return instance.read_slot(ctx, found) if is_slot(found) else instance.c_attribute(ctx, found)
+        ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
+    return instance.read_slot(ctx, attribute) if is_slot(attribute) else instance.c_attribute(ctx, attribute)
 
 
 @binds(types.WrapperDescriptorType, types.MethodDescriptorType)
 def _bind_c_method(
-    ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
     """A method of a C type."""
     if isinstance(instance, UserObjectVariable):
-        method = instance.c_method(ctx, found)
+        method = instance.c_method(ctx, attribute)
         if method is not None:
             return method
-    function = ctx.build(found.raw, None)
+    function = ctx.build(attribute.raw, None)
     return function if instance is None else BoundMethodVariable(function, instance)
 
 

@@ -1,9 +1,10 @@
 """Operators on objects of the program: `obj + 1`, `2 * obj`, `obj == other`, `-obj`, inlined from their classes.
 
-The idea: Python asks the left operand's class for `__add__`, then the right one's for `__radd__`, the right one first
-if its class extends the left one's and overrides the method; a method that answers NotImplemented passes the question
-on. Comparisons do the same with the mirrored method, and `==` falls back to identity. Objects that extend list, dict
-or a number and do not define the method in Python are compared and added by their content.
+The idea: Python calls the left operand's `__add__`, then the right one's `__radd__`; the right one goes first if its class
+extends the left one's and overrides the method. A method that returns NotImplemented leaves the operation to the next one.
+Comparisons do the same with the mirrored method (the right operand goes first whenever its class extends the left one's), and
+`==` falls back to identity. Objects that extend list, dict or a number and do not define the method in Python are compared
+and added by their content.
 
 In: an operator and two trackers, at least one of them an object of the program. Out: what the inlined method returns.
 Mirrors CPython's Objects/abstract.c (binary_op1) and Objects/object.c (do_richcompare).
@@ -11,6 +12,7 @@ Mirrors CPython's Objects/abstract.c (binary_op1) and Objects/object.c (do_richc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _BEFORE_TENSORS, _BEFORE_CONTAINERS = 15, 22
+Pair = tuple[VariableTracker, VariableTracker]
+MethodCall = tuple[VariableTracker, str, VariableTracker]  # the receiver, the method's name, the argument
+
 _UNARY_DUNDER = {"neg": "__neg__", "pos": "__pos__", "invert": "__invert__"}
 
 
@@ -51,27 +56,45 @@ def build_not_implemented(ctx: TraceContext, value: Any, source: Source | None) 
 
 
 def is_not_implemented(value: VariableTracker) -> bool:
-    """Whether a method answered NotImplemented."""
+    """Whether a method returned NotImplemented."""
     return value.is_constant() and value.as_constant() is NotImplemented
 
 
-def _asked(
-    ctx: TraceContext, receiver: VariableTracker, method: str, other: VariableTracker
-) -> VariableTracker | None:
-    """What the receiver's own Python method answers; None if it has none or answers NotImplemented."""
+def _result_of(ctx: TraceContext, receiver: VariableTracker, method: str, other: VariableTracker) -> VariableTracker | None:
+    """What the receiver's own Python method returns; None if it has none or returns NotImplemented."""
     if not isinstance(receiver, UserObjectVariable):
         return None
     bound = receiver.special(ctx, method)
-    if bound is None:
+    if bound is not None:
+        returned = ctx.call_function(bound, [other], {})
+        return None if is_not_implemented(returned) else returned
+    if method != "__ne__" or raw_lookup(ctx, receiver.cls, "__ne__") is not object.__ne__:
         return None
-    answer = ctx.call_function(bound, [other], {})
-    return None if is_not_implemented(answer) else answer
+    equal = _result_of(ctx, receiver, "__eq__", other)  # object.__ne__ negates the result of __eq__
+    return ConstantVariable(not known_truth(ctx, equal)) if equal is not None else None
 
 
-def _right_goes_first(left: VariableTracker, right: VariableTracker, method: str) -> bool:
-    """Whether the right operand's class extends the left one's and overrides the method."""
+def _first_result(ctx: TraceContext, calls: Iterable[MethodCall]) -> VariableTracker | None:
+    """The result of the first method that does not return NotImplemented; None if each of them does."""
+    for receiver, method, other in calls:
+        result = _result_of(ctx, receiver, method, other)
+        if result is not None:
+            return result
+    return None
+
+
+def _calls(left: VariableTracker, right: VariableTracker, methods: tuple[str, str], *, if_overridden: bool) -> list[MethodCall]:
+    """The methods of both operands, in the order in which Python calls them.
+
+    The right operand comes first if its class extends the left one's; in arithmetic only if it also overrides the method.
+    """
+    forward, reflected = methods
+    calls = [(left, forward, right), (right, reflected, left)]
     first, second = left.python_type(), right.python_type()
-    return first is not second and issubclass(second, first) and getattr(second, method, None) is not getattr(first, method, None)
+    right_first = first is not second and issubclass(second, first)
+    if right_first and if_overridden:
+        right_first = getattr(second, reflected, None) is not getattr(first, reflected, None)
+    return calls[::-1] if right_first else calls
 
 
 def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
@@ -80,37 +103,28 @@ def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
     plain = symbol
     if symbol.endswith("="):
         plain = symbol[:-1]
-        changed = _asked(ctx, left, f"__i{DUNDER[plain]}__", right)
+        changed = _result_of(ctx, left, f"__i{DUNDER[plain]}__", right)
         if changed is not None:
             return changed
-    forward, reflected = f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"
-    asked = [(left, forward, right), (right, reflected, left)]
+    calls = _calls(left, right, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
     if left.python_type() is right.python_type():
-        asked.pop()
-    elif _right_goes_first(left, right, reflected):
-        asked.reverse()
-    for receiver, method, other in asked:
-        answer = _asked(ctx, receiver, method, other)
-        if answer is not None:
-            return answer
-    return _by_content(ctx, symbol, left, right)
+        calls = calls[:1]
+    result = _first_result(ctx, calls)
+    return result if result is not None else _by_content(ctx, symbol, left, right)
 
 
 def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """No Python method answered: what the C types below say, or TypeError."""
+    """Each Python method returned NotImplemented, or there is none: what the C types below say, or TypeError."""
     first, second = _content(left), _content(right)
     if first is not left or second is not right:
         return _of_content(ctx, symbol, (left, right), (first, second))
     if symbol not in COMPARE and left.kind == "constant" and isinstance(left.as_constant(), str) and symbol[0] == "%":
         return percent(ctx, symbol, left, right)  # text of any object
-    names = f"{left.python_type().__name__!r} and {right.python_type().__name__!r}"
+    names = _class_names((left, right))
     if symbol in COMPARE:
         ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
     words = {"**": "** or pow()", "**=": "** or pow()="}.get(symbol, symbol)
     ctx.raise_exception(TypeError, f"unsupported operand type(s) for {words}: {names}")
-
-
-Pair = tuple[VariableTracker, VariableTracker]
 
 
 def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:
@@ -120,10 +134,14 @@ def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -
     except UserRaised as raised:
         given = getattr(raised.exception, "args", ())
         message = given[0].as_constant() if given and given[0].is_constant() else None
-        wanted, found = (" and ".join(repr(value.python_type().__name__) for value in pair) for pair in (objects, contents))
-        if raised.exception.python_type() is not TypeError or not isinstance(message, str) or found not in message:
+        object_names, content_names = map(_class_names, (objects, contents))
+        if raised.exception.python_type() is not TypeError or not isinstance(message, str) or content_names not in message:
             raise
-    ctx.raise_exception(TypeError, message.replace(found, wanted))
+    ctx.raise_exception(TypeError, message.replace(content_names, object_names))
+
+
+def _class_names(values: Pair) -> str:
+    return " and ".join(repr(value.python_type().__name__) for value in values)
 
 
 def _content(value: VariableTracker) -> VariableTracker:
@@ -131,18 +149,9 @@ def _content(value: VariableTracker) -> VariableTracker:
 
 
 def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    forward, reflected = COMPARE_DUNDER[symbol]
-    asked = [(left, forward, right), (right, reflected, left)]
-    if _right_goes_first(left, right, reflected):
-        asked.reverse()
-    for receiver, method, other in asked:
-        answer = _asked(ctx, receiver, method, other)
-        if answer is not None:
-            return answer
-        if method == "__ne__":  # object.__ne__ turns the answer of __eq__ around
-            equal = _asked(ctx, receiver, "__eq__", other)
-            if equal is not None:
-                return ConstantVariable(not known_truth(ctx, equal))
+    result = _first_result(ctx, _calls(left, right, COMPARE_DUNDER[symbol], if_overridden=False))
+    if result is not None:
+        return result
     if symbol in ("==", "!=") and _content(left) is left and _content(right) is right:
         return _by_identity(ctx, symbol, left, right)
     return _by_content(ctx, symbol, left, right)

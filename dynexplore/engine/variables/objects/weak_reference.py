@@ -56,8 +56,8 @@ class WeakReferenceVariable(VariableTracker):
         source = self.source
         if source is None:
             return None
-        found: Source = source.child("referent", lambda: CallSource(source, referent_of, "object behind "))
-        return found
+        referent: Source = source.child("referent", lambda: CallSource(source, referent_of, "object behind "))
+        return referent
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.referent is None:

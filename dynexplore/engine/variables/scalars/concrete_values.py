@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 def is_tensor(value: VariableTracker) -> bool:
     """Whether the value is a tensor (also of a subclass)."""
-    found = type_of(value)
-    return found is not None and issubclass(found, torch.Tensor)
+    python_type = type_of(value)
+    return python_type is not None and issubclass(python_type, torch.Tensor)
 
 
 def settled(value: VariableTracker) -> Any:
@@ -68,11 +68,11 @@ def known_index(ctx: TraceContext, value: VariableTracker, question: str) -> int
         pass
     if is_tensor(value):
         ctx.break_graph("DX108", question=question)
-    found = type_of(value)
-    if found is None:
+    python_type = type_of(value)
+    if python_type is None:
         ctx.break_graph("DX302", question=question, type=value.type_name())
-    if not hasattr(found, "__index__"):
-        ctx.raise_exception(TypeError, f"{found.__name__!r} object cannot be interpreted as an integer")
+    if not hasattr(python_type, "__index__"):
+        ctx.raise_exception(TypeError, f"{python_type.__name__!r} object cannot be interpreted as an integer")
     return known_index(ctx, value.call_method(ctx, "__index__", (), {}), question)
 
 

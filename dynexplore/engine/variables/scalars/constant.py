@@ -99,12 +99,12 @@ class ConstantVariable(VariableTracker):
         if name == "__class__":
             return ctx.build(type(self.value), None)
         try:
-            found = getattr(self.value, name)
+            value = getattr(self.value, name)
         except AttributeError as error:
             ctx.raise_exception(AttributeError, *error.args)
-        if callable(found) and not isinstance(found, type):
+        if callable(value) and not isinstance(value, type):
             return ConstantMethodVariable(self, name)
-        return ctx.build(found, None)
+        return ctx.build(value, None)
 
     def call_method(
         self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -145,10 +145,10 @@ def plain_number(value: Any) -> int | float:
 
     To torch a bool of numpy is a float, and of a complex number it takes the real part (torch/csrc/utils/python_arg_parser.h).
     """
-    found = value.item()
-    if type(found) not in (int, float):
+    number = value.item()
+    if type(number) not in (int, float):
         raise NotProxyable(type(value).__name__)
-    return found  # type: ignore[no-any-return]
+    return number  # type: ignore[no-any-return]
 
 
 class ConstantMethodVariable(VariableTracker):

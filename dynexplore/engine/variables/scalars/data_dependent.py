@@ -83,10 +83,10 @@ def _text(ctx: TraceContext, message: VariableTracker | None) -> Any:
     """What the exception says: the message is a function, called only now."""
     if message is None or (message.is_constant() and message.as_constant() is None):
         return _NO_MESSAGE
-    found = message.call(ctx, (), {})
-    if not found.is_constant():
-        ctx.break_graph("DX205", function="torch._check", arguments=found.type_name())
-    return str(found.as_constant())
+    text = message.call(ctx, (), {})
+    if not text.is_constant():
+        ctx.break_graph("DX205", function="torch._check", arguments=text.type_name())
+    return str(text.as_constant())
 
 
 def _message_of_none() -> str:

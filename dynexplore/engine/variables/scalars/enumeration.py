@@ -55,23 +55,24 @@ class EnumVariable(ConstantVariable):
             return self._own(ctx, "_name_")
         if name in ("value", "_value_"):
             return self._own(ctx, "_value_")
-        found = find(ctx, cls, name)
-        if found is not None and type(found.raw) is property:  # it wins over what the member holds
-            return bind(ctx, found, self, cls)
+        attribute = find(ctx, cls, name)
+        if attribute is not None and type(attribute.raw) is property:  # it wins over what the member holds
+            return bind(ctx, attribute, self, cls)
         if name in instance_dict(self.value):
-            if found is not None and found.is_data_descriptor and not is_fixed_module(type(found.raw).__module__):
+            if attribute is not None and attribute.is_data_descriptor and not is_fixed_module(type(attribute.raw).__module__):
                 ctx.break_graph("DX303", name=name, type=cls.__qualname__)
             return self._own(ctx, name)
         self._rely_on_absence(ctx, name)
-        if found is not None and isinstance(found.raw, _INLINED) and not is_fixed_module(found.owner.__module__):
-            return bind(ctx, found, self, cls)
-        if found is None:
+        if attribute is not None and isinstance(attribute.raw, _INLINED) and not is_fixed_module(attribute.owner.__module__):
+            return bind(ctx, attribute, self, cls)
+        if attribute is None:
             refuse_missing(ctx, cls, name)
         try:
-            gotten = getattr(self.value, name)
+            value = getattr(self.value, name)
         except AttributeError as error:
             ctx.raise_exception(AttributeError, *error.args)
-        return ConstantMethodVariable(self, name) if callable(gotten) and not isinstance(gotten, enum.Enum) else ctx.build(gotten, None)  # noqa: E501
+        is_method = callable(value) and not isinstance(value, enum.Enum)
+        return ConstantMethodVariable(self, name) if is_method else ctx.build(value, None)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         ctx.break_graph("DX303", name=name, type=self.type_name())
@@ -107,9 +108,9 @@ class EnumVariable(ConstantVariable):
         rely_on_plain_access(ctx, type(self.value), name)
         if name in instance_dict(self.value):
             return self._own(ctx, name).call(ctx, args, kwargs)
-        found = find(ctx, type(self.value), name)
-        if found is not None and isinstance(found.raw, _INLINED) and not is_fixed_module(found.owner.__module__):
-            return ctx.call_function(bind(ctx, found, self, type(self.value)), args, kwargs)
+        method = find(ctx, type(self.value), name)
+        if method is not None and isinstance(method.raw, _INLINED) and not is_fixed_module(method.owner.__module__):
+            return ctx.call_function(bind(ctx, method, self, type(self.value)), args, kwargs)
         return super().call_method(ctx, name, args, kwargs)
 
     def same_object(self, other: VariableTracker) -> bool | None:

@@ -78,9 +78,9 @@ def _special(function: Any, name: str) -> None:
     def row(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
         if value.is_constant():
             return computed(ctx, function, value.as_constant())
-        found = type_of(value)
-        if found is not None and not hasattr(found, name):
-            raise_type_error(ctx, function, value, kind="DX205", function=function.__name__, arguments=found.__name__)
+        value_type = type_of(value)
+        if value_type is not None and not hasattr(value_type, name):
+            raise_type_error(ctx, function, value, kind="DX205", function=function.__name__, arguments=value_type.__name__)
         if isinstance(value, SymbolicNumberVariable):
             return ctx.operation("call_function", _SYMBOLIC_FORMS.get(function, function), [value], {})
         return value.call_method(ctx, name, [], {})
@@ -119,9 +119,9 @@ def _conversion(python_type: type[Any], name: str, symbolic: Callable[[Any], Any
 
 def _by_method(ctx: TraceContext, python_type: type[Any], name: str, value: VariableTracker) -> VariableTracker:
     """What is neither number nor string has a special method, or cannot be converted."""
-    found = type_of(value)
+    value_type = type_of(value)
     for method in (name, "__index__"):
-        if found is not None and hasattr(found, method):
+        if value_type is not None and hasattr(value_type, method):
             return value.call_method(ctx, method, [], {})
     raise_type_error(ctx, python_type, value, kind="DX205", function=python_type.__name__, arguments=value.type_name())
 
@@ -138,9 +138,9 @@ def _round(ctx: TraceContext, number: VariableTracker, ndigits: VariableTracker 
     if isinstance(number, SymbolicNumberVariable):
         places = [ConstantVariable(plain(ctx, digit, "round")) for digit in digits]
         return ctx.operation("call_function", round, [number, *places], {})
-    found = type_of(number)
-    if found is not None and not hasattr(found, "__round__"):
-        raise_type_error(ctx, round, number, kind="DX205", function="round", arguments=found.__name__)
+    number_type = type_of(number)
+    if number_type is not None and not hasattr(number_type, "__round__"):
+        raise_type_error(ctx, round, number, kind="DX205", function="round", arguments=number_type.__name__)
     return number.call_method(ctx, "__round__", digits, {})
 
 

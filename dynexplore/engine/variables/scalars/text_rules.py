@@ -71,20 +71,20 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     """What a value's own special method gives."""
     if is_tensor(value):
         ctx.break_graph("DX103", operation=name)
-    found: Any = type_of(value)
-    if found is None:
+    python_type: Any = type_of(value)
+    if python_type is None:
         ctx.break_graph("DX205", function=name, arguments=value.kind)
-    rely_on_names(ctx, found, "__getattribute__", "__format__", "__str__", "__repr__")
-    if issubclass(found, type):
-        own = any(isinstance(peek(found, part), types.FunctionType) for part in ("__str__", "__format__"))
+    rely_on_names(ctx, python_type, "__getattribute__", "__format__", "__str__", "__repr__")
+    if issubclass(python_type, type):
+        own = any(isinstance(peek(python_type, part), types.FunctionType) for part in ("__str__", "__format__"))
         if own:
             ctx.break_graph("DX205", function=name, arguments=value.type_name())
         return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
-    if name == "__str__" and found.__str__ is object.__str__:
+    if name == "__str__" and python_type.__str__ is object.__str__:
         name = "__repr__"
-    if name == "__format__" and found.__format__ is object.__format__:
+    if name == "__format__" and python_type.__format__ is object.__format__:
         return run_now(ctx, format, text_of(ctx, value, "__str__"), *spec)  # type: ignore[no-any-return]
-    if getattr(found, name) is getattr(object, name) or not _is_python(found, name):
+    if getattr(python_type, name) is getattr(object, name) or not _is_python(python_type, name):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())  # names the object's address
     text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
     if not is_settled(text):
@@ -92,8 +92,8 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     return settled(text)  # type: ignore[no-any-return]
 
 
-def _is_python(found: type[Any], name: str) -> bool:
-    return hasattr(getattr(found, name), "__code__")
+def _is_python(python_type: type[Any], name: str) -> bool:
+    return hasattr(getattr(python_type, name), "__code__")
 
 
 def _class_text(ctx: TraceContext, value: VariableTracker) -> str:
@@ -242,7 +242,7 @@ def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variab
 
 @builds(re.Pattern, re.Match)
 def build_regular_expression(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A compiled pattern, or what it found: both never change, and all they do is known while tracing."""
+    """A compiled pattern, or a match object: neither changes, so every result is known while tracing."""
     if source is not None:
         ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
     return ConstantVariable(value, source)

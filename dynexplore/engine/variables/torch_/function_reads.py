@@ -59,26 +59,26 @@ class _Reader:
             return f"a default of {function.__qualname__}"
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
-                found = self._of_value(name, cell.cell_contents, None, is_guarded=False)
+                not_fixed = self._of_value(name, cell.cell_contents, None, is_guarded=False)
             except ValueError:  # an empty cell
-                found = name
-            if found is not None:
-                return found
+                not_fixed = name
+            if not_fixed is not None:
+                return not_fixed
         return self._of_code(function.__code__, function)
 
     def _of_code(self, code: types.CodeType, function: types.FunctionType) -> str | None:
         steps = read(code).steps
         for place, step in enumerate(steps):
-            found: str | None = None
+            not_fixed: str | None = None
             if step.op in ("LOAD_GLOBAL", "LOAD_NAME"):
                 after = steps[place + 1]
                 attribute = str(after.arg) if after.op in ("LOAD_ATTR", "LOAD_METHOD") else None
                 value = function.__globals__.get(step.arg, getattr(builtins, step.arg, _MISSING))
-                found = self._of_value(step.arg, value, attribute, is_guarded=self._guards_global(step.arg, value, function))
+                not_fixed = self._of_value(step.arg, value, attribute, is_guarded=self._guards_global(step.arg, value, function))
             elif isinstance(step.arg, types.CodeType):
-                found = self._of_code(step.arg, function)
-            if found is not None:
-                return found
+                not_fixed = self._of_code(step.arg, function)
+            if not_fixed is not None:
+                return not_fixed
         return None
 
     def _of_value(self, name: str, value: Any, attribute: str | None, *, is_guarded: bool) -> str | None:
@@ -100,7 +100,7 @@ class _Reader:
             return name
         if attribute == "apply":
             functions = [getattr(cls, part) for part in ("forward", "backward", "setup_context")]
-            return next((found for found in map(self.of_function, functions) if found is not None), None)
+            return next((not_fixed for not_fixed in map(self.of_function, functions) if not_fixed is not None), None)
         raw = peek(cls, attribute)
         return self.of_function(raw.__func__) if isinstance(raw, staticmethod) else f"{name}.{attribute}"
 

@@ -30,7 +30,7 @@ from dynexplore.engine.variables.containers.mapping import DictVariable, Ordered
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
-from dynexplore.engine.variables.objects.class_facts import Found, peek, raw_lookup
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, peek, raw_lookup
 from dynexplore.engine.variables.objects.class_lookup import KNOWN_METHODS
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
@@ -80,9 +80,9 @@ class NNModuleVariable(UserObjectVariable):
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
         answers = raw_lookup(ctx, self.cls, "__getattr__") is _GETATTR and self._answers_plainly(ctx)
         if answers and raw_lookup(ctx, self.cls, name) is None and not self._is_plain(name):
-            found = self.registered(ctx, name)
-            if found is not None:
-                return found
+            registered = self.registered(ctx, name)
+            if registered is not None:
+                return registered
         return super().plain_get(ctx, name)
 
     def _is_plain(self, name: str) -> bool:
@@ -116,9 +116,9 @@ class NNModuleVariable(UserObjectVariable):
         return super().own_attribute(ctx, name)
 
     def lazy_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        found = self.own_attribute(ctx, name)
-        assert found is not None
-        return found
+        attribute = self.own_attribute(ctx, name)
+        assert attribute is not None
+        return attribute
 
     def registry_of(self, name: str) -> str | None:
         """The registry in which a name stands, with what this frame changed."""
@@ -162,12 +162,12 @@ class NNModuleVariable(UserObjectVariable):
 
     def names(self, ctx: TraceContext, registry: str) -> list[str]:
         """The names in a registry, in order, with what this frame changed."""
-        found: list[str] = []
+        names: list[str] = []
         if self.value is not None:
             self.rely_on_names(ctx, registry)
-            found = [name for name in instance_dict(self.value)[registry] if self.registry_of(name) == registry]
-        return found + [name for name, place in self.placed.items()
-                        if place == registry and name not in found and self.stored.get(name) is not None]
+            names = [name for name in instance_dict(self.value)[registry] if self.registry_of(name) == registry]
+        return names + [name for name, place in self.placed.items()
+                        if place == registry and name not in names and self.stored.get(name) is not None]
 
     def rely_on_names(self, ctx: TraceContext, registry: str) -> None:
         """The registry has these names."""
@@ -372,10 +372,10 @@ class RegistryVariable(VariableTracker):
         return self.module.entry(ctx, self.registry, key.as_constant())
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        found = self.find(ctx, key)
-        if found is None:
+        value = self.find(ctx, key)
+        if value is None:
             ctx.raise_exception(KeyError, key.as_constant() if key.is_constant() else key.text())
-        return found
+        return value
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if not key.is_constant() or type(key.as_constant()) is not str:
@@ -428,8 +428,8 @@ def _init(
     return ConstantVariable(None)
 
 
-def _bind_init(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    return CMethodVariable(instance, found.name, _init)
+def _bind_init(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+    return CMethodVariable(instance, attribute.name, _init)
 
 
 KNOWN_METHODS[nn.Module, "__init__"] = _bind_init
@@ -467,8 +467,8 @@ def _getattr(
 ) -> VariableTracker:
     """super().__getattr__(name) in a class that overrides it: only the registries are asked."""
     module, name = _module(ctx, args), args[1].as_constant()
-    found = module.registered(ctx, name)
-    return found if found is not None else module.missing_attribute(ctx, name)
+    attribute = module.registered(ctx, name)
+    return attribute if attribute is not None else module.missing_attribute(ctx, name)
 
 
 @rule(nn.Module.register_buffer)

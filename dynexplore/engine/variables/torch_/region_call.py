@@ -18,7 +18,7 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
-from dynexplore.engine.variables.objects.class_facts import Found, attribute_source
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, attribute_source
 from dynexplore.engine.variables.objects.class_lookup import binds
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 
@@ -83,7 +83,7 @@ def build_region_call(ctx: TraceContext, value: Any, source: Source | None) -> V
 
 
 @binds(RegionCall)
-def _bind(ctx: TraceContext, found: Found, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
+def _bind(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
     """Found in a class it binds as a function does."""
-    function = ctx.build(found.raw, attribute_source(ctx, found))
+    function = ctx.build(attribute.raw, attribute_source(ctx, attribute))
     return function if instance is None else BoundMethodVariable(function, instance)

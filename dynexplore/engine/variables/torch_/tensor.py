@@ -132,9 +132,9 @@ class TensorVariable(VariableTracker):
         if name == "shape":
             return ctx.wrap_size(self.fake.shape, self)
         if name in KNOWN_ATTRIBUTES:
-            found = getattr(self.fake, name)
-            if not callable(found) or isinstance(found, torch.dtype):
-                return ctx.build(found, None)
+            value = getattr(self.fake, name)
+            if not callable(value) or isinstance(value, torch.dtype):
+                return ctx.build(value, None)
         if name in OPERATION_ATTRIBUTES:
             return ctx.operation("call_function", getattr, [self, ConstantVariable(name)], {})
         if name == "__class__":
@@ -145,26 +145,26 @@ class TensorVariable(VariableTracker):
         return self._other_attribute(ctx, name)
 
     def _other_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        found = peek(self.python_type(), name)
-        if self._is_of_program(name, found) and hasattr(type(found), "__set__"):
+        raw = peek(self.python_type(), name)
+        if self._is_of_program(name, raw) and hasattr(type(raw), "__set__"):
             ctx.break_graph("DX411", attribute=name)
         if self.real is not None and self.source is not None:
             if name in getattr(self.real, "__dict__", {}):
                 return ctx.build(self.real.__dict__[name], self.source.attribute(name))
-            if found is None or self._is_of_program(name, found):  # that no tensor hides torch's own methods is taken for granted
+            if raw is None or self._is_of_program(name, raw):  # that no tensor hides torch's own methods is taken for granted
                 ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
-        if self._is_of_program(name, found):
-            return ctx.build(found, None) if is_constant_value(found) else ctx.break_graph("DX411", attribute=name)
-        if callable(found):
+        if self._is_of_program(name, raw):
+            return ctx.build(raw, None) if is_constant_value(raw) else ctx.break_graph("DX411", attribute=name)
+        if callable(raw):
             return TensorMethodVariable(self, name)
-        if found is None and not hasattr(self.fake, name):
+        if raw is None and not hasattr(self.fake, name):
             refuse_missing(ctx, self.python_type(), name)
             ctx.raise_exception(AttributeError, f"{self.python_type().__name__!r} object has no attribute {name!r}")
         ctx.break_graph("DX411", attribute=name)
 
-    def _is_of_program(self, name: str, found: object) -> bool:
+    def _is_of_program(self, name: str, raw: object) -> bool:
         """Whether the program put this attribute into torch's class."""
-        return _AT_FIRST.get(name) is not found and peek(self.python_type(), name) is found
+        return _AT_FIRST.get(name) is not raw and peek(self.python_type(), name) is raw
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         ctx.break_graph("DX408" if name == "data" else "DX407" if name == "requires_grad" else "DX411", attribute=name)

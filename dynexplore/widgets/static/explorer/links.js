@@ -35,14 +35,14 @@ export class Links {
    * @returns {Set<string>} all that belongs to it, itself left out
    */
   related(item) {
-    const found = new Set(this.near.get(item) ?? []);
+    const items = new Set(this.near.get(item) ?? []);
     const own = this.items.get(item);
     for (const place of own ?? this.placesOf.get(item) ?? []) {
-      for (const other of this.itemsAt[place]) found.add(other);
-      if (own) for (const key of this.places[place]) found.add(key);
+      for (const other of this.itemsAt[place]) items.add(other);
+      if (own) for (const key of this.places[place]) items.add(key);
     }
-    found.delete(item);
-    return found;
+    items.delete(item);
+    return items;
   }
 }
 

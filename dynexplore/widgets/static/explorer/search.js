@@ -56,7 +56,7 @@ export class Search {
     }
     this.others = wanted && this.scope.value === "all" ? this.elsewhere(wanted) : [];
     this.at = -1;
-    this.count.textContent = wanted ? this.found() : "";
+    this.count.textContent = wanted ? this.counted() : "";
   }
 
   /** What other frames hold, the frame after the one on show first. @param {string} wanted */
@@ -67,7 +67,8 @@ export class Search {
     return frames.flatMap((other) => this.findings.find(other, wanted));
   }
 
-  found() {
+  /** How many rows hold the text, in words. */
+  counted() {
     const { hits, others } = this;
     const frames = new Set(others.map(({ frame }) => frame)).size;
     return `${hits.length} found${others.length ? ` here, ${others.length} in ${plural(frames, "other frame")}` : ""}`;
@@ -104,8 +105,8 @@ export class Search {
  */
 function inPage(section, wanted) {
   const rows = /** @type {HTMLElement[]} */ ([...section.querySelectorAll(ROW)]);
-  const found = rows.filter((row) => !row.closest(".dynx-long") && row.textContent?.toLowerCase().includes(wanted));
-  return found.map((row) => {
+  const hits = rows.filter((row) => !row.closest(".dynx-long") && row.textContent?.toLowerCase().includes(wanted));
+  return hits.map((row) => {
     row.classList.add("dynx-found");
     return { key: keyOf(row) ?? "", reveal: () => row };
   });

@@ -86,12 +86,12 @@ function wanted({ graphs }, shown) {
 
 /** @param {import("../page.js").Explorer} explorer @param {Set<string>} shown @returns {HTMLElement[]} */
 function blocks(explorer, shown) {
-  const found = wanted(explorer.frame, shown).map(({ title, text, language }) => {
+  const sections = wanted(explorer.frame, shown).map(({ title, text, language }) => {
     const holder = make("div", "", "", make("pre", "dynx-text", text));
     if (language === "dot" && hasGraphviz(explorer.live)) drawInto(holder, explorer.live, title, text);
     return make("section", "dynx-block", "", make("h4", "", title), holder);
   });
-  if (found.length) return found;
+  if (sections.length) return sections;
   const there = explorer.frame.graphs.some(({ artifacts }) => artifacts);
   return [note(there ? "all parts are hidden" : "nothing was compiled for this frame")];
 }

@@ -76,9 +76,9 @@ export const guardAnatomyPane = {
  */
 function saidTo(whom, entry, kinds, calls, predicted) {
   if (whom === WHAT_IF) {
-    const found = predicted.find((each) => each.entry === entry.entry);
-    if (!found) return null;
-    return new Map(found.guards.map((g) => [g.index, { verdict: g.verdict, found: g.alone === "fail" ? g.actual : "" }]));
+    const verdicts = predicted.find((each) => each.entry === entry.entry);
+    if (!verdicts) return null;
+    return new Map(verdicts.guards.map((g) => [g.index, { verdict: g.verdict, found: g.alone === "fail" ? g.actual : "" }]));
   }
   const call = calls.find((each) => each.label === whom);
   const failed = call?.tried[entry.entry];

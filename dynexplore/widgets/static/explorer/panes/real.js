@@ -17,11 +17,11 @@ export const realPane = {
   build(explorer, place) {
     const { data } = explorer;
     const values = new RealValues(explorer);
-    const found = divergences(data);
-    const said = make("p", found.length ? "dynx-diverges" : "dynx-clean", (found.length ? "⚑ " : "✓ ") + data.real.verdict);
+    const diverging = divergences(data);
+    const said = make("p", diverging.length ? "dynx-diverges" : "dynx-clean", (diverging.length ? "⚑ " : "✓ ") + data.real.verdict);
     const runs = tableOf("Runs of the graphs", RUN_COLUMNS, data.real.runs);
     const locals = make("div");
-    place.body.append(said, ...found.length ? [divergenceList(explorer)] : [], runs, locals);
+    place.body.append(said, ...diverging.length ? [divergenceList(explorer)] : [], runs, locals);
     return {
       showFrame(frame) {
         const ran = frame.real?.ran ?? [];
