@@ -2,7 +2,8 @@
 
 Which idea lives here: a door, not a room. `import dynexplore` imports no torch; a public name brings in the module
 that holds it when it is first asked for (PEP 562), so that reading a recording works without torch and costs little.
-What is not supported says so here, at import, in one sentence.
+A Python that is not supported says so here, at import, in one sentence; a torch that is not tested is tried when the
+engine starts (engine/torch_versions.py).
 
 In:  the table `PUBLIC`: public name -> (module, name in it; None for the module itself).
 Out: those names as attributes of `dynexplore`, and `load_ipython_extension` for `%load_ext dynexplore`.
@@ -17,7 +18,6 @@ PyTorch's counterpart: torch/_dynamo/__init__.py, which imports everything at on
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 # The version tables refuse a Python that they have no table for, with a sentence that names those they have.
 import dynexplore.engine.bytecode.versions  # noqa: F401
-from dynexplore.engine import display_hooks, tool_hooks
+from dynexplore.engine import display_hooks, tool_hooks, torch_versions
 from dynexplore.engine.recorder import Recorder
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
@@ -67,9 +67,6 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.tools.replay import replay
 
 __version__ = "0.1.0"
-
-TORCH_RANGE = ((2, 11), (2, 14))
-"""The torch that is supported: from the first (included) to the second (excluded). pyproject.toml says the same."""
 
 _API = "dynexplore.engine.runtime.api"
 _EXPLAIN = "dynexplore.session.explain"
@@ -171,8 +168,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
+        lowest = torch_versions.text(torch_versions.TESTED[0])
         raise ModuleNotFoundError(
-            f"dynexplore.{name} needs PyTorch, which is not installed: pip install 'torch>={_text(TORCH_RANGE[0])}'",
+            f"dynexplore.{name} needs PyTorch, which is not installed: pip install 'torch>={lowest}'",
             name="torch",
         ) from None
     # all names of what is imported now: captured code finds `dynexplore.graph_break` without running this function
@@ -249,37 +247,3 @@ def _tool(name: str) -> Any:
 
 
 tool_hooks.connect(_Tools())
-
-
-def check_torch(version: str | None) -> None:
-    """Raise ImportError, in one sentence, unless torch `version` is supported; None (not installed) is fine here.
-
-    >>> check_torch("2.13.0+cpu")
-    >>> check_torch("1.12.1")
-    Traceback (most recent call last):
-        ...
-    ImportError: dynexplore supports torch 2.11 up to, but not including, 2.14; this is torch 1.12.1
-    """
-    if version is None:
-        return
-    release = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
-    if not TORCH_RANGE[0] <= release < TORCH_RANGE[1]:
-        lowest, above = (_text(end) for end in TORCH_RANGE)
-        raise ImportError(f"dynexplore supports torch {lowest} up to, but not including, {above}; this is torch {version}")
-
-
-def _text(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
-
-
-def _torch_version() -> str | None:
-    # Asking the installed package's metadata takes about a millisecond; importing torch takes seconds.
-    if "torch" in sys.modules:
-        return str(sys.modules["torch"].__version__)
-    try:
-        return importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-check_torch(_torch_version())

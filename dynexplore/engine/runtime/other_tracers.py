@@ -22,6 +22,7 @@ from typing import Any
 import torch
 import torch.fx
 from torch._C import _dynamo
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
@@ -34,7 +35,7 @@ def active() -> str | None:
     """
     if torch._C._get_tracing_state() is not None:
         return "torch.jit.trace is tracing"
-    if torch.fx._symbolic_trace._is_fx_tracing_flag:
+    if is_fx_symbolic_tracing():
         return "torch.fx is tracing"
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "a torch.func transform (vmap, grad, ...) is active"

@@ -35,10 +35,11 @@ from dynexplore.engine.variables.containers.sorting import keyed, sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
 from dynexplore.engine.variables.objects.class_facts import ClassAttribute, raw_lookup
-from dynexplore.engine.variables.objects.class_lookup import binds
+from dynexplore.engine.variables.objects.class_lookup import binds, class_tracker
+from dynexplore.engine.variables.objects.function import ClassMethodOfCVariable
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.operators import binary, compare
-from dynexplore.engine.variables.rules import method, rule
+from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_truth, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.extreme import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
@@ -267,8 +268,14 @@ def _from_keys(make: Callable[[], DictVariable]) -> Callable[..., VariableTracke
 def _bind_c_class_method(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:
-    """`dict.fromkeys`, `itertools.chain.from_iterable`: a new object at each access, answered by its class and name."""
-    return ctx.build(attribute.raw.__get__(None, cls), None)
+    """`dict.fromkeys`, `itertools.chain.from_iterable`: a new object at each access, answered by its class and name.
+
+    One that has a rule where it is declared (`torch.autograd.Function.apply`) is answered by that, for whichever class it is.
+    """
+    bound = attribute.raw.__get__(None, cls)
+    if rule_for(attribute.raw) is not None:
+        return ClassMethodOfCVariable(bound, class_tracker(ctx, cls))
+    return ctx.build(bound, None)
 
 
 method(dict, "fromkeys")(_from_keys(DictVariable))

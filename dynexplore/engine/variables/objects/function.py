@@ -28,7 +28,8 @@ from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.numpy_.array_rules import call_numpy
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.objects.called_once import call_once
-from dynexplore.engine.variables.rules import METHODS, MethodAnswer, rule, rule_for
+from dynexplore.engine.variables.objects.class_facts import peek
+from dynexplore.engine.variables.rules import METHODS, MethodAnswer, Rule, rule, rule_for
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -503,6 +504,30 @@ class BuiltinVariable(LiveCallableVariable):
         return str(name or type(self.function).__qualname__)
 
 
+class ClassMethodOfCVariable(BuiltinVariable):
+    """A class method written in C that has a rule where it is declared, and the class it was taken from: a new object each time."""
+
+    def __init__(self, function: Any, receiver: VariableTracker, source: Source | None = None) -> None:
+        super().__init__(function, source)
+        self.receiver = receiver
+
+    def call(
+        self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        row = row_of_class_method(self.function)
+        assert row is not None
+        return row.answer(ctx, [self.receiver, *args], kwargs)
+
+
+def row_of_class_method(function: Any) -> Rule | None:
+    """The rule of what a class method in C is bound from: `F.apply` has that of `torch.autograd.Function`'s own."""
+    owner = getattr(function, "__self__", None)
+    if not isinstance(function, types.BuiltinFunctionType) or not isinstance(owner, type):
+        return None
+    declared = peek(owner, function.__name__)
+    return rule_for(declared) if isinstance(declared, types.ClassMethodDescriptorType) else None
+
+
 def _is_numpy_function(value: Any) -> bool:
     return type(value).__module__ == "numpy" and callable(value) and skip.is_numpy(value)
 
@@ -549,6 +574,8 @@ def build_method(ctx: TraceContext, value: types.MethodType, source: Source | No
         types.ClassMethodDescriptorType)
 def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A C function, guarded by identity."""
+    if row_of_class_method(value) is not None:
+        return _class_method_of_c(ctx, value, source)
     if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType) and not _draws_from_numpy(value):
         receiver = value.__self__
         made_by_extension = type(receiver).__name__.startswith(_RECORDS)
@@ -563,6 +590,15 @@ def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> Varia
 def _draws_from_numpy(value: Any) -> bool:
     """Whether it is a function of numpy.random: a method of its hidden generator."""
     return type(value.__self__).__module__.startswith("numpy.random")
+
+
+def _class_method_of_c(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
+    """`F.apply` as a value, guarded by its name and its class: each access makes another object."""
+    if source is None:
+        return ClassMethodOfCVariable(value, ctx.build(value.__self__, None))
+    ctx.guard(source, "TYPE_MATCH", type(value))
+    ctx.guard(source.attribute("__name__", "getattr"), "EQUALS", value.__name__)
+    return ClassMethodOfCVariable(value, ctx.build(value.__self__, source.attribute("__self__", "getattr")), source)
 
 
 def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source | None) -> VariableTracker:

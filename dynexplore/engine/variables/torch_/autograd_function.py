@@ -58,7 +58,10 @@ class ForwardContextVariable(_PassingObjectVariable):
         return super().get_attribute(ctx, name)
 
 
-@rule(torch.autograd.Function.__dict__["apply"].__func__)
+_APPLY: Any = vars(torch.autograd.Function)["apply"]
+
+
+@rule(getattr(_APPLY, "__func__", _APPLY))  # a class method of Python until torch 2.13, of C since
 def _apply(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     cls = args[0]
     assert isinstance(cls, ClassVariable)
