@@ -360,6 +360,7 @@ def death() -> None:
     called = dynexplore.optimize("aot_eager")(ddp)
     for step in range(5):
         loss = called(torch.randn(6, 32)).sum()
+        assert dynexplore.counters["stats"]["graphs"] == 1
         if step == 2 and dist.get_rank() == 1:
             os._exit(3)
         loss.backward()

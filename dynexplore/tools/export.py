@@ -133,11 +133,20 @@ def _capture(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> _Captur
         captured.result = _run(fn, args, kwargs, captured, recording, Options(nopython=True, dynamic=False))
     except Unsupported as error:
         raise _all_that_stands_in_the_way(fn, args, kwargs, name, error) from None
+    if not recording.frames:  # the engine is off, or somebody else traces: then the result would be a constant of the graph
+        raise Unsupported(f"{name} cannot be exported: it ran as plain Python, {_why_plain(recording)}")
     changes = sorted({f"{change.what} of {change.target.source or 'the globals'}" for change in _changes(recording)})
     if changes:
         raise Unsupported(f"{name} cannot be exported: it changes objects besides tensors, as no graph can: {', '.join(changes)}")
     captured.guards = recording.guards
     return captured
+
+
+def _why_plain(recording: Recording) -> str:
+    if config.disable:
+        return "because config.disable is on"
+    reasons = [skipped.reason for skipped in recording.of(ev.FrameSkipped)]
+    return f"because {reasons[0]}" if reasons else "and the engine was not asked"
 
 
 def _run(

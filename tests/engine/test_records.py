@@ -12,6 +12,8 @@ import pytest
 from dynexplore.engine import events as ev
 from dynexplore.engine.records import quick, record
 
+pytestmark = pytest.mark.plain("makes records by hand")
+
 
 @record()
 class Place:

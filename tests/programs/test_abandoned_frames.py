@@ -201,7 +201,12 @@ def throws_stop_iteration(x):
 
 def test_stop_iteration_thrown_into_a_generator_that_has_not_begun() -> None:
     """Whether it becomes a RuntimeError there, too (PEP 479), is not the same on each Python: Python throws it."""
-    assert_same_as_eager(throws_stop_iteration, X, graphs=range(3), breaks=None)
+    try:
+        throws_stop_iteration(X)
+        graphs = 1  # as on 3.11, and the product is computed
+    except StopIteration:
+        graphs = 0
+    assert_same_as_eager(throws_stop_iteration, X, graphs=graphs)
 
 
 def leaves_the_frame_on_the_stack(self: Any, frame: Any, thrown: Any = None) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 
 def leaf() -> torch.Tensor:
@@ -65,6 +65,7 @@ def test_what_was_saved_before_is_not_stale(backend: str) -> None:
     assert x.grad is not None
     assert x.grad.tolist() == [4.0, 6.0, 8.0]
     assert x._version == 0
+    assert graphs_compiled() == 1
 
 
 def keeps(x):
@@ -189,8 +190,8 @@ def in_turn(fn: Any, wrap: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize(("function", "breaks"), [(ReadsGlobal, 1), (ReadsTable, 1), (ForwardReadsNumber, 0)])
-def test_a_function_that_reads_from_outside(function: Any, breaks: int, backend: str) -> None:
+@pytest.mark.parametrize(("function", "breaks", "graphs"), [(ReadsGlobal, 1, 2), (ReadsTable, 1, 2), (ForwardReadsNumber, 0, 3)])
+def test_a_function_that_reads_from_outside(function: Any, breaks: int, graphs: int, backend: str) -> None:
     """What `forward` and `backward` read is what is there when they run: a number for forward is guarded, all else breaks."""
 
     def fn(x):
@@ -200,6 +201,7 @@ def test_a_function_that_reads_from_outside(function: Any, breaks: int, backend:
     assert in_turn(fn, dynexplore.optimize(backend)) == expected
     reasons = [reason for reason in dynexplore.graph_breaks() if "reads" in reason]
     assert len(reasons) == (breaks if backend == "aot_eager" else 0)
+    assert graphs_compiled() == (graphs if backend == "aot_eager" else 1)
 
 
 def test_a_function_that_reads_nothing_is_one_graph() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 
 def test_callee_of_a_resumed_loop_is_captured() -> None:
@@ -125,6 +125,7 @@ def test_a_break_costs_no_depth() -> None:
     sys.setrecursionlimit(depth + 250)
     try:
         assert compiled(torch.ones(2), 190).tolist() == [192.0, 192.0]
+        assert graphs_compiled() == 1
     finally:
         sys.setrecursionlimit(limit)
 

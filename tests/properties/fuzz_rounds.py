@@ -23,6 +23,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+import dynexplore
+
 Check = Callable[[Any], "Passed"]
 _RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck), database=None, print_blob=False,
                     report_multiple_bugs=False)
@@ -66,6 +68,7 @@ def run_slice(cases: st.SearchStrategy[Any], check: Check, count: int, at_least:
     for round_seed in range(0, count, _FEW):
         failure = _round(cases, check, round_seed, _FEW, tally)
         assert not failure, failure
+        assert dynexplore.counters["frames"]["total"], "the engine was not asked about the last case"
     assert tally.counted >= at_least * tally.cases, f"too few cases reach a graph: {tally}"
     return tally
 

@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import dynexplore
+
 _GOES_ON = re.compile(r" *(except|else|elif|finally)\b")
 MOST_TRIES = 600
 """How many smaller programs are tried for one failure."""
@@ -67,6 +69,8 @@ class Fuzzer:
         failure = self.failure_of(case)
         if isinstance(failure, int):
             tally.with_graph += failure > 0
+        elif not dynexplore.counters["frames"]["total"]:
+            raise AssertionError(f"the engine was not asked about seed {seed}") from failure
         else:
             smallest = self.shrunk(case, type(failure))
             tally.failures.append(f"seed {seed}\n{smallest}\n{self.failure_of(smallest)}")

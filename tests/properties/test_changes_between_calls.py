@@ -52,6 +52,7 @@ def check(cases: Iterable[Case]) -> tuple[int, int, list[str]]:
             outcome = run(case)
             total += 1
             counted += outcome.counts
+            assert counted or total < 20, "no case says anything: nothing is compiled"
             if outcome.differs:
                 wrong.append(f"{case}\n{''.join(case.pieces())}\nplain    {outcome.plain}\ncompiled {outcome.compiled}")
     return total, counted, wrong

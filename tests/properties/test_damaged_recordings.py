@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from dynexplore.engine.errors import RecordingError
 from dynexplore.recording.recording import Recording
 from dynexplore.views import cache_timeline, explorer_data, html_text, real_run, text
 from sample_recordings import inlined, toy
+
+pytestmark = pytest.mark.plain("reads and shows recordings that are made by hand")
 
 Path = tuple[Any, ...]
 

@@ -36,6 +36,7 @@ def test_a_program_that_failed_once_does_the_same(path: Path) -> None:
     assert_program_is_right(*read_program(path.read_text(encoding="utf-8")))
 
 
+@pytest.mark.plain("counts the programs of a file")
 def test_enough_programs_were_drawn() -> None:
     """The file of programs is whole."""
     assert len(DRAWN) >= 150

@@ -15,9 +15,13 @@ from functools import cache
 from pathlib import Path
 from types import CodeType
 
+import pytest
+
 from dynexplore.engine.bytecode import FACTS, OPCODES, UNSUPPORTED, Instruction, ParsedCode, assemble, live_locals, read
 from dynexplore.engine.bytecode.assembler import stack_depths
 from dynexplore.engine.bytecode.opcodes import stack_effect
+
+pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 
 ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 WHOLE = os.environ.get("DYNEXPLORE_WHOLE_LIBRARY") == "1"

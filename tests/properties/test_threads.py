@@ -15,6 +15,7 @@ import torch
 
 import dynexplore
 from dynexplore.engine.native import installed, region_depth
+from engine_checks import graphs_compiled
 
 
 def straight(x: torch.Tensor) -> Any:
@@ -60,6 +61,7 @@ def stress(threads: int, *, rounds: int = 0, seconds: float = 0.0) -> int:
     """
     until, calls, problems = time.monotonic() + seconds, [0] * threads, []
     shared = {program: dynexplore.optimize("eager")(program) for program in PROGRAMS}
+    assert not any(optimized is program for program, optimized in shared.items())
 
     def work(number: int) -> None:
         turn = 0
@@ -107,6 +109,7 @@ def switching_often():
 def test_a_few_threads_for_a_moment(switching_often: None) -> None:
     """Four threads in shared, own and nested regions get eager's results, and leave no region behind."""
     assert stress(4, rounds=40) == 160
+    assert graphs_compiled() >= len(PROGRAMS)  # which sizes come first, and so how many become symbols, is chance
 
 
 @pytest.mark.soak

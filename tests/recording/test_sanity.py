@@ -11,6 +11,8 @@ from dynexplore.recording import sanity
 from dynexplore.recording.recording import Recording
 from sample_recordings import SAMPLES, toy
 
+pytestmark = pytest.mark.plain("reads recordings that are made by hand")
+
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
 def test_a_time_is_a_finite_number(value: Any) -> None:

@@ -21,6 +21,8 @@ from dynexplore.engine.variables.torch_.tensor import TensorVariable
 from dynexplore.second_opinion.before_step import state_before
 from dynexplore.second_opinion.contents import LONGEST, Value, container_of, first_difference, may_be_same, values_of
 
+pytestmark = pytest.mark.plain("compares trackers that are made by hand")
+
 
 def constants(*values: Any) -> list[Any]:
     return [ConstantVariable(value) for value in values]

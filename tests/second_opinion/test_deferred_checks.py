@@ -15,6 +15,7 @@ from dynexplore.engine.variables.operators import binary
 from dynexplore.second_opinion.deferred_checks import has_nodes, is_plain, same_constant
 
 
+@pytest.mark.plain("compares two Python values")
 @pytest.mark.parametrize(
     ("left", "right", "same"),
     [
@@ -31,6 +32,7 @@ def test_constants_are_the_same_for_a_program(left: Any, right: Any, same: bool)
     assert same_constant(left, right) is same
 
 
+@pytest.mark.plain("asks what kind of value stands there")
 def test_what_is_plain_and_what_needs_real_values() -> None:
     """Literals, dtypes and nests of them are plain; a nest with a node needs real values."""
     node = torch.fx.Graph().placeholder("x")

@@ -184,6 +184,7 @@ def checked_move(op, arg, handler):
     return passes, verdict(CheckedStep(step, frame, values, frame.stack, None, (), False, {}, Journal()))
 
 
+@pytest.mark.plain("calls the checks on a stack that is made by hand")
 @pytest.mark.parametrize(("op", "arg", "handler"), WRONG_MOVES, ids=[f"{op}-{arg}-{f.__name__}" for op, arg, f in WRONG_MOVES])
 def test_a_wrong_move_is_flagged(op, arg, handler):
     """A handler that leaves other values, or the same in another order, passes neither check; the right one passes both."""

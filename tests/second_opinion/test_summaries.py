@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 from dynexplore.second_opinion.summaries import FIRST, describe, is_plain_tensor, summary
+
+pytestmark = pytest.mark.plain("describes values given by hand")
 
 
 class Loud:

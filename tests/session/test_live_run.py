@@ -47,6 +47,13 @@ def raises(x: torch.Tensor) -> torch.Tensor:
     raise ValueError("wrong")
 
 
+def live_and_stuck() -> Any:
+    """A run that is parked before its first step, and would never end by itself."""
+    session = dynexplore.explain(stuck, X).session
+    assert len(session.entries) == 1
+    return session.live(X, True)
+
+
 @pytest.fixture
 def session() -> Any:
     return dynexplore.explain(two_parts, X).session
@@ -160,7 +167,7 @@ def test_stop_ends_a_parked_run(session: Any) -> None:
 
 def test_stop_ends_a_running_one() -> None:
     """A call that never ends by itself is stopped while it runs."""
-    run = dynexplore.explain(stuck, X).session.live(X, True)
+    run = live_and_stuck()
     run.until("graph")
     run._until((), 0, 0.2)
     assert run.status == "running"
@@ -170,7 +177,7 @@ def test_stop_ends_a_running_one() -> None:
 
 def test_ctrl_c_while_one_waits_stops_it() -> None:
     """KeyboardInterrupt comes out of the step, and the run is over."""
-    run = dynexplore.explain(stuck, X).session.live(X, True)
+    run = live_and_stuck()
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -182,6 +189,7 @@ def test_a_run_that_nobody_holds_ends(session: Any) -> None:
     """The thread ends when its LiveRun is collected."""
     run = session.live(X)
     run.step(4)
+    assert run.status == "parked"
     thread = run._gate.thread
     del run
     gc.collect()
@@ -192,6 +200,7 @@ def test_a_run_that_nobody_holds_ends(session: Any) -> None:
 def test_what_is_wrong_is_said(session: Any) -> None:
     """A step back and an unknown place to stop at are refused in a sentence."""
     with session.live(X) as run:
+        assert isinstance(run.until("break").event, ev.GraphBroke)
         with pytest.raises(ValueError, match="only moves forward"):
             run.step(0)
         with pytest.raises(ValueError, match="until one of step, frame"):

@@ -64,6 +64,7 @@ def test_the_names_that_a_cell_reads_are_its_inputs() -> None:
     namespace = world()
     session = ran("z = g(a)\na = a.repeat(2)\nk = 5\ny = scale(a)\nb = z", namespace)
     assert paths(session.inputs) == ["a", "w[0]", "size"]
+    assert len(session.recording.graphs) == 1
     assert session.inputs[0].shape == (3,) and namespace["a"].shape == (6,)
     namespace = world() | {"c": torch.ones(2)}
     assert paths(ran("c = torch.ones(3)\nz = c + a", namespace).inputs) == ["a"]
@@ -121,6 +122,7 @@ def test_each_frame_has_a_session() -> None:
 def test_a_frame_that_is_not_held() -> None:
     """Of a cell with many frames the first ones can be asked about; the others say so."""
     session = ran("t = [broken(torch.ones(size, 2), n=size) for size in range(2, 30)]", world())
+    assert len(session.recording.frames) == 10
     with pytest.raises(LookupError, match="only the first 20 frames of a cell keep their inputs"):
         session.of_frame(10_000)
 
@@ -151,6 +153,7 @@ def test_step_by_step() -> None:
         run.until("graph")
         namespace["meanwhile"] = 1
         run.finish()
+    assert len(run.recording.graphs) == 1
     assert run.status == "finished" and namespace.pop("meanwhile") == 1
     assert namespace.keys() == before.keys() and all(namespace[name] is before[name] for name in before)
     assert namespace["a"]._version == version

@@ -131,6 +131,7 @@ def test_what_if_an_input_were_another_one() -> None:
 def test_what_if_says_what_cannot_be() -> None:
     """Inputs that there are not, and tensors that cannot be, are one sentence."""
     session = session_of(program, X)
+    assert len(session.entries) == 1
     for changes, error, sentence in (
         ({"z": 1}, TypeError, "there is no input 'z'; the inputs are: x, n, mode, more"),
         ({"x": {"size": 3}}, TypeError, "these properties of x can be changed: shape, dtype, device, requires_grad; not 'size'"),
@@ -276,9 +277,10 @@ def test_another_forward_of_a_module() -> None:
 
 def test_what_cannot_be_edited_says_so() -> None:
     """A lambda, and a function written in C."""
-    short = lambda x: x + 1
-    assert "made with `def`" in session_of(short, X).rerun("").error
-    assert "only a Python function" in session_of(torch.add, X, X).rerun("").error
+    for fn, args, sentence in ((lambda x: x + 1, (X,), "made with `def`"), (torch.add, (X, X), "only a Python function")):
+        session = session_of(fn, *args)
+        assert len(session.entries) == 1
+        assert sentence in session.rerun("").error
 
 
 # -- several calls -----------------------------------------------------------------------------------------------

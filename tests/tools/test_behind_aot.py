@@ -9,6 +9,7 @@ import torch.fx
 from dynexplore.tools.behind_aot import graphs_behind_aot, inner_compiler
 
 
+@pytest.mark.plain("compiles a graph that is made by hand")
 def test_forward_and_backward() -> None:
     """Both are kept, with the inputs of their run, which need no gradients there."""
     graph = torch.fx.symbolic_trace(lambda x: (torch.sin(x),))

@@ -49,4 +49,5 @@ def test_nothing_to_tell() -> None:
     """A program in one graph."""
     prof = dynexplore.CompilationProfiler()
     dynexplore.optimize(prof)(lambda x: x + 1)(torch.ones(2))
+    assert prof.report().startswith("1 frame was compiled to 1 graph with 1 operator")
     assert "Graph breaks: none" in prof.report() and "Recompiles that would have been: none" in prof.report()

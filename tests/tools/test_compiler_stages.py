@@ -24,6 +24,7 @@ def cosines(x: torch.Tensor) -> torch.Tensor:
 def parts_of(backend: str, *parts: str) -> list[tuple[str, str]]:
     with dynexplore.config.patch(artifacts=parts):
         recording = recorded(cosines, (torch.ones(3, requires_grad=True),), backend=backend)
+    assert len(recording.graphs) == 1
     return [(made.stage, made.part) for made in recording.of(ev.ArtifactMade)]
 
 
@@ -58,7 +59,9 @@ def test_values_and_gradients_are_as_without_watching() -> None:
         dynexplore.reset()
         x = torch.linspace(0, 1, 5, requires_grad=True)
         with dynexplore.config.patch(artifacts=parts):
-            y = dynexplore.explain(cosines, x, backend="aot_eager").value
+            explanation = dynexplore.explain(cosines, x, backend="aot_eager")
+        assert explanation.graph_count == 1
+        y = explanation.value
         y.sum().backward()
         results.append((y.detach(), x.grad))
     torch.testing.assert_close(results[0], results[1], rtol=0, atol=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 import dynexplore
@@ -35,6 +36,7 @@ def test_everything_inside_and_nothing_at_all() -> None:
     assert dynexplore.coverage(lambda x: x, torch.ones(1)).of_operators == 1
 
 
+@pytest.mark.plain("profiles a call that is not captured")
 def test_the_profile_in_order() -> None:
     """Operators of plain Python belong to no graph."""
     ran = profiled(lambda: torch.ones(2).sin())

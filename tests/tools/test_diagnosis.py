@@ -12,6 +12,7 @@ import torch.fx
 import dynexplore
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from engine_checks import CountingBackend
 
 
 def model(x: Any) -> Any:
@@ -74,6 +75,9 @@ def test_nothing_is_wrong() -> None:
     assert [stage.layer for stage in found.stages] == ["plain Python", "capture", "AOTAutograd"]
     assert all(stage.first_seconds > 0 and stage.seconds > 0 for stage in found.stages)
     assert "<table>" in found._repr_html_()
+    backend = CountingBackend()
+    assert dynexplore.diagnose(model, X, backend=backend).failing is None
+    assert backend.targets() == [["sin", "mul", "sum"]]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +120,7 @@ def test_a_bug_of_the_engine_is_raised_not_survived() -> None:
     assert layer == "capture" and "ZeroDivisionError: bug" in text
 
 
+@pytest.mark.plain("fails before anything is captured")
 def test_a_program_that_fails_by_itself() -> None:
     """Plain Python is the first layer."""
     layer, text, _ = diagnosed(lambda x: x.reshape(5), X)
@@ -166,8 +171,10 @@ def test_what_stands_around_the_function_is_put_back() -> None:
         KEPT.add_(x.detach())
         return counting(x) * TOTAL + len(COUNTED) + KEPT + torch.rand(6, generator=generator)
 
-    layer, text, found = diagnosed(program, X, backend="aot_eager")
+    backend = CountingBackend("aot_eager")
+    layer, text, found = diagnosed(program, X, backend=backend)
     assert layer is None and not found.unsteady, text
+    assert len(backend.graphs) == 2
     assert TOTAL == 0 and COUNTED == [] and not KEPT.any() and counting.calls == 0 and counting.seen == 0
 
 
@@ -175,7 +182,9 @@ def test_the_module_is_as_before() -> None:
     """Parameters, buffers and gradients get their content back."""
     module = torch.nn.BatchNorm1d(3)
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-    assert dynexplore.diagnose(module, torch.randn(4, 3), backend="eager").failing is None
+    backend = CountingBackend()
+    assert dynexplore.diagnose(module, torch.randn(4, 3), backend=backend).failing is None
+    assert len(backend.graphs) == 1
     assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
     assert module.weight.grad is None
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.utils._pytree as pytree
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 import dynexplore
 
@@ -196,7 +197,8 @@ def test_a_global_that_is_set_is_refused() -> None:
 
 
 def test_one_tensor_passed_twice_is_refused() -> None:
-    """Two tensors there later would be taken for one."""
+    """Two tensors there later would be taken for one; copies of one tensor are two."""
+    check(lambda a, b: a - b * 2, X, X.clone(), other=(X, X + 1))
     with pytest.raises(dynexplore.exc.Unsupported, match=r"the same tensor passed twice: pass a copy"):
         dynexplore.export(lambda a, b: a - b * 2, X, X)
 
@@ -225,6 +227,30 @@ def test_what_is_made_inside_may_change() -> None:
         return items, total
 
     check(fn, X)
+
+
+class Logging(TorchFunctionMode):
+    """A mode that wants to see every operator."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("around", "why"),
+    [
+        pytest.param(
+            lambda: dynexplore.config.patch(disable=True),
+            "because config.disable is on",
+            marks=pytest.mark.plain("is about the engine being off"),
+        ),
+        (Logging, "because the mode Logging is active"),
+    ],
+)
+def test_what_runs_as_plain_python_is_refused(around: Any, why: str) -> None:
+    """Its result of this one call would stand in the graph as a constant."""
+    with around(), pytest.raises(dynexplore.exc.Unsupported, match=f"cannot be exported: it ran as plain Python, {why}"):
+        dynexplore.export(lambda x: x + 1, X)
 
 
 def test_is_exporting_is_true_inside_only() -> None:

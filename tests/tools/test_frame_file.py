@@ -29,6 +29,7 @@ def test_there_and_back(file: Path) -> None:
     assert tensors["1"].untyped_storage().data_ptr() == tensors["0"].untyped_storage().data_ptr()
 
 
+@pytest.mark.plain("reads and writes files; nothing is captured")
 def test_every_kind_of_damage(file: Path) -> None:
     """A changed or missing byte anywhere is one sentence, never a traceback from inside."""
     content = file.read_bytes()

@@ -50,6 +50,7 @@ def test_what_the_program_raises(tmp_path: Path) -> None:
     file = dynexplore.record_frame(lambda x: x[3], torch.ones(1), path=tmp_path / "f.frame")
     outcome = outcome_of(file, tmp_path)
     assert (outcome["outcome"], outcome["type"]) == ("raised", "IndexError")
+    assert len(Recording.from_json(outcome["recording"]).frames) == 1
 
 
 def test_what_was_learned_of_earlier_calls(tmp_path: Path) -> None:

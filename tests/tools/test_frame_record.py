@@ -63,6 +63,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: Any) -> None:
     assert "could not be saved" in caplog.text
 
 
+@pytest.mark.plain("describes frames that do not run")
 def test_on_request(tmp_path: Path) -> None:
     """A function, a method, a module: nothing runs, and the file tells what the frame would work on."""
 

@@ -10,6 +10,8 @@ import torch
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, GUARDS
 from dynexplore.tools.operator_profile import ProfilerRunning, profiled
 
+pytestmark = pytest.mark.plain("profiles calls that are not captured")
+
 
 def test_operators_of_operators_are_not_counted_again() -> None:
     """Linear calls addmm and transposes: it counts once."""

@@ -14,6 +14,7 @@ from dynexplore.engine.runtime.optimized import wrap
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
+from engine_checks import graphs_compiled
 
 X = torch.ones(4)
 
@@ -46,6 +47,7 @@ def test_nothing_is_printed_by_default(capsys: pytest.CaptureFixture[str]) -> No
     """Without options a compilation is silent on standard output, and no recording is made."""
     assert printed(capsys, branches, X) == ""
     assert not dynexplore.config.prints_frames()
+    assert graphs_compiled() == 2
 
 
 def test_debug_prints_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,9 +105,10 @@ def test_torch_fx_does_not_run_programs_twice(capsys: pytest.CaptureFixture[str]
         print("woo")
         return x + 1
 
-    assert "symbolic_trace" not in printed(capsys, changes, X, debug=True)
+    text = printed(capsys, changes, X, debug=True)
+    assert "ORIGINAL BYTECODE" in text and "symbolic_trace" not in text
     text = printed(capsys, prints, X, debug=True)
-    assert text.count("woo\n") == 1 and "symbolic_trace" not in text
+    assert text.count("woo\n") == 1 and "ORIGINAL BYTECODE" in text and "symbolic_trace" not in text
     assert seen == [1]
 
 
@@ -131,6 +134,7 @@ def test_a_recording_gets_the_same_events_printed_or_not() -> None:
             fn(X)
         return [type(event).__name__ for event in recording if not isinstance(event, ev.CapturedOtherwise)]
 
+    assert "SubgraphCompiled" in events()
     assert events() == events(logs=("guards",)) == events(debug=True)
 
 

@@ -65,20 +65,27 @@ with dispatch.override("BINARY_OP", planted) as original:
 
 
 @pytest.fixture(scope="module")
-def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The files that a script leaves, run in a process of its own."""
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder in which a script leaves files, and what it says of them, run in a process of its own."""
     folder = tmp_path_factory.mktemp("replay")
     (folder / "script.py").write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DYNEXPLORE_REPLAY_RECORD": "1", "DYNEXPLORE_REPLAY_DIR": str(folder)}
     done = subprocess.run([sys.executable, "script.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "is saved: dynexplore.replay(" in done.stderr, done.stderr
+    assert done.returncode == 0, done.stderr
+    return folder, done.stderr
+
+
+def frames(left: tuple[Path, str]) -> tuple[Path, Path]:
+    """The files of the frame that failed in `first`, and in the resume function of `second`."""
+    folder, said = left
+    assert "is saved: dynexplore.replay(" in said, said
     (one,), (two,) = folder.glob("first*.frame"), folder.glob("second*.frame")
     return one, two
 
 
-def test_it_shows_and_runs_nothing(frames: tuple[Path, Path]) -> None:
+def test_it_shows_and_runs_nothing(left: tuple[Path, str]) -> None:
     """Source, what the frame works on, how it failed; what could not be saved is named; tensors can be had."""
-    frame = dynexplore.replay(frames[0])
+    frame = dynexplore.replay(frames(left)[0])
     text = str(frame)
     assert frame.qualname == "first" and frame.failure is not None and frame.outcome is None and frame.recording is None
     for words in (
@@ -97,23 +104,23 @@ def test_it_shows_and_runs_nothing(frames: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_the_same_failure_in_another_process(frames: tuple[Path, Path], which: int) -> None:
+def test_the_same_failure_in_another_process(left: tuple[Path, str], which: int) -> None:
     """The frame, and a resume function; the planted handler comes along; the recording leads up to the failure."""
-    frame = dynexplore.replay(frames[which], trust=True)
+    frame = dynexplore.replay(frames(left)[which], trust=True)
     assert frame.reproduced and frame.outcome is not None and frame.recording is not None
     assert (frame.outcome.kind, frame.outcome.error, frame.outcome.message) == ("failed", "ZeroDivisionError", "planted bug")
     assert "the same failure; the translation fails" in str(frame)
     assert frame.recording.steps and "Steps" in frame._repr_html_()
 
 
-def test_another_handler_another_outcome(frames: tuple[Path, Path]) -> None:
+def test_another_handler_another_outcome(left: tuple[Path, str]) -> None:
     """Handlers that are swapped now win over those of the file: so one tries a cure."""
 
     def cured(frame: Any, step: Any, ctx: Any) -> None:
         standard(frame, step, ctx)
 
     with dispatch.override("BINARY_OP", cured) as standard:
-        frame = dynexplore.replay(frames[0], trust=True)
+        frame = dynexplore.replay(frames(left)[0], trust=True)
     assert not frame.reproduced and frame.outcome is not None and frame.outcome.kind == "ran"
     assert "not the same outcome as then; it runs: float32[2, 4] cpu" in str(frame)
 
@@ -153,6 +160,7 @@ def test_a_backend_that_fails(tmp_path: Path) -> None:
     assert dynexplore.replay(file, trust=True, backend="eager").outcome.kind == "ran"  # type: ignore[union-attr]
 
 
+@pytest.mark.plain("watches a process, whatever runs in it")
 def test_one_that_dies_or_never_ends(tmp_path: Path) -> None:
     """The process of the caller lives on, and is told."""
 
@@ -169,14 +177,14 @@ def test_one_that_dies_or_never_ends(tmp_path: Path) -> None:
     assert late.outcome is not None and "did not end within 8 seconds" in late.outcome.message
 
 
-@pytest.mark.plain("refused before anything is captured")
-def test_files_that_cannot_be_used(tmp_path: Path, frames: tuple[Path, Path]) -> None:
+def test_files_that_cannot_be_used(tmp_path: Path, left: tuple[Path, str]) -> None:
     """Damaged, of another Python, in need of a module that is not here: one sentence each."""
-    content = frames[0].read_bytes()
+    saved, _ = frames(left)
+    content = saved.read_bytes()
     (tmp_path / "short.frame").write_bytes(content[: len(content) // 2])
     with pytest.raises(ReplayError, match=r"short.frame is damaged or cut off: its checksum does not fit what is in it$"):
         dynexplore.replay(tmp_path / "short.frame")
-    data, _ = read_frame(frames[0])
+    data, _ = read_frame(saved)
     write_frame(tmp_path / "other.frame", {**data, "python": "3.99.1"}, {})
     assert dynexplore.replay(tmp_path / "other.frame").qualname == "first"
     with pytest.raises(ReplayError, match=f"of Python 3.99.1, and this is Python {PYTHON}: run it with Python 3.99;"):

@@ -73,7 +73,7 @@ class Net(torch.nn.Module):
 torch.manual_seed(1)
 net = dynexplore.optimize(globals()[sys.argv[1]])(Net())
 net(torch.randn(3, 4)).backward()
-print("the end")
+print("the end", dynexplore.counters["stats"]["graphs"], "graphs")
 """
 
 
@@ -101,9 +101,10 @@ def test_an_unchanged_script(tmp_path: Path, backend: str, status: int, same: st
 
 
 def test_a_script_without_a_fault(tmp_path: Path) -> None:
-    """Dropout, breaks and all: nothing is written, nothing is said."""
+    """Dropout, breaks and all: nothing is written, nothing is said, everything is captured."""
     (tmp_path / "script.py").write_text(SCRIPT)
     done = run(["script.py", "fine"], tmp_path, PYTHONPATH=str(ROOT), DYNEXPLORE_REPRO_AFTER="dynamo", DYNEXPLORE_LOGS="error")
+    assert "the end 2 graphs" in done.stdout
     assert done.returncode == 0 and not done.stderr and not list(tmp_path.glob("*.py.*")) and not (tmp_path / "repro.py").exists()
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, TailCall
 
+pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
+
 
 def in_place_of(original: Any, modified: Any, seen: list[Any] | None = None) -> Region:
     """A region in which frames of one function run the code of another, which has the same arguments."""

@@ -75,7 +75,7 @@ def test_a_mark_goes_with_its_object() -> None:
         assert mark_of(short_lived) is None
         mark(short_lived, Mark.SKIP)
         del short_lived
-        gc.collect()
+        gc.collect(1)  # all that is this young
 
 
 def test_a_call_with_the_hook_off_counts_as_disabled() -> None:

@@ -38,7 +38,9 @@ def test_a_whole_graph_is_guarded_where_processes_work_together() -> None:
 
 def test_a_single_process_reads_nothing_of_it() -> None:
     """Without a group of processes there is no such guard: one pointer more is compared in the walk."""
-    assert place_of_active_ddp().text() not in guarded_places(nn.Linear(3, 3))
+    places = guarded_places(nn.Linear(3, 3))
+    assert places
+    assert place_of_active_ddp().text() not in places
 
 
 def test_ddp_is_noticed_where_it_was_not_possible_at_capture() -> None:
@@ -69,8 +71,13 @@ def test_what_is_not_trained_is_not_guarded() -> None:
     assert not relies_on_no_ddp([torch.ones(3), nn.Parameter(torch.ones(3), requires_grad=False)])
     with torch.no_grad():
         assert not relies_on_no_ddp([weight])
+        places = guarded_places(nn.Linear(3, 3))
+    places += guarded_places(nn.Linear(3, 3).requires_grad_(False))
+    assert places
+    assert place_of_active_ddp().text() not in places
 
 
+@pytest.mark.plain("asks DDP for its active module while nothing is captured")
 @pytest.mark.usefixtures("alone")
 def test_the_active_module_is_known_while_its_forward_runs() -> None:
     """Inside of DDP's forward it is the DDP module, outside None."""

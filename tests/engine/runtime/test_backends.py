@@ -13,6 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 import dynexplore
 from dynexplore.engine import native
 from dynexplore.engine.runtime import backends
+from engine_checks import graphs_compiled
 
 NAMES = backends.list_backends()
 MAY_FAIL_ON_PURPOSE = {name for name in NAMES if "TESTING_ONLY" in name}
@@ -62,6 +63,7 @@ def test_every_name_runs_or_names_the_missing_package(name: str) -> None:
     torch.testing.assert_close(silent, linear(x))
     output.sum().backward()
     assert linear.weight.grad is not None
+    assert graphs_compiled() == 4  # two of `fn`, and one of the layer with and one without gradients
 
 
 @pytest.mark.parametrize("name", ["aot_eager", "aot_eager_decomp_partition"])
@@ -76,6 +78,7 @@ def test_gradients_through_aot_autograd(name: str) -> None:
     dynexplore.optimize(name)(model)(x).sum().backward()
     for got, wanted in zip([x.grad, *(p.grad for p in model.parameters())], expected, strict=True):
         torch.testing.assert_close(got, wanted)
+    assert graphs_compiled() == 1
 
 
 def test_dynamic_shapes_reach_aot_autograd() -> None:
@@ -272,3 +275,4 @@ def test_verifying_draws_the_same_random_numbers() -> None:
         after = torch.rand(1)
     torch.manual_seed(3)
     assert torch.equal(value, noisy(torch.ones(2))) and torch.equal(after, torch.rand(1))
+    assert graphs_compiled() == 1

@@ -96,6 +96,7 @@ def test_an_entry_may_die_before_its_object() -> None:
     """Forgetting everything first, and dropping the object later, disturbs nobody."""
     block = torch.nn.Linear(3, 3)
     store, cache = compiled(lambda module, x: module(x), (block, X))
+    assert len(cache.entries) == 1
     store.native.clear()
     del cache
     gc.collect()

@@ -20,7 +20,7 @@ from dynexplore.engine.runtime.optimized import wrap
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, graphs_compiled
 
 
 def double(x: Any) -> Any:
@@ -91,6 +91,7 @@ def test_the_newest_entry_is_tried_first() -> None:
     for number in (1.5, 2.5, 2.5, 1.5):
         optimized(X, number)
     hits = recording.of(ev.CacheHit)
+    assert len(hits) == 2
     assert [event.entry for event in hits] == [event.entry for event in reversed(recording.of(ev.CacheEntryAdded))]
 
 
@@ -234,6 +235,7 @@ def test_random_numbers_are_the_same_with_and_without_compiling() -> None:
     found = torch.rand(2).tolist(), random.random(), numpy.random.rand()
     torch.manual_seed(1), random.seed(1), numpy.random.seed(1)
     assert found == (torch.rand(2).tolist(), random.random(), numpy.random.rand())
+    assert graphs_compiled() == 1
 
 
 def test_global_modes_are_what_they_were() -> None:
@@ -257,6 +259,7 @@ def test_global_modes_are_what_they_were() -> None:
     before = modes()
     dynexplore.optimize(backend)(double)(X)
     assert modes() == before == (True, torch.float32, False, False)
+    assert graphs_compiled() == 1
 
 
 # -- bugs of ours -----------------------------------------------------------------------------------------------
@@ -320,6 +323,7 @@ def test_the_programs_own_exceptions_come_through() -> None:
     with pytest.raises(ValueError, match="^wrong$") as caught:
         dynexplore.optimize()(raises)(X)
     assert caught.traceback[-1].lineno + 1 == raises.__code__.co_firstlineno + 2
+    assert graphs_compiled() == 1
 
 
 # -- events -----------------------------------------------------------------------------------------------------
@@ -361,9 +365,10 @@ def test_a_resume_function_knows_its_parent() -> None:
 
 def test_watching_changes_nothing() -> None:
     """The same function makes the same graphs and values, watched or not."""
-    optimized, _ = watched(double)
+    optimized, recording = watched(double)
     backend = CountingBackend()
     assert torch.equal(optimized(X), dynexplore.optimize(backend)(double)(X))
+    assert len(recording.of(ev.SubgraphCompiled)) == len(backend.graphs) == 1
 
 
 def test_the_engines_own_stack_is_shown_on_demand_only() -> None:

@@ -157,6 +157,7 @@ def test_what_if_and_the_real_call_agree(around: Any, outcome: str) -> None:
     explanation = dynexplore.explain(doubled, torch.ones(2))
     session = explanation.session
     entries = len(session.entries)
+    assert entries == 2
     told, raised = "", ""
     block: AbstractContextManager[Any] = around()
     with block:

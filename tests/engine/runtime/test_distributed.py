@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from dynexplore.engine.runtime import distributed
 
 TESTS = Path(__file__).parents[2]
 Found = list[dict[str, Any]]
+Programs = Callable[[], Found]
+"""Runs a group of programs when it is first called, and gives what both processes found."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -36,6 +39,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def torchrun(group: str, folder: Path) -> Found:
     """What both processes of a group of programs found."""
+    assert dynexplore.optimize()(mlp) is not mlp, "with the engine off both trainings are one and the same"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += [str(TESTS / "ddp_programs.py"), group, str(folder)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=False)
@@ -44,20 +48,20 @@ def torchrun(group: str, folder: Path) -> Found:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    return torchrun("trainings", tmp_path_factory.mktemp("trainings"))
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return cache(lambda: torchrun("trainings", tmp_path_factory.mktemp("trainings")))
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Programs:
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         pytest.skip("backend inductor wants a C++ compiler, and this machine has none")
-    return torchrun("compiled", tmp_path_factory.mktemp("compiled"))
+    return cache(lambda: torchrun("compiled", tmp_path_factory.mktemp("compiled")))
 
 
 @pytest.fixture(scope="module")
-def early(tmp_path_factory: pytest.TempPathFactory) -> Found:
-    return torchrun("early", tmp_path_factory.mktemp("early"))
+def early(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return cache(lambda: torchrun("early", tmp_path_factory.mktemp("early")))
 
 
 def assert_trained_the_same(found: Found, name: str) -> None:
@@ -83,42 +87,43 @@ def assert_trained_the_same(found: Found, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_training_is_that_of_eager_ddp(trained: Found, name: str) -> None:
+def test_training_is_that_of_eager_ddp(trained: Programs, name: str) -> None:
     """Whatever DDP's options and the model are, losses and gradients are those of eager DDP."""
-    assert_trained_the_same(trained, name)
+    assert_trained_the_same(trained(), name)
+    assert all(rank["trainings"][name]["pieces"] for rank in trained()), "graphs were compiled"
 
 
 @pytest.mark.parametrize("name", EARLY)
-def test_what_was_compiled_before_there_was_a_group_is_split_inside_ddp(early: Found, name: str) -> None:
+def test_what_was_compiled_before_there_was_a_group_is_split_inside_ddp(early: Programs, name: str) -> None:
     """A model that was compiled, and ran, before init_process_group is compiled again for DDP: in pieces, gradients right."""
-    assert_trained_the_same(early, name)
-    for rank in early:
+    assert_trained_the_same(early(), name)
+    for rank in early():
         pieces = rank["trainings"][name]["pieces"]
         assert rank["trainings"][name]["graphs"] >= 1
         assert pieces and all(len(graph) >= 2 for graph in pieces), pieces
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_training_with_inductor_is_that_of_eager_ddp(compiled: Found, name: str) -> None:
+def test_training_with_inductor_is_that_of_eager_ddp(compiled: Programs, name: str) -> None:
     """The same with code that Inductor generates for each piece."""
-    assert_trained_the_same(compiled, name)
-    pieces = compiled[0]["trainings"][name]["pieces"]
+    assert_trained_the_same(compiled(), name)
+    pieces = compiled()[0]["trainings"][name]["pieces"]
     assert pieces and all(len(graph) >= 2 for graph in pieces)
 
 
-def test_a_graph_is_split_where_its_buckets_end(trained: Found) -> None:
+def test_a_graph_is_split_where_its_buckets_end(trained: Programs) -> None:
     """Buckets of 8 KiB hold two layers of 4,224 bytes: two pieces, and the last layers are in the bucket sent first."""
     for name in ("mlp", "mlp aot_eager", "inside", "no_sync", "static graph", "bucket views"):
-        ((first, second),) = (graph for graph in trained[0]["trainings"][name]["pieces"] if graph)
+        ((first, second),) = (graph for graph in trained()[0]["trainings"][name]["pieces"] if graph)
         assert first == [["0.weight", "0.bias", "2.weight", "2.bias"], [1], ["linear", "relu", "linear_1", "relu_1"]]
         assert second == [["4.weight", "4.bias", "6.weight", "6.bias"], [0], ["linear_2", "relu_2", "linear_3"]]
-    assert trained[0]["trainings"]["mlp"]["engine"]["buckets"] == "8448, 8448"
-    assert trained[0]["trainings"]["mlp aot_eager"]["counters"]["backend"] == {"aot_eager": 2}
+    assert trained()[0]["trainings"]["mlp"]["engine"]["buckets"] == "8448, 8448"
+    assert trained()[0]["trainings"]["mlp aot_eager"]["counters"]["backend"] == {"aot_eager": 2}
 
 
-def test_a_transformer_block_is_split(trained: Found) -> None:
+def test_a_transformer_block_is_split(trained: Programs) -> None:
     """Each piece begins with the first node that uses a parameter of its bucket."""
-    (graph,) = trained[0]["trainings"]["block"]["pieces"]
+    (graph,) = trained()[0]["trainings"]["block"]["pieces"]
     assert [piece[0] for piece in graph] == [
         ["norm1.weight", "norm1.bias"],
         ["qkv.weight", "qkv.bias", "out.weight", "out.bias", "norm2.weight", "norm2.bias"],
@@ -128,34 +133,34 @@ def test_a_transformer_block_is_split(trained: Found) -> None:
     assert [piece[1] for piece in graph] == [[3], [2], [1], [0]]
 
 
-def test_a_shared_weight_belongs_to_its_first_use(trained: Found) -> None:
+def test_a_shared_weight_belongs_to_its_first_use(trained: Programs) -> None:
     """Its gradient is complete only there; frozen parameters are in no bucket."""
-    (graph,) = trained[0]["trainings"]["tied and frozen"]["pieces"]
+    (graph,) = trained()[0]["trainings"]["tied and frozen"]["pieces"]
     assert [piece[0] for piece in graph] == [["first.weight", "first.bias"], ["extra.weight", "extra.bias"], ["last.bias"]]
 
 
-def test_what_fits_into_one_bucket_stays_whole(trained: Found) -> None:
+def test_what_fits_into_one_bucket_stays_whole(trained: Programs) -> None:
     """DDP's default buckets hold the whole small model: nothing is gained by splitting it."""
-    assert trained[0]["trainings"]["default buckets"]["pieces"] == [[]]
+    assert trained()[0]["trainings"]["default buckets"]["pieces"] == [[]]
 
 
-def test_two_graphs_of_one_model_are_split_as_one_model_is(trained: Found) -> None:
+def test_two_graphs_of_one_model_are_split_as_one_model_is(trained: Programs) -> None:
     """Buckets go on over a graph break."""
-    before, after = trained[0]["trainings"]["a break"]["pieces"]
+    before, after = trained()[0]["trainings"]["a break"]["pieces"]
     assert [piece[1] for piece in before] == [[3], [2]]
     assert [piece[1] for piece in after] == [[1], [0]]
 
 
-def test_sending_begins_before_backward_ends(trained: Found) -> None:
+def test_sending_begins_before_backward_ends(trained: Programs) -> None:
     """In the profiler's record the first all-reduce stands before the last piece's backward; unsplit, after all of it."""
-    assert trained[0]["overlap"]["True"][:5] == [
+    assert trained()[0]["overlap"]["True"][:5] == [
         "backward begins",
         "backward ends",
         "all-reduce begins",
         "backward begins",
         "backward ends",
     ]
-    assert trained[0]["overlap"]["False"][:3] == ["backward begins", "backward ends", "all-reduce begins"]
+    assert trained()[0]["overlap"]["False"][:3] == ["backward begins", "backward ends", "all-reduce begins"]
 
 
 def test_the_death_of_a_process_is_an_error_in_the_other(tmp_path: Path) -> None:

@@ -107,3 +107,5 @@ def test_nan_and_infinity_are_never_symbols(backend: str, dtype: torch.dtype) ->
     x = torch.tensor(0.25, dtype=dtype)
     for value in (1.5, float("nan"), 2.5, float("inf"), -0.0, float("nan"), 7.5, float("-inf"), 0.0):
         assert repr(optimized(x, value)) == repr(program(x, value))
+    each = backend == "aot_eager" and dtype == torch.float16  # a scalar of 16 bits: see test_operators_on_floats.py
+    assert counters["stats"]["graphs"] == (8 if each else 3)

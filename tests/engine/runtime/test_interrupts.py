@@ -16,6 +16,7 @@ import dynexplore
 from dynexplore.engine import native
 from dynexplore.engine.runtime import interrupts
 from dynexplore.engine.runtime.translation_lock import translation_lock
+from engine_checks import graphs_compiled
 
 X = torch.ones(3)
 
@@ -95,6 +96,7 @@ def test_ctrl_c_at_any_moment(as_block: bool) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         assert is_clean(), n
         assert optimized(X, n).tolist() == [2.0 * (1 + n)] * 3, n
+        assert graphs_compiled() >= 2, n  # more where one was interrupted between its backend and its entry
 
 
 def test_ctrl_c_in_a_backend_comes_at_once() -> None:
@@ -110,6 +112,7 @@ def test_ctrl_c_in_a_backend_comes_at_once() -> None:
     assert time.monotonic() - started < 10 and is_clean()
 
 
+@pytest.mark.plain("holds a signal while any code runs")
 def test_it_waits_for_torch() -> None:
     """While a frame of torch runs the handler is not called; it is as soon as that frame is over."""
     calls: list[bool] = []
@@ -138,6 +141,7 @@ def test_it_waits_for_torch() -> None:
     assert calls == [False, False] and signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.plain("holds a signal while any code runs")
 def test_other_handlers_and_threads_are_left_alone() -> None:
     """An ignored Ctrl-C stays ignored, and nothing is installed outside of the main thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

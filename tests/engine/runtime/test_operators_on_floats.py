@@ -58,3 +58,4 @@ def test_one_tensor_of_16_bits_is_left_alone() -> None:
     x = torch.tensor(0.3, dtype=torch.float16)
     for value in (1.5, 2.6, -3.3):
         assert torch.equal(optimized(value, x), value - x)
+    assert dynexplore.counters["stats"]["graphs"] == 3

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 import dynexplore
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, graphs_compiled
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -83,12 +83,16 @@ def test_every_kind_of_argument_arrives(args: Any, kwargs: Any) -> None:
     """Positional, keyword, *args and **kwargs reach the function as without the wrapper."""
     wrapped = dynexplore.optimize()(scale)
     assert torch.equal(wrapped(X, *args, **kwargs), scale(X, *args, **kwargs))
+    assert graphs_compiled() == 1
 
 
 def test_wrong_arguments_raise_what_the_function_raises() -> None:
-    """A call that does not fit raises the function's own TypeError."""
+    """A call that does not fit raises the function's own TypeError; the next, which fits, is captured."""
+    wrapped = dynexplore.optimize()(scale)
     with pytest.raises(TypeError, match=r"scale\(\) missing 1 required positional argument: 'x'"):
-        dynexplore.optimize()(scale)()
+        wrapped()
+    wrapped(X)
+    assert graphs_compiled() == 1
 
 
 def test_methods() -> None:
@@ -153,14 +157,15 @@ def test_a_function_decorated_by_torch_is_captured_through() -> None:
 
 def test_wrapped_functions_copy_and_pickle_as_functions_do() -> None:
     """A copy is the same object; a pickle is the name."""
-    assert copy.copy(decorated) is copy.deepcopy(decorated) is decorated
+    assert copy.copy(decorated) is copy.deepcopy(decorated) is pickle.loads(pickle.dumps(decorated)) is decorated
+    assert torch.equal(decorated(X), X + 1) and graphs_compiled() == 1
     holder = torch.nn.Identity()
     holder.f = decorated
     assert copy.deepcopy(holder).f is decorated
 
 
 def test_generators_and_coroutines_run_plain() -> None:
-    """Calling a wrapped generator function makes the generator; its body is not captured."""
+    """Calling a wrapped generator function makes the generator; its body is not captured. One that consumes it is."""
     backend = CountingBackend()
 
     @dynexplore.optimize(backend)
@@ -177,6 +182,8 @@ def test_generators_and_coroutines_run_plain() -> None:
     with pytest.raises(StopIteration) as stopped:
         later(X).send(None)
     assert torch.equal(stopped.value.value, X + 1) and backend.graphs == []
+    assert torch.equal(dynexplore.optimize(backend)(lambda x: sum(numbers(x)))(X), X * 2 + 3)
+    assert len(backend.graphs) == 1
 
 
 # -- modules --------------------------------------------------------------------------------------------------
@@ -229,6 +236,7 @@ def test_a_forward_set_on_the_instance_is_the_one_that_runs() -> None:
     assert torch.equal(optimized.forward(X), X + 5) and torch.equal(optimized(X), X + 5)
     del module.forward
     assert torch.equal(optimized.forward(X), module(X))
+    assert graphs_compiled() == 2
 
 
 def test_its_forward_is_inlined_in_another_function() -> None:
@@ -244,10 +252,12 @@ def test_its_forward_is_inlined_in_another_function() -> None:
 
 
 def test_other_tracers_see_the_forward_of_the_original() -> None:
-    """torch.fx traces an optimized module as it traces the original."""
+    """torch.fx traces an optimized module as it traces the original, and nothing is compiled meanwhile."""
     module = Net()
-    traced = torch.fx.symbolic_trace(dynexplore.optimize()(module))
-    assert torch.equal(traced(X), module(X))
+    optimized = dynexplore.optimize()(module)
+    traced = torch.fx.symbolic_trace(optimized)
+    assert torch.equal(traced(X), module(X)) and graphs_compiled() == 0
+    assert torch.equal(optimized(X), module(X)) and graphs_compiled() == 1
 
 
 def test_what_is_set_on_either_reaches_the_other() -> None:
@@ -273,6 +283,7 @@ def test_what_is_set_on_either_reaches_the_other() -> None:
     assert torch.equal(optimized(X.double()), module(X.double()))
     del optimized.name
     assert not hasattr(module, "name")
+    assert graphs_compiled() == 4
 
 
 def test_it_pickles_as_the_plain_original(tmp_path: Any) -> None:
@@ -280,6 +291,7 @@ def test_it_pickles_as_the_plain_original(tmp_path: Any) -> None:
     module = Net()
     optimized = dynexplore.optimize()(module)
     optimized(X)
+    assert type(optimized) is not Net and graphs_compiled() == 1
     loaded = pickle.loads(pickle.dumps(optimized))
     assert type(loaded) is Net and torch.equal(loaded(X), module(X))
     torch.save(optimized, tmp_path / "model.pt")
@@ -349,15 +361,19 @@ def test_classes_of_the_program_do_not_notice() -> None:
         module = cls()
         optimized = dynexplore.optimize()(module)
         assert isinstance(optimized, cls) and torch.equal(optimized(X), module(X))
+        assert type(optimized) is not cls
+    assert graphs_compiled() == 3
     assert heard == [] and Registry.known == known
     assert isinstance(optimized, Abstract) and not isinstance(Net(), Abstract)
 
 
 def test_a_script_module_stays_what_it_is() -> None:
-    """TorchScript is compiled already."""
+    """TorchScript is compiled already; the module that it was made of is not."""
+    module = torch.nn.Linear(3, 3)
     with pytest.warns(DeprecationWarning):
-        scripted = torch.jit.script(torch.nn.Linear(3, 3))
+        scripted = torch.jit.script(module)
     assert dynexplore.optimize()(scripted) is scripted
+    assert dynexplore.optimize()(module) is not module
 
 
 def test_methods_of_modules_can_be_optimized() -> None:
@@ -394,6 +410,7 @@ def test_dropping_a_function_frees_it_and_its_graphs(named: bool) -> None:
     offset: Any = namespace["offset"]
     wrapped = dynexplore.optimize("eager" if named else backend)(f)
     wrapped(X), wrapped(X[:1]), wrapped(X)
+    assert graphs_compiled() == 4
     references = [weakref.ref(f), weakref.ref(wrapped), weakref.ref(offset), weakref.ref(f.__code__)]
     del f, wrapped, offset, namespace
     assert gone(*references, *graphs)
@@ -456,4 +473,5 @@ def test_inputs_of_a_call_are_not_kept() -> None:
         y = wrapped(x, 3.0)
         references += [weakref.ref(x), weakref.ref(y)]
         del x, y
+    assert graphs_compiled() == 2
     assert gone(*references)

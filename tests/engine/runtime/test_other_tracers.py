@@ -72,6 +72,7 @@ def test_beside_torch_compile() -> None:
     assert backend.targets() == [["mul"]]
 
 
+@pytest.mark.plain("puts away and back the callback of another")
 def test_dynamo_is_off_while_we_translate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block clears the callback of torch.compile in this thread, and puts it back."""
 

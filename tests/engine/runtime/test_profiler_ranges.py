@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
 import dynexplore
@@ -34,6 +35,7 @@ def test_ranges_only_when_asked_for() -> None:
         assert any(name.startswith("dynexplore guards") and "double" in name for name in names) is wanted
 
 
+@pytest.mark.plain("puts a range around any callable")
 def test_a_range_gives_what_the_function_gives() -> None:
     """Also what it raises."""
     assert ranged(max, "title")(1, 2) == 2

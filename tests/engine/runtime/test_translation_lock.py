@@ -13,7 +13,7 @@ import torch
 import dynexplore
 from dynexplore.engine import native
 from dynexplore.engine.runtime.translation_lock import released, translation_lock
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, graphs_compiled
 
 X = torch.ones(3)
 
@@ -93,15 +93,21 @@ def test_threads_compile_one_function_once() -> None:
 def test_the_lock_is_not_held_while_a_backend_works() -> None:
     """Another thread compiles and runs something else while a backend takes its time."""
     started, go_on = threading.Event(), threading.Event()
+    asked: list[Any] = []
 
     def waiting(graph: Any, inputs: Any) -> Any:
+        asked.append(graph)
         started.set()
         assert go_on.wait(30)
         return graph.forward
 
-    thread = threading.Thread(target=lambda: dynexplore.optimize(waiting)(lambda x: x + 1)(X))
+    def compile_and_run() -> None:
+        dynexplore.optimize(waiting)(lambda x: x + 1)(X)
+        started.set()  # where no backend was asked
+
+    thread = threading.Thread(target=compile_and_run)
     thread.start()
-    assert started.wait(30)
+    assert started.wait(30) and asked
     assert dynexplore.optimize()(lambda x: x - 1)(X).tolist() == [0, 0, 0]
     go_on.set()
     thread.join(30)
@@ -111,7 +117,9 @@ def test_the_lock_is_not_held_while_a_backend_works() -> None:
 def test_many_threads_with_many_functions() -> None:
     """Every thread compiles its own functions and breaks its own graphs; nothing is mixed up."""
 
-    def work(number: int) -> list[float]:
+    def work(thread: int) -> list[float]:
+        number = thread + 2  # 0 and 1 would be graphs of their own, whoever comes first
+
         def f(x: torch.Tensor) -> torch.Tensor:
             x = x + number
             dynexplore.graph_break()
@@ -120,7 +128,8 @@ def test_many_threads_with_many_functions() -> None:
         optimized = dynexplore.optimize()(f)
         return [optimized(X * n).sum().item() for n in range(3)]
 
-    assert run_threads(4, work) == [[(n + number) * 6.0 for n in range(3)] for number in range(4)]
+    assert run_threads(4, work) == [[(n + number) * 6.0 for n in range(3)] for number in range(2, 6)]
+    assert graphs_compiled() == 3  # of the first number, of all others, and the rest after the break
     assert not native.installed()
 
 
