@@ -97,7 +97,7 @@ def _store_global(step: CheckedStep) -> Verdict:
     return _check_stored(step.frame.globals, expected, "global") or check_stack(rest, step)
 
 
-@check("LOAD_GLOBAL", "LOAD_NAME", changes=lambda frame, step: [frame.globals])
+@check("LOAD_GLOBAL", changes=lambda frame, step: [frame.globals])
 def _load_global(step: CheckedStep) -> Verdict:
     namespace, name = step.frame.globals, step.arg
     stored: Stored = step.state_before[namespace]

@@ -98,7 +98,7 @@ def _node_text(node: ev.NodeAdded) -> str:
 
 def _guard_key(guard: ev.GuardInstalled) -> Hashable:
     # what is expected of these is what tells two of them apart
-    many = guard.kind in ("SHAPE_ENV", "NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT", "ALIAS", "DISTINCT")
+    many = guard.kind in ("SHAPE_ENV", "NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT")
     return guard.scope, guard.source, guard.kind, guard.expected if many else ""
 
 

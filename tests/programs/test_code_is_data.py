@@ -5,28 +5,13 @@ from __future__ import annotations
 import math
 import operator
 import types
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from programs.before_and_after import seen
 
-import dynexplore
-from engine_checks import CountingBackend
-
-X = torch.ones(3)
 NINE = (lambda *args, **kwargs: 9).__code__
-
-
-def seen(fn: Callable[..., Any], change: Callable[[], object], *args: Any, before: float, after: float, graphs: int = 2) -> None:
-    """Called twice, changed, called twice: the answers, and how many graphs were compiled over all."""
-    backend = CountingBackend()
-    compiled = dynexplore.optimize(backend)(fn)
-    for answer, make in ((before, lambda: None), (after, change)):
-        make()
-        for _ in range(2):
-            assert compiled(X, *args).tolist() == [answer] * 3 == fn(X, *args).tolist()
-    assert len(backend.graphs) == graphs
 
 
 def helper(k: int = 2, *, j: int = 1) -> int:

@@ -8,16 +8,15 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from programs.before_and_after import X, seen
 
 import dynexplore
 from engine_checks import CountingBackend
-
-X = torch.ones(3)
 
 
 @pytest.fixture(autouse=True)
@@ -27,17 +26,6 @@ def put_back() -> Iterator[None]:
     for owner, name in ((torch.Tensor, "extra"), (torch.nn.Module, "extra"), (math, "extra")):
         if "extra" in vars(owner):
             delattr(owner, name)
-
-
-def seen(fn: Callable[..., Any], change: Callable[[], object], *args: Any, before: float, after: float, graphs: int = 2) -> None:
-    """Called twice, changed, called twice: the answers, and how many graphs were compiled over all."""
-    backend = CountingBackend()
-    compiled = dynexplore.optimize(backend)(fn)
-    for answer, make in ((before, lambda: None), (after, change)):
-        make()
-        for _ in range(2):
-            assert compiled(X, *args).tolist() == [answer] * 3 == fn(X, *args).tolist()
-    assert len(backend.graphs) == graphs
 
 
 def test_an_attribute_added_to_an_object() -> None:
@@ -137,6 +125,39 @@ def test_another_base() -> None:
         pass
 
     seen(lambda x, k: x * k.area(), lambda: setattr(K, "__bases__", (B,)), K(), before=2, after=7)
+
+
+def test_another_base_of_what_is_asked_for_its_bases() -> None:
+    """`isinstance` relies on the bases and on no attribute."""
+
+    class A:
+        pass
+
+    class B:
+        pass
+
+    class K(A):
+        pass
+
+    seen(lambda x, k: x * (3 if isinstance(k, A) else 5), lambda: setattr(K, "__bases__", (B,)), K(), before=3, after=5)
+
+
+def test_a_number_that_changes_is_hidden_by_one_of_a_subclass() -> None:
+    """Of a class attribute that is another one in each call only the class is relied on in which it stands."""
+
+    class B:
+        n = 0
+
+    class K(B):
+        pass
+
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(lambda x: x * K.n)
+    for B.n in (1, 2, 3, 4):
+        assert compiled(X).tolist() == [B.n] * 3
+    assert len(backend.graphs) == 2
+    K.n = 7
+    assert compiled(X).tolist() == [7] * 3
 
 
 def test_another_class_of_a_closed_over_object() -> None:

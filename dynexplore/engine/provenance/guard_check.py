@@ -425,7 +425,7 @@ class _DictFacts:
 
 
 _BUILTINS, _GLOBALS = ObjectSource(builtins.__dict__, "builtins"), GlobalsSource()
-_EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT"})
+_EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT"})
 _EXPECTED_IDENTITY = frozenset({"ID_MATCH", "FUNCTION_MATCH", "NN_MODULE"})
 
 
@@ -450,8 +450,6 @@ def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, s
     """The dictionary that a guard is about (or whose `__dict__` is), and the key."""
     source = guard.source
     if guard.kind in _EXPECTED_ABSENT:
-        if type(guard.expected) is not str or (guard.kind == "KEY_ABSENT" and id(source) not in dicts):
-            return None
         return (_GLOBALS if isinstance(source, GlobalsSource) else source), guard.kind == "ATTRIBUTE_ABSENT", guard.expected
     if isinstance(source, GlobalSource):
         return _GLOBALS, False, source.variable

@@ -238,10 +238,6 @@ _kind(
     lambda v, e, n: f"{e!r} not in {v}.__dict__", lambda v, e: e not in v.__dict__,
 )
 _kind(
-    "KEY_ABSENT", "the dict has no such key",
-    lambda v, e, n: f"{n.name(e)} not in {v}", lambda v, e: e not in v,
-)
-_kind(
     "ALIAS", "the value is the same object as another one",
     lambda v, e, n: f"{v} is {e}", lambda v, e: v is e, lambda e: f"is {e.text()}" if isinstance(e, Source) else str(e),
 )
@@ -288,7 +284,7 @@ class GuardSet:
     def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
         """Note the fact; None when it is already there."""
         known = self._seen.setdefault((id(source), kind), [])
-        if known and (kind not in ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "KEY_ABSENT", "ALIAS", "DISTINCT") or expected in known):
+        if known and (kind not in ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT") or expected in known):
             return None
         known.append(expected)
         guard = Guard(source, kind, expected, because)

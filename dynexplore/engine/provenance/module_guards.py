@@ -46,7 +46,6 @@ Spec = tuple[Any, type[Any], tuple[Check, ...]]
 
 # What a guard of these kinds says follows from identity, for the values that are noted here (EQUALS: immutable constants only).
 IMPLIED_BY_IDENTITY = frozenset({"TYPE_MATCH", "ID_MATCH", "FUNCTION_MATCH", "NN_MODULE", "CODE_MATCH", "EQUALS"})
-_EVERY = object()  # every item of a dictionary was relied on
 
 
 @record(frozen=False, eq=False)
@@ -90,14 +89,11 @@ def by_identity(expected: Any) -> tuple[str, Any]:
 
 
 def _item_checks(mapping: dict[Any, Any], wanted: dict[Any, Any]) -> tuple[Check, ...]:
-    everything = _EVERY in wanted
-    return tuple(
-        (key, *by_identity(value)) if everything or key in wanted else (key, "any", None) for key, value in mapping.items()
-    )
+    return tuple((key, *by_identity(value)) if key in wanted else (key, "any", None) for key, value in mapping.items())
 
 
 def _names(wanted: dict[Any, Any]) -> list[str]:
-    return ["every item"] if _EVERY in wanted else [str(key) for key in wanted] or ["its keys"]
+    return [str(key) for key in wanted] or ["its keys"]
 
 
 def _short(value: object) -> str:
@@ -310,10 +306,6 @@ class ModuleGuards:
     def rely_on_keys(self, value: Any, key: str) -> None:
         """`value.__dict__[key]` has the keys that it has."""
         self._facts[id(value)].items.setdefault(key, {})
-
-    def rely_on_items(self, value: Any, key: str) -> None:
-        """`value.__dict__[key]` holds exactly what it holds now."""
-        self._facts[id(value)].items.setdefault(key, {})[_EVERY] = None
 
     # -- sources whose object is fixed by a fact
 

@@ -35,6 +35,19 @@ def test_constants_are_told_by_type_and_value(expected: Any, value: Any, answer:
     assert DictGuard((("a", "equal", expected),))({"a": value}) is answer
 
 
+def test_a_thing_that_is_held_weakly() -> None:
+    """It passes while it stands there; once it is dead nothing does."""
+
+    class Thing:
+        pass
+
+    content = {"a": Thing()}
+    guard = DictGuard((("a", "is_weak", content["a"]),))
+    assert guard(content)
+    content["a"] = Thing()
+    assert not guard(content)
+
+
 def test_what_is_missing() -> None:
     """An absent key, among strings and among other keys."""
     guard = DictGuard((("a", "absent", None),))

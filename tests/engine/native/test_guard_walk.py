@@ -89,6 +89,7 @@ def test_items_compares_a_whole_dict() -> None:
     for wrong in (
         {"weight": weight},
         {"weight": weight, "bias": weight},
+        {"weight": bias, "bias": bias},
         {"weight": weight, "other": bias},
         {"weight": weight, "bias": bias, "more": bias},
         {},
@@ -101,6 +102,19 @@ def test_items_compares_a_whole_dict() -> None:
         assert guard.first_failure() == (0, "parameters", "items", wrong)
     del thing.parameters
     assert guard.first_failure() == (0, "parameters", "items", UNBOUND)
+
+
+def test_equal_compares_by_value() -> None:
+    """A check "equal", of an object or of an item, passes for another object of the same value."""
+    thing = Thing(n=10**30, names={"a": "".join(["x", "y"])})
+    guard = walk(thing, ("n", "equal", 10**30), ("names", "items", (("a", "equal", "xy"),)))
+    assert guard.check()
+    thing.n += 1
+    assert guard.first_failure() == (0, "n", "equal", 10**30 + 1)
+    thing.n -= 1
+    assert guard.check()
+    thing.names["a"] = "x"
+    assert guard.first_failure() == (0, "names", "items", {"a": "x"})
 
 
 def test_any_asks_for_the_key_only() -> None:

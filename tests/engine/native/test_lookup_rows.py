@@ -167,6 +167,34 @@ def test_what_a_function_is_made_of() -> None:
     assert not walk.check()
 
 
+def test_the_defaults_of_a_function_are_not_kept() -> None:
+    """Defaults that are held weakly, and how many there are; a function that died fails."""
+
+    class Thing:
+        pass
+
+    first, second = Thing(), Thing()
+
+    def function(a: Any = first, *, b: Any = second) -> None:
+        pass
+
+    walk = GuardWalk((), (), [(function, function.__code__, (("0", "is_weak", first),), (("b", "is_weak", second),))])
+    others: dict[str, list[Any]] = {
+        "__defaults__": [(Thing(),), (first, first), None],
+        "__kwdefaults__": [{"b": Thing()}, {"b": second, "c": second}, None],
+    }
+    for name, values in others.items():
+        before = getattr(function, name)
+        for value in values:
+            setattr(function, name, value)
+            assert walk.first_failure()[:2] == (0, name)
+        setattr(function, name, before)
+        assert walk.check()
+    del function
+    gc.collect()
+    assert walk.first_failure() == (0, "", "alive", None)
+
+
 @pytest.mark.parametrize("row", [3, (int,), (3, 1, False, ()), (int, 1, False, (("n", None, "unknown", None),))])
 def test_malformed_rows(row: Any) -> None:
     """What is no class row is refused."""

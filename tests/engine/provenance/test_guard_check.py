@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
 from engine_checks import CountingBackend
+from sameness import differences
 
 
 class Subclass(torch.Tensor):
@@ -120,6 +123,64 @@ def test_sizes_and_strides_are_optional() -> None:
     assert len(backend.graphs) == 1
 
 
+# -- modes of the process ----------------------------------------------------------------------------------------------
+
+
+def kinds_that_fail(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> set[str]:
+    """Call a function with what is expected each time, captured twice in all: the kinds of guards that were the reason."""
+    dynexplore.reset()
+    recording = Recording()
+    optimized = wrap(fn, watched_store("eager", Options(), recording).region)
+    for expected, args in calls:
+        assert not differences({"value": expected}, {"value": optimized(plain(), *args)})
+    assert len(recording.of(ev.CacheEntryAdded)) == 2
+    return {failed.kind for failed in recording.of(ev.GuardFailed)}
+
+
+@contextlib.contextmanager
+def default_dtype() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@contextlib.contextmanager
+def deterministic() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def asks_for_modes(x: torch.Tensor) -> tuple[Any, ...]:
+    modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+    return x * 2, modes, torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()
+
+
+MODES: dict[str, Callable[[], Any]] = {
+    "grad": torch.no_grad,
+    "inference": torch.inference_mode,
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+    "default dtype": default_dtype,
+    "deterministic algorithms": deterministic,
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_each_mode_is_guarded(name: str) -> None:
+    """What was captured without a mode is not used in it; out of it again it is."""
+
+    def calls() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        for mode in (contextlib.nullcontext, MODES[name], contextlib.nullcontext, MODES[name]):
+            with mode():
+                yield asks_for_modes(plain()), ()
+
+    assert kinds_that_fail(asks_for_modes, calls()) == {"GLOBAL_STATE"}
+
+
 # -- kinds of guards --------------------------------------------------------------------------------------------------
 
 
@@ -142,7 +203,6 @@ KINDS: dict[str, tuple[Any, Any, Any]] = {
     "DICT_KEYS": ((1, "a"), {1: 0, "a": 0}, {True: 0, "a": 0}),
     "SET_CONTENT": (frozenset({1, 2}), {1, 2}, {1}),
     "NAME_ABSENT": ("name", {}, {"name": 1}),
-    "KEY_ABSENT": ("key", {}, {"key": 1}),
     "SEQUENCE_ITERATOR_LEFT": (2, iter([1, 2]), iter([1])),
     "SEQUENCE_ITERATOR_MORE": (1, iter([1, 2]), iter([1])),
 }
@@ -185,3 +245,140 @@ def test_two_objects_that_become_one() -> None:
         assert check.check(one, one, None, {}) is same
         assert check.check(one, two, None, {}) is not same
         assert (check.first_failure(Scope({"a": one, "b": one}, None, {})) is None) is same
+
+
+# -- what programs notice ---------------------------------------------------------------------------------------------
+
+
+class Named:
+    """An object with some attributes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+def multiplier(by: int) -> Callable[[Any], Any]:
+    return lambda x: x * by
+
+
+def adder(by: int) -> Callable[[Any], Any]:
+    return lambda x: x + by
+
+
+class Doubles(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class Triples(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+
+def appends_and_measures(x: torch.Tensor, a: list[int], b: list[int]) -> Any:
+    a.append(1)
+    return x * len(b)
+
+
+ONE = [1]
+DOUBLES, TRIPLES = Doubles(), Triples()
+
+# kind -> a function of a tensor and more, what is handed in at the capture, what it must be captured again for
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Callable[[], tuple[Any, ...]]]] = {
+    "TYPE_MATCH": (lambda x, k: (x * len(k), type(k).__name__), lambda: ([1, 2],), lambda: ((1, 2),)),
+    "ID_MATCH": (lambda x, k: x * (3 if k is int else 5), lambda: (int,), lambda: (float,)),
+    "FUNCTION_MATCH": (lambda x, k: k(x), lambda: (torch.sin,), lambda: (torch.cos,)),
+    "NN_MODULE": (lambda x, k: k(x), lambda: (DOUBLES,), lambda: (TRIPLES,)),
+    "CODE_MATCH": (lambda x, k: k(x), lambda: (multiplier(3),), lambda: (adder(3),)),
+    "EQUALS": (lambda x, k: (x * 2, k + "!"), lambda: ("a",), lambda: ("b",)),
+    "LIST_LENGTH": (lambda x, k: x * len(k), lambda: ([1],), lambda: ([1, 2],)),
+    "DICT_KEYS": (lambda x, k: (x * 2, list(k)), lambda: ({"a": 1},), lambda: ({"b": 1},)),
+    "SET_CONTENT": (lambda x, k: x * (3 if 2 in k else 5), lambda: ({1, 2},), lambda: ({1, 3},)),
+    "ATTRIBUTE_ABSENT": (lambda x, k: x * getattr(k, "n", 5), lambda: (Named(),), lambda: (Named(n=3),)),
+    "ALIAS": (appends_and_measures, lambda: (ONE[:],) * 2, lambda: (ONE[:], ONE[:])),
+    "DISTINCT": (lambda x, a, b: x * (3 if a is b else 5), lambda: (Named(), Named()), lambda: (Named(),) * 2),
+    "SEQUENCE_ITERATOR_LEFT": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2, 3]),), lambda: (iter([1, 2]),)),
+    "SEQUENCE_ITERATOR_MORE": (lambda x, k: x * next(k, 5), lambda: (iter([1, 2, 3]),), lambda: (iter([]),)),
+}
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_program_notices(kind: str) -> None:
+    """Where a fact of this kind no longer holds the program is captured again; the report names the kind."""
+    fn, first, other = PROGRAMS[kind]
+    assert kind in kinds_that_fail(fn, ((fn(plain(), *make()), make()) for make in (first, other, first)))
+
+
+class Three:
+    n = 3
+
+
+class Five:
+    n = 5
+
+
+THING: Any = Three
+
+
+def reads_a_global(x: torch.Tensor) -> torch.Tensor:
+    return x * THING.n if isinstance(THING, type) else THING(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [("ID_MATCH", Three, Five), ("NN_MODULE", DOUBLES, TRIPLES), ("FUNCTION_MATCH", torch.sin, torch.cos), ("EQUALS", 3, 4)],
+)
+def test_another_object_in_a_global(kind: str, one: Any, other: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands in the globals is asked in C, by one `DictGuard`."""
+    fn = reads_a_number if kind == "EQUALS" else reads_a_global
+
+    def calls() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        for thing in (one, other, one):
+            monkeypatch.setitem(globals(), "THING", thing)
+            yield fn(plain()), ()
+
+    assert kind in kinds_that_fail(fn, calls())
+
+
+def reads_a_number(x: torch.Tensor) -> torch.Tensor:
+    return x[:THING]
+
+
+class Many(torch.nn.Module):
+    """More parameters than are handed to the check one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = torch.nn.ParameterList(torch.full((2, 3), float(number)) for number in range(20))
+
+    def forward(self, x: torch.Tensor, other: torch.Tensor) -> Any:
+        for weight in self.weights:
+            x = x + weight
+        return x * other, self.weights[7].requires_grad
+
+
+def test_a_tensor_that_the_entry_holds_is_matched() -> None:
+    """A parameter is the same object, but wants no gradient any more."""
+    model, backend = Many(), CountingBackend()
+    optimized = dynexplore.optimize(backend)(model)
+    assert [optimized(plain(), plain())[1] for _ in range(2)] == [True, True]
+    model.weights[7].requires_grad_(False)
+    assert [optimized(plain(), plain())[1] for _ in range(2)] == [False, False]
+    assert len(backend.graphs) == 2
+
+
+def test_a_tensor_that_is_one_of_those_that_the_entry_holds() -> None:
+    """No graph is handed one tensor twice: a backend may write to one of them."""
+    model, handed = Many(), []
+
+    def backend(graph: torch.fx.GraphModule, inputs: Any) -> Any:
+        def run(*args: torch.Tensor) -> Any:
+            handed.append((len(args), len({id(arg) for arg in args})))
+            return graph.forward(*args)
+
+        return run
+
+    optimized = dynexplore.optimize(backend)(model)
+    for other in (torch.nn.Parameter(plain()), model.weights[3], torch.nn.Parameter(plain())):
+        assert not differences({"value": model(plain(), other)}, {"value": optimized(plain(), other)})
+    assert handed == [(22, 22), (21, 21), (22, 22)]

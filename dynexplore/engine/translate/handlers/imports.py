@@ -39,9 +39,3 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if not hasattr(live, step.arg):
         ctx.break_graph("DX312", module=submodule)
     frame.push(module.get_attribute(ctx, step.arg))
-
-
-@handles("IMPORT_STAR")
-def import_star(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Only module bodies do that, and those are not translated."""
-    ctx.break_graph("DX301", opcode="IMPORT_STAR")

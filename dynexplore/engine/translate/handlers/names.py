@@ -66,7 +66,7 @@ def delete_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
         )
 
 
-@handles("LOAD_GLOBAL", "LOAD_NAME")
+@handles("LOAD_GLOBAL")
 def load_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A global or a builtin."""
     frame.push(frame.globals.load(ctx, step.arg))

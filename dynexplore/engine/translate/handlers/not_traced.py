@@ -8,6 +8,8 @@ from __future__ import annotations
 _CLASS_BODY = "the body of a class fills a namespace of its own; the class is made by Python"
 
 NOT_TRACED: dict[str, str] = {
+    "LOAD_NAME": "only bodies of modules and classes hold it, and those are run by Python",
+    "IMPORT_STAR": "only the body of a module holds it, and that is run by Python",
     "STORE_NAME": _CLASS_BODY,
     "DELETE_NAME": _CLASS_BODY,
     "LOAD_LOCALS": _CLASS_BODY,
