@@ -96,7 +96,7 @@ class Config:
 
     # What is said.
     verbose: bool = False
-    """Messages carry both full stacks, of the engine and of the user's code."""
+    """Graph breaks are told in full, each place; errors carry both full stacks, of the engine and of the user's code."""
     debug: bool = False
     """Print, per frame: graph, original and modified bytecode, guards."""
     log_level: str = "WARNING"

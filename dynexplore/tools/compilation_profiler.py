@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch.fx
 
@@ -22,6 +22,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_report
 from dynexplore.views.counts import plural
+
+_One = TypeVar("_One")
 
 _KEPT = (
     ev.FrameEntered,
@@ -135,7 +137,8 @@ class ProfiledRecompile:
 
 
 class ProfileReport(str):
-    """What a profiler found: a text, with the findings as attributes; in a notebook it is a few tables."""
+    """What a profiler found: a text, causes first, each with a few of its places; all findings are attributes, and tables in a
+    notebook."""
 
     __slots__ = ("breaks", "frames", "graphs", "operators", "recompiles", "skipped")
 
@@ -151,14 +154,9 @@ class ProfileReport(str):
         """The text of these findings."""
         compiled = f"{plural(frames, 'frame was', 'frames were')} compiled to {plural(graphs, 'graph')}"
         lines = [f"{compiled} with {plural(operators, 'operator')}"]
-        broken = ((f"{one.count} x {one.place}  {one.kind}: {one.reason}", f"      fix: {one.fix}") for one in breaks)
-        again = (
-            (f"{one.count} x {one.function}", f"      {one.source} {one.kind}: expected {one.expected}, found {one.actual}")
-            for one in recompiles
-        )
-        lines += _part("Graph breaks", [line for both in broken for line in both])
-        lines += _part("Recompiles that would have been", [line for both in again for line in both])
-        lines += _part("Left to plain Python", [f"{function}: {reason}" for function, reason in skipped])
+        lines += _part("Graph breaks", list(_causes_of_breaks(breaks)))
+        lines += _part("Recompiles that would have been", list(_causes_of_recompiles(recompiles)))
+        lines += _part("Left to plain Python", list(_reasons(skipped)))
         made = super().__new__(cls, "\n".join(lines))
         made.frames, made.graphs, made.operators = frames, graphs, operators
         made.breaks, made.recompiles, made.skipped = breaks, recompiles, skipped
@@ -186,5 +184,61 @@ class ProfileReport(str):
         return html_report.report(html_report.line(first), *tables)
 
 
-def _part(title: str, lines: list[str]) -> list[str]:
-    return ["", f"{title}:", *(f"  {line}" for line in lines)] if lines else ["", f"{title}: none"]
+_CAUSES = 10  # of a part that are written out
+_PLACES = 3  # of a cause that are written out
+
+
+def _causes_of_breaks(breaks: tuple[ProfiledBreak, ...]) -> Iterator[list[str]]:
+    """Each cause, the most frequent first, with the places that have it."""
+    for (kind, reason), found in _grouped(breaks, lambda one: (one.kind, one.reason)):
+        fix = f"      fix: {found[0].fix}"
+        if len(found) == 1:
+            yield [f"{found[0].count} x {found[0].place}  {kind}: {reason}", fix]
+        else:
+            yield [f"{_times(found)} x {kind}: {reason}", fix, *_some([f"{one.count} x {one.place}" for one in found], "place")]
+
+
+def _causes_of_recompiles(recompiles: tuple[ProfiledRecompile, ...]) -> Iterator[list[str]]:
+    """Each guard that failed in the same way, the most frequent first, with the functions that have it."""
+    for (source, kind, expected, actual), found in _grouped(
+        recompiles, lambda one: (one.source, one.kind, one.expected, one.actual)
+    ):
+        guard = f"{source} {kind}: expected {expected}, found {actual}"
+        if len(found) == 1:
+            yield [f"{found[0].count} x {found[0].function}", f"      {guard}"]
+        else:
+            yield [f"{_times(found)} x {guard}", *_some([f"{one.count} x {one.function}" for one in found], "function")]
+
+
+def _reasons(skipped: tuple[tuple[str, str], ...]) -> Iterator[list[str]]:
+    """Each reason with the functions that it concerns."""
+    for reason, found in _grouped(skipped, lambda one: one[1]):
+        if len(found) == 1:
+            yield [f"{found[0][0]}: {reason}"]
+        else:
+            yield [f"{len(found)} x {reason}", *_some([function for function, _ in found], "function")]
+
+
+def _grouped(found: Sequence[_One], key: Callable[[_One], Any]) -> list[tuple[Any, list[_One]]]:
+    """What has the same key together, the most frequent first."""
+    groups: dict[Any, list[_One]] = {}
+    for one in found:
+        groups.setdefault(key(one), []).append(one)
+    return sorted(groups.items(), key=lambda group: -_times(group[1]))
+
+
+def _times(found: Sequence[Any]) -> int:
+    return sum(1 if isinstance(one, tuple) else one.count for one in found)
+
+
+def _some(texts: list[str], noun: str) -> list[str]:
+    more = len(texts) - _PLACES
+    return [f"      {text}" for text in texts[:_PLACES]] + [f"      and {plural(more, f'more {noun}')}"] * (more > 0)
+
+
+def _part(title: str, causes: list[list[str]]) -> list[str]:
+    if not causes:
+        return ["", f"{title}: none"]
+    more = len(causes) - _CAUSES
+    lines = [line for cause in causes[:_CAUSES] for line in cause] + [f"and {plural(more, 'more cause')}"] * (more > 0)
+    return ["", f"{title}:", *(f"  {line}" for line in lines)]

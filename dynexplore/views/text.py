@@ -299,9 +299,13 @@ def summary(recording: Recording) -> str:
 
 
 def explanation(recording: Recording) -> str:
-    """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do."""
+    """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do.
+
+    The first line is PyTorch's, whose "ops" leave methods out; the number of operators, which all other views show, is a line
+    at the end where it is another one.
+    """
     graphs, breaks = recording.graphs, recording.breaks
-    ops = sum(graph.op_count for graph in graphs)
+    ops, operators = (sum(getattr(graph, count) for graph in graphs) for count in ("op_count", "call_count"))
     lines = [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
         lines.append("Break reasons:")
@@ -318,6 +322,8 @@ def explanation(recording: Recording) -> str:
         lines += ["", f"A bug of the engine, in {failed.where}: {failed.error}"]
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
+    if operators != ops:
+        lines += ["", f"{plural(operators, 'operator')} in graphs: ops, and calls of methods, which PyTorch does not count"]
     return "\n".join(lines)
 
 
@@ -346,11 +352,16 @@ def frames(recording: Recording) -> str:
     return "\n".join(lines) or "no frame was translated"
 
 
+def _operators(compiled: ev.SubgraphCompiled) -> int:
+    return max(compiled.call_count, compiled.op_count)  # older recordings do not have the first
+
+
 def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     frame = entered.frame
     parts = [f"frame {frame}: {_place(entered.code)}"]
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
-    parts += [f"{event.graph} ({plural(event.op_count, 'op')})" for event in recording.of_frame(frame, ev.SubgraphCompiled)]
+    graphs = recording.of_frame(frame, ev.SubgraphCompiled)
+    parts += [f"{graph.graph} ({plural(_operators(graph), 'operator')})" for graph in graphs]
     parts += [f"broke: {event.kind}" for event in recording.of_frame(frame, ev.GraphBroke)]
     parts += [f"skipped: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
     inlined = {

@@ -51,3 +51,25 @@ def test_nothing_to_tell() -> None:
     dynexplore.optimize(prof)(lambda x: x + 1)(torch.ones(2))
     assert prof.report().startswith("1 frame was compiled to 1 graph with 1 operator")
     assert "Graph breaks: none" in prof.report() and "Recompiles that would have been: none" in prof.report()
+
+
+def test_causes_come_first() -> None:
+    """A cause with many places is told once, with the first few of them and how many more there are; attributes hold all."""
+    prof = dynexplore.CompilationProfiler()
+    functions = []
+    for number in range(6):
+        namespace = {"torch": torch, "dynexplore": dynexplore}
+        exec(f"def f{number}(x):\n    x = x + {number}\n    dynexplore.graph_break('here')\n    return x * 2\n", namespace)
+        functions.append(dynexplore.optimize(prof)(namespace[f"f{number}"]))
+    for dtype in (torch.float32, torch.float64):
+        for function in functions:
+            function(torch.ones(2, dtype=dtype))
+    report = prof.report()
+    lines = report.splitlines()
+    assert len(report.breaks) == 6 and len([line for line in lines if "DX208" in line]) == 1
+    at = lines.index(next(line for line in lines if "DX208" in line))
+    assert lines[at].startswith("  6 x DX208: ") and lines[at + 5] == "        and 3 more places"
+    again = [line for line in lines if "TENSOR_MATCH" in line]
+    assert len(again) == 1 and again[0].startswith("  6 x local 'x' TENSOR_MATCH: expected float32[2] cpu, found float64[2] cpu")
+    assert "  6 x cache limit 1 reached" in lines
+    assert len(lines) < 25

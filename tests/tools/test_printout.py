@@ -176,7 +176,7 @@ def test_log_levels(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixt
     """ERROR: nothing; WARNING: graph breaks; INFO: code and graph as well; DEBUG: every instruction as well."""
     assert logged(caplog, "ERROR") == []
     warned = logged(caplog, "WARNING")
-    assert [level for level, _ in warned] == ["WARNING"] and warned[0][1].startswith("Graph break DX104: ")
+    assert [level for level, _ in warned] == ["WARNING"] and warned[0][1].startswith("graph break DX104 at ")
     told = logged(caplog, "INFO")
     assert [level for level, _ in told] == ["WARNING", "INFO", "INFO"]
     assert told[1][1].startswith(f"compiled branches ({__file__}:") and "MODIFIED BYTECODE" in told[1][1]
@@ -202,7 +202,7 @@ def test_logs_go_to_standard_error_until_logging_is_set_up(capsys: pytest.Captur
     handlers, root.handlers = root.handlers, []
     try:
         dynexplore.optimize()(branches)(X)
-        assert capsys.readouterr().err.startswith("Graph break DX104")
+        assert capsys.readouterr().err.startswith("graph break DX104 at ")
         dynexplore.reset()
         root.addHandler(logging.NullHandler())
         dynexplore.optimize()(branches)(X)

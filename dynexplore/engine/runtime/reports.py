@@ -11,9 +11,11 @@ torch/_dynamo/utils.py (counters, CompilationMetrics) and torch/_logging do the 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import linecache
 import logging
+import os
 import sys
 import time
 import traceback
@@ -65,16 +67,54 @@ def log(level: str, text: str) -> None:
 
 _places_of_breaks: set[tuple[str, str, int]] = set()
 
+PRINTED_PLACES = 5
+"""How many places of breaks get a line each; further ones are counted."""
+
+_FURTHER = (
+    "graph break: further places are counted, not printed; dynexplore.all_breaks(f, x) lists them, "
+    "dynexplore.graph_breaks() counts them, config.verbose = True prints each in full"
+)
+
 
 def count_break(graph_break: GraphBreak) -> None:
-    """Count a break by its reason; log the first at each place."""
+    """Count a break by its reason; log the first at each place: one line, in full under `verbose`, none after a few."""
     counters["graph_break"][graph_break.reason] += 1
     stack = graph_break.user_stack
     place = (graph_break.kind.id, stack[-1].file if stack else "", stack[-1].line if stack else 0)
-    if place not in _places_of_breaks:
-        _places_of_breaks.add(place)
-        counters["stats"]["unique_graph_breaks"] += 1
+    if place in _places_of_breaks:
+        return
+    _places_of_breaks.add(place)
+    counters["stats"]["unique_graph_breaks"] += 1
+    if config.verbose:
         log("WARNING", graph_break.render())
+    elif len(_places_of_breaks) <= PRINTED_PLACES:
+        log("WARNING", break_line(graph_break))
+    elif len(_places_of_breaks) == PRINTED_PLACES + 1:
+        log("WARNING", _FURTHER)
+        atexit.unregister(_tell_how_many)
+        atexit.register(_tell_how_many)
+
+
+def break_line(graph_break: GraphBreak) -> str:
+    """A break in one line: "graph break DX104 at model.py:12: if on a tensor value; dynexplore.all_breaks(f, x) says more"."""
+    stack = graph_break.user_stack
+    place = f" at {_short(stack[-1].file)}:{stack[-1].line}" if stack else ""
+    reason = graph_break.reason.replace("`", "")
+    return f"graph break {graph_break.kind.id}{place}: {reason}; dynexplore.all_breaks(f, x) says more"
+
+
+def _short(file: str) -> str:
+    """A file in the working directory by its path from there."""
+    with contextlib.suppress(FileNotFoundError):  # the working directory is gone
+        return file.removeprefix(f"{os.getcwd()}{os.sep}")
+    return file
+
+
+def _tell_how_many() -> None:
+    """The last line of a process whose breaks were not all printed."""
+    places = len(_places_of_breaks)
+    if places > PRINTED_PLACES and not config.verbose:
+        log("WARNING", f"graph breaks: {places} places in all, of which {PRINTED_PLACES} were printed")
 
 
 def forget_breaks() -> None:

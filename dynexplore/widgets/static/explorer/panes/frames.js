@@ -71,7 +71,7 @@ function filterOf(top) {
 /** @param {Frame} frame @returns {string} */
 function factsOf(frame) {
   const calls = frame.graphs.reduce((sum, graph) => sum + graph.calls, 0);
-  const facts = [frame.outcome, plural(calls, "op"), plural(frame.guards.length, "guard")];
+  const facts = [frame.outcome, plural(calls, "operator"), plural(frame.guards.length, "guard")];
   if (frame.breaks.length) facts.push(`graph break: ${frame.breaks.map(({ title }) => title.split(":")[0]).join(", ")}`);
   if (frame.skipped) facts.push(`plain Python: ${frame.skipped}`);
   return facts.filter(Boolean).join(" · ");

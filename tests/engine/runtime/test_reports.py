@@ -1,0 +1,91 @@
+"""runtime/reports.py: graph breaks are told in one line a place, a few of them; the long form stands where it is asked for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from dynexplore.engine.runtime.reports import PRINTED_PLACES
+from source_tree import ROOT
+
+X = torch.ones(3)
+
+
+def branches(x: Any) -> Any:
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+def breaking_at(places: int) -> Callable[[Any], Any]:
+    """A function that breaks at this many places."""
+    lines = ["def f(x):", *["    dynexplore.graph_break(); x = x + 1"] * places, "    return x"]
+    namespace: dict[str, Any] = {"dynexplore": dynexplore}
+    exec(compile("\n".join(lines), "model.py", "exec"), namespace)
+    return namespace["f"]  # type: ignore[no-any-return]
+
+
+def told(caplog: pytest.LogCaptureFixture, function: Callable[[Any], Any]) -> list[str]:
+    """What is logged while the function is compiled and called."""
+    caplog.set_level(logging.DEBUG, logger="dynexplore")
+    caplog.clear()
+    dynexplore.reset()
+    dynexplore.optimize("eager")(function)(X)
+    return [record.message for record in caplog.records if record.name == "dynexplore"]
+
+
+def test_a_break_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Kind, place, what it is, and who says more; the place from the working directory."""
+    line = branches.__code__.co_firstlineno + 1
+    what = "if on a tensor value (condition: bool[] cpu); dynexplore.all_breaks(f, x) says more"
+    assert told(caplog, branches) == [f"graph break DX104 at {os.path.relpath(__file__)}:{line}: {what}"]
+
+
+def test_verbose_tells_it_in_full(caplog: pytest.LogCaptureFixture) -> None:
+    """Under `verbose` a break is the long message, at each place."""
+    with dynexplore.config.patch(verbose=True):
+        lines = told(caplog, breaking_at(PRINTED_PLACES + 2))
+    assert len(lines) == PRINTED_PLACES + 2
+    assert all(line.startswith("Graph break DX208: ") and "\n  fix   " in line for line in lines)
+
+
+def test_a_few_places_have_a_line_and_the_others_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """After five places one line says that further ones are counted, and how to see them; then there is silence."""
+    lines = told(caplog, breaking_at(PRINTED_PLACES + 3))
+    assert [line.partition(": ")[0] for line in lines] == [
+        *(f"graph break DX208 at model.py:{2 + number}" for number in range(PRINTED_PLACES)),
+        "graph break",
+    ]
+    assert lines[-1].startswith("graph break: further places are counted, not printed; dynexplore.all_breaks(f, x) lists them")
+    assert dynexplore.counters["stats"]["unique_graph_breaks"] == PRINTED_PLACES + 3
+
+
+def test_a_reset_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    """After `reset()` the same places are told again."""
+    assert told(caplog, branches) == told(caplog, branches) != []
+
+
+PROGRAM = """
+import torch, dynexplore
+text = "def f(x):\\n" + "    dynexplore.graph_break(); x = x + 1\\n" * {places} + "    return x"
+exec(compile(text, "model.py", "exec"))
+dynexplore.optimize("eager")(f)(torch.ones(3))
+"""
+
+
+@pytest.mark.parametrize(("places", "last"), [(3, "graph break DX208 at model.py:4"), (8, "graph breaks: 8 places in all")])
+def test_a_process_ends_with_the_count(places: int, last: str) -> None:
+    """Where not all places were printed, the last line of the process says how many there were."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(places=places)], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stderr.splitlines()[-1].startswith(last)
+    assert len(done.stderr.splitlines()) == min(places, PRINTED_PLACES) + 2 * (places > PRINTED_PLACES)
