@@ -20,6 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
 from dynexplore.views.counts import plural
+from dynexplore.views.headline import headline
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -299,10 +300,11 @@ def summary(recording: Recording) -> str:
 
 
 def explanation(recording: Recording) -> str:
-    """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do."""
+    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do."""
     graphs, breaks = recording.graphs, recording.breaks
     ops = sum(graph.op_count for graph in graphs)
-    lines = [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
+    lines = [*headline(recording).lines, ""]
+    lines += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
         lines.append("Break reasons:")
     for number, broke in enumerate(breaks, 1):
