@@ -230,6 +230,8 @@ def explain(
     The call's prints and mutations happen, once. Its exceptions are raised.
 
     >>> print(explain(lambda x: x + x, torch.ones(2)))
+    The lambda is one graph of 1 operator: no graph break, no recompile.
+    <BLANKLINE>
     Dynamo produced 1 graph, with 0 graph breaks and 1 op
     """
     options = Options(nopython, dynamic)

@@ -21,7 +21,9 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
 from dynexplore.views import text
+from dynexplore.views.annotated import annotated
 from dynexplore.views.counts import plural
+from dynexplore.views.headline import headline
 from dynexplore.views.timeline import Timeline
 
 MOST_ROWS = 2000
@@ -38,6 +40,7 @@ STYLE = """
 .dynx pre { font: 12px/1.5 Courier, monospace; margin: 4px 0 8px; white-space: pre-wrap; }
 .dynx summary { cursor: pointer; font-weight: 600; margin: 4px 0; }
 .dynx summary:focus-visible, .dynx a:focus-visible { outline: 2px solid Highlight; outline-offset: 2px; }
+.dynx p { margin: 2px 0; }
 .dynx details { margin-left: 12px; }
 .dynx .side { display: flex; flex-wrap: wrap; gap: 0 32px; }
 .dynx a { color: var(--jp-content-link-color, LinkText); }
@@ -83,12 +86,20 @@ def preformatted(shown: str) -> str:
 def fragment(recording: Recording, prefix: str = "dynx") -> str:
     """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors."""
     timeline = Timeline(recording)
-    parts = [f"<style>{STYLE}</style>", f"<pre>{escape(text.explanation(recording))}</pre>"]
-    parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>"))
+    parts = [section("Explanation", f"<pre>{escape(text.explanation(recording))}</pre>", is_open=False)]
+    parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>", is_open=False))
     parts.append(section("Calls and cache entries", _calls(recording), is_open=False))
     for entered in recording.frames:
         parts.append(_Frame(recording, timeline, entered, prefix).section())
-    return f'<div class="dynx">{"".join(parts)}</div>'
+    return f'<div class="dynx"><style>{STYLE}</style>{_story(recording)}{"".join(parts)}</div>'
+
+
+def _story(recording: Recording) -> str:
+    """What is to be seen at once: the headline, and the source with what became of each line."""
+    what, *more = headline(recording).lines
+    lines = [f"<p><strong>{escape(what)}</strong></p>", *(f"<p>{escape(line)}</p>" for line in more)]
+    source = annotated(recording)
+    return "".join(lines) + (f"<pre>{escape(source)}</pre>" if source else "")
 
 
 def escape(value: str) -> str:
@@ -122,7 +133,8 @@ class _Frame:
         parts += [self._resume_function(made) for made in self.recording.of_frame(self.frame, ev.ResumeFunctionMade)]
         parts.append(section("Steps", self._steps(), is_open=False))
         code = self.entered.code
-        return section(f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}", "".join(parts))
+        title = f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}"
+        return section(title, "".join(parts), is_open=False)
 
     def _source(self) -> str:
         code = self.code

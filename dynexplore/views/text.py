@@ -20,6 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
 from dynexplore.views.counts import plural
+from dynexplore.views.headline import headline
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -299,14 +300,15 @@ def summary(recording: Recording) -> str:
 
 
 def explanation(recording: Recording) -> str:
-    """What `explain` prints: how many graphs, breaks and ops, why it broke and what to do.
+    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do.
 
-    The first line is PyTorch's, whose "ops" leave methods out; the number of operators, which all other views show, is a line
-    at the end where it is another one.
+    The line after the headline is PyTorch's, whose "ops" leave methods out; the number of operators, which all other views show,
+    is a line at the end where it is another one.
     """
     graphs, breaks = recording.graphs, recording.breaks
     ops, operators = (sum(getattr(graph, count) for graph in graphs) for count in ("op_count", "call_count"))
-    lines = [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
+    lines = [*headline(recording).lines, ""]
+    lines += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
         lines.append("Break reasons:")
     for number, broke in enumerate(breaks, 1):

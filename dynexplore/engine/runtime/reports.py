@@ -37,6 +37,7 @@ from dynexplore.engine.policy.skip import is_about_one_function
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
+from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.code_views import code_view
 
 # -- log lines -----------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def _callers() -> Iterator[FrameType]:
 def _user_frame(frame: FrameType) -> ev.UserFrame:
     code = frame.f_code
     text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).rstrip("\n")
-    return ev.UserFrame(code.co_filename, frame.f_lineno, code.co_qualname, text)
+    return ev.UserFrame(shown_file(code.co_filename), frame.f_lineno, code.co_qualname, text)
 
 
 # -- values --------------------------------------------------------------------------------------------------
@@ -223,7 +224,13 @@ def skipped(recorder: Recorder | None, code: CodeType, reason: str, frame: int =
     """A frame runs as plain Python."""
     if recorder is not None:
         recorder.record(
-            ev.FrameSkipped(frame=frame, function=code.co_qualname, file=code.co_filename, line=code.co_firstlineno, reason=reason)
+            ev.FrameSkipped(
+                frame=frame,
+                function=code.co_qualname,
+                file=shown_file(code.co_filename),
+                line=code.co_firstlineno,
+                reason=reason,
+            )
         )
 
 

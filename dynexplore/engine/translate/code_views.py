@@ -22,6 +22,7 @@ from typing import Any
 from dynexplore.engine.bytecode import Instruction, ParsedCode, Step, name_of_code, read
 from dynexplore.engine.bytecode.listing import offset_of, operand_text
 from dynexplore.engine.events import CodeView, ListingRow, StepView, safe_repr
+from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.resume import resume_point
 
 _ids = itertools.count(1)
@@ -52,7 +53,7 @@ def _make(code: CodeType) -> CodeView:
         id=next(_ids),
         # a resume function bears the names of what it continues, for tracebacks; people see one that tells it apart
         qualname=name_of_code(code),
-        file=code.co_filename,
+        file=shown_file(code.co_filename),
         first_line=code.co_firstlineno,
         source=source_of(code),
         rows=_rows(parsed),

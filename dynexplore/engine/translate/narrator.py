@@ -31,6 +31,7 @@ from dynexplore.engine.provenance.sources import (
 )
 from dynexplore.engine.recorder import Recorder, taker_of_notes
 from dynexplore.engine.records import quick
+from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.code_views import code_view, step_text
 from dynexplore.engine.translate.contract.request import StepObserver
 from dynexplore.engine.translate.dispatch import Handler, rule_text
@@ -284,7 +285,7 @@ class Narrator:
         self._note((
             _quick_node, self.frame, "", node.name, node.op, target_text(node), self.attempt, current.offset,
             self._inline_of(innermost), *_operands(node), dtype, shape, device, path[-1][0] if path else "",
-            innermost.parsed.code.co_filename, current.lineno or 0,
+            shown_file(innermost.parsed.code.co_filename), current.lineno or 0,
         ))
 
     def guard_installed(self, guard: Guard, offset: int = -1) -> None:

@@ -38,6 +38,7 @@ from dynexplore.engine.provenance.sources import (
     PinnedSource,
     Source,
 )
+from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate import handlers, inlining, operations
 from dynexplore.engine.translate.abandoned_generators import does_something_when_closed, may_do_something_when_closed
 from dynexplore.engine.translate.break_code import finish_with_break
@@ -629,7 +630,7 @@ def user_frame(frame: SymbolicFrame) -> UserFrame:
     column = position.col if position is not None and position.col is not None else 0
     same_line = position is not None and position.end_lineno == position.lineno
     end_column = position.end_col if position is not None and same_line and position.end_col is not None else len(text)
-    return UserFrame(code.co_filename, line, code.co_qualname, text, column, end_column)
+    return UserFrame(shown_file(code.co_filename), line, code.co_qualname, text, column, end_column)
 
 
 def _fixed(size: Any) -> int | None:

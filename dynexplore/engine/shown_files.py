@@ -1,0 +1,29 @@
+"""What a file is called where people read it: a notebook's cell is `In [2]`, not a temporary path.
+
+Which idea lives here: the kernel of a notebook compiles each cell under the name of a file that it made up. Nobody knows that file;
+everybody knows the number beside the cell. IPython keeps the numbers, for its own tracebacks.
+
+In:  `co_filename` of a code object.
+Out: `shown_file(path)`: the same path, or `In [2]`. Events carry it; what opens files does not use it.
+
+PyTorch has no counterpart: its logs show the temporary path.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+
+def shown_file(path: str) -> str:
+    """Return the name of a file for people.
+
+    >>> shown_file("/home/me/model.py")
+    '/home/me/model.py'
+    """
+    ipython = sys.modules.get("IPython")  # where it is not loaded there is no cell
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    tell = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    told = tell(path) if tell is not None else None
+    number = re.fullmatch(r"In ?\[(\d+)\]", told[1]) if told else None
+    return f"In [{number[1]}]" if number else path

@@ -1,0 +1,164 @@
+"""The program's own source with what the capture made of each line: which graphs hold it, where a graph breaks and why.
+
+Which idea lives here: people think in their source. A line belongs to a graph when a node of it came from an instruction there, or
+from a call there that was traced through: so the line `y = self.norm(x)` is in the graph that holds the operators of `norm`. Graphs
+are numbered from 1 in the order in which they were compiled. A break stands at the line that broke, with its cause and remedy, and
+at the lines that called it, with no more than that.
+
+In:  a Recording.
+Out: `Annotations(recording)`, asked per code object; `annotated(recording)`, the functions as text.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.headline import cause_of, remedy_of
+from dynexplore.views.names import is_entry, plain_name, user_codes
+
+MOST_LINES = 200
+"""A longer function is cut here in a text."""
+
+MOST_FUNCTIONS = 8
+"""So many functions stand in a text."""
+
+Line = tuple[int, int]
+"""A code object by its id, and the number of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakMark:
+    """A graph break at a line: the position of its event, cause and remedy; `begin` and `end` are the letters of the line that
+    broke (-1: unknown)."""
+
+    position: int
+    cause: str
+    remedy: str
+    begin: int = -1
+    end: int = -1
+
+
+class Annotations:
+    """What each line of each code object is marked with. `graphs` and `breaks` are asked by (code id, line)."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.graphs: dict[Line, list[int]] = {}
+        self.breaks: dict[Line, list[BreakMark]] = {}
+        self._entered = {(e.frame, e.attempt, e.callee): e for e in recording.of(ev.InlineEntered)}
+        self._lines: dict[int, dict[int, int]] = {}
+        for number, graph in enumerate(recording.graphs, 1):
+            for node in graph.nodes:
+                if node.op.startswith("call_"):
+                    for line in self._places(node):
+                        _once(self.graphs.setdefault(line, []), number)
+        for position, event in enumerate(recording):
+            if isinstance(event, ev.GraphBroke):
+                self._note_break(position, event)
+
+    def of_code(self, code: ev.CodeView) -> dict[int, tuple[list[int], list[BreakMark]]]:
+        """Line -> the numbers of the graphs that hold it, and the breaks there; lines without either are left out."""
+        last = code.first_line + code.source.count("\n")
+        lines = range(code.first_line, last + 1)
+        marks = {line: (self.graphs.get((code.id, line), []), self.breaks.get((code.id, line), [])) for line in lines}
+        return {line: mark for line, mark in marks.items() if any(mark)}
+
+    def _places(self, event: ev.PlacedEvent) -> Iterator[Line]:
+        """The line of an event, and those of the calls that lead to it."""
+        at: ev.PlacedEvent | None = event
+        while at is not None:
+            caller = self._entered.get((at.frame, at.attempt, at.inline)) if at.inline else None
+            code = caller.code if caller else self._code_of_frame(at.frame)
+            line = self._line(code, at.offset) if code else 0
+            if code and line:
+                yield code.id, line
+            at = caller
+
+    def _code_of_frame(self, frame: int) -> ev.CodeView | None:
+        return self.recording.original_code(frame) if self.recording.of_frame(frame, ev.FrameEntered) else None
+
+    def _line(self, code: ev.CodeView, offset: int) -> int:
+        if code.id not in self._lines:
+            self._lines[code.id] = {row.offset: row.line for row in code.rows}
+        return self._lines[code.id].get(offset, 0)
+
+    def _note_break(self, position: int, broke: ev.GraphBroke) -> None:
+        """Mark the line that broke, in whichever function it stands, and the line of this frame that leads there."""
+        at = broke.user_stack[-1] if broke.user_stack else None
+        begin, end = _letters(at) if at else (-1, -1)
+        full = BreakMark(position, cause_of(broke), remedy_of(broke), begin, end)
+        for code, line in self._places(broke):
+            marks = self.breaks.setdefault((code, line), [])
+            mark = full
+            if at is not None and line != at.line:
+                cause = f"{plain_name(at.function)} breaks the graph at line {at.line}"
+                mark = BreakMark(position, cause, "")
+            if all(other.cause != mark.cause for other in marks):
+                marks.append(mark)
+
+
+def _once(numbers: list[int], number: int) -> None:
+    if number not in numbers:
+        numbers.append(number)
+
+
+def _letters(frame: ev.UserFrame) -> tuple[int, int]:
+    if frame.column < 0 or frame.end_column <= frame.column:
+        return -1, -1
+    return ev.letters(frame.code, frame.column), ev.letters(frame.code, frame.end_column)
+
+
+# -- as text -----------------------------------------------------------------------------------------------------------
+
+
+def annotated(recording: Recording) -> str:
+    """The user's functions with line numbers, the number of the graph that holds each line, `!` and the cause where one breaks."""
+    annotations = Annotations(recording)
+    shown = [code for code in user_codes(recording) if code.source and not is_entry(code)]
+    marked = [code for code in shown if annotations.of_code(code)] or shown[:1]
+    parts = [_function(code, annotations) for code in _outermost(marked)[:MOST_FUNCTIONS]]
+    if len(marked) > MOST_FUNCTIONS:
+        parts.append(f"... and {len(marked) - MOST_FUNCTIONS} more functions")
+    return "\n\n".join(parts)
+
+
+def _outermost(codes: list[ev.CodeView]) -> list[ev.CodeView]:
+    """Those that do not stand within the text of another one."""
+
+    def lines(code: ev.CodeView) -> tuple[int, int]:
+        return code.first_line, code.first_line + len(code.source.splitlines()) - 1
+
+    def within(code: ev.CodeView, other: ev.CodeView) -> bool:
+        (begin, end), (outer, last) = lines(code), lines(other)
+        return code.file == other.file and code is not other and outer <= begin and end <= last and (outer, last) != (begin, end)
+
+    return [code for code in codes if not any(within(code, other) for other in codes)]
+
+
+def _function(code: ev.CodeView, annotations: Annotations) -> str:
+    marks = annotations.of_code(code)
+    lines = [f"{plain_name(code.qualname)}, {code.file} line {code.first_line}"]
+    source = code.source.splitlines()
+    for number, text in enumerate(source[:MOST_LINES], code.first_line):
+        graphs, breaks = marks.get(number, ([], []))
+        sign = "!" if breaks else str(graphs[0]) + ("+" if len(graphs) > 1 else "") if graphs else ""
+        lines.append(f"{number:>5} {sign:<2}  {text}".rstrip())
+        lines += [line for mark in breaks for line in _note(mark)]
+    if len(source) > MOST_LINES:
+        lines.append(f"          ... and {len(source) - MOST_LINES} more lines")
+    return "\n".join(lines)
+
+
+def _note(mark: BreakMark) -> Iterator[str]:
+    """Under the line: what broke, in the columns of the source, the cause, the remedy."""
+    indent = " " * 10
+    if 0 <= mark.begin < mark.end:
+        yield indent + " " * mark.begin + "^" * (mark.end - mark.begin)
+    yield f"{indent}! graph break: {mark.cause}"
+    if mark.remedy:
+        yield f"{indent}  {mark.remedy}"

@@ -1,0 +1,396 @@
+"""What happened, where, and what to do: a recording in at most three short lines of plain English.
+
+Which idea lives here: somebody who runs `%%dynamo` wants an answer before a tool. Of all that a recording holds one thing is the
+worst: a wrong value, a failing backend, a bug of the engine, a graph break, a limit that was reached, a recompile, a function that
+was not captured at all. The first line counts (what happened), the second names the place and the cause of the worst thing, the
+third says what to do about it. A function that is one graph says so, and nothing else.
+
+Numbers have one definition each, here as everywhere: graphs are those that a backend was given (`Recording.graphs`), breaks are
+the events of that name (the caller of a function that breaks breaks, too), recompiles are frames that were translated although
+their code had entries, operators are the call nodes of a graph.
+
+In:  a Recording.
+Out: `headline(recording)`: what the explorer, the text report, the static page and `print(explain(...))` begin with;
+     `worst_break(recording)`: the break that an explorer opens at.
+
+PyTorch's counterpart: the first line of ExplainOutput in torch/_dynamo/backends/debugging.py, which counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.counts import plural
+from dynexplore.views.names import frame_name, is_library, plain_name, short_file, user_codes
+
+LONGEST = 180
+"""A line is cut here: an error of a backend may fill pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """At most three lines. `level` is "good", "note" (nothing is wrong, but know it), "break" or "bad"; `position` is that of the
+    event which the second line is about (-1: none)."""
+
+    what: str
+    where: str = ""
+    remedy: str = ""
+    level: str = "good"
+    position: int = -1
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines that say something."""
+        return tuple(ev.clip(line, LONGEST) for line in (self.what, self.where, self.remedy) if line)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def headline(recording: Recording) -> Headline:
+    """Return what happened, where, and what to do.
+
+    >>> print(headline(Recording(title="f")))
+    f: nothing was captured.
+    No function that the engine translates was called.
+    """
+    rules = (_divergence, _failed_backend, _engine_bug, _graph_break, _limit, _recompile, _plain, _nothing)
+    found = next((line for rule in rules if (line := rule(recording)) is not None), None)
+    return found or _clean(recording)
+
+
+def counted(recording: Recording) -> str:
+    """Return graphs, breaks and recompiles in one phrase: `2 graphs, 1 graph break, 0 recompiles`."""
+    graphs, breaks, recompiles = len(recording.graphs), len(recording.breaks), len(recording.of(ev.Recompiled))
+    return f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}, {plural(recompiles, 'recompile')}"
+
+
+def _name(recording: Recording) -> str:
+    name = plain_name(recording.title)
+    return {"<cell>": "This cell", "": "This recording", "<lambda>": "The lambda"}.get(name, name)
+
+
+def _position(recording: Recording, event: ev.Event) -> int:
+    return next(number for number, other in enumerate(recording) if other is event)
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+
+
+def _divergence(recording: Recording) -> Headline | None:
+    """A value that the real run had and the symbolic one did not predict."""
+    wrong = recording.divergences
+    if not wrong:
+        return None
+    first = wrong[0]
+    values = f"{plural(len(wrong), 'value')} of the real run {'is' if len(wrong) == 1 else 'are'}"
+    what = f"{_name(recording)}: {values} not as predicted."
+    who, remedy = _SUSPECTS.get(first.where, _SUSPECTS["node"])
+    where = f"First {_at(recording, first)}, {first.sentence}: {who}."
+    return Headline(what, where, remedy, "bad", _position(recording, first))
+
+
+_SUSPECTS = {
+    "step": ("the handler differs from CPython", "Correct the handler of this instruction: until then results may be wrong."),
+    "node": ("the rule predicts it wrongly", "Correct the rule of this operator, and report it if the rule is ours."),
+    "output": ("the backend computes something else than its graph", 'Run it with backend="eager": that backend is right.'),
+    "input": ("the backend changes an input that its graph does not", 'Run it with backend="eager": that backend is right.'),
+}
+"""Where a divergence was seen -> who is to blame, and what to do."""
+
+
+def _failed_backend(recording: Recording) -> Headline | None:
+    failures = recording.of(ev.BackendFailed)
+    if not failures:
+        return None
+    first = failures[0]
+    what = f"{_name(recording)}: the backend {plain_name(first.backend)} failed; {counted(recording)}."
+    last = first.attempt or recording.final_attempt(first.frame)
+    nodes = [node for node in recording.of_frame(first.frame, ev.NodeAdded) if node.attempt == last]
+    operators = plural(sum(node.op.startswith("call_") for node in nodes), "operator")
+    function = _function_of(recording, first.frame)
+    error = first.error.strip().splitlines()
+    reason = error[0] if error else "no reason is given"
+    where = f"It could not compile the graph of {function or 'the function'} ({operators}): {reason}"
+    remedy = 'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.'
+    return Headline(what, where, remedy, "bad", _position(recording, first))
+
+
+def _engine_bug(recording: Recording) -> Headline | None:
+    bugs = recording.of(ev.EngineFailed)
+    if not bugs:
+        return None
+    what = f"{_name(recording)}: a bug of dynexplore; {counted(recording)}."
+    where = f"It failed {_at(recording, bugs[0])}: {bugs[0].error}"
+    remedy = "The function ran as plain Python, so its result is right. Please report it, with the saved recording."
+    return Headline(what, where, remedy, "bad", _position(recording, bugs[0]))
+
+
+# -- breaks ------------------------------------------------------------------------------------------------------------
+
+_TELLING = ("function", "operation", "type", "name", "method", "module")
+"""The facts of a break that belong into its cause: which function, which type."""
+
+
+def _graph_break(recording: Recording) -> Headline | None:
+    breaks = recording.breaks
+    if not breaks:
+        return None
+    first = breaks[0]
+    place = _place_of_break(recording, first)
+    others = [other for other in dict.fromkeys(_place_of_break(recording, broke) for broke in breaks) if other != place]
+    where = f"The graph breaks{' first' if others else ''} {place}: {cause_of(first)}."
+    if others:
+        where += f" Also {_listed(others)}."
+    return Headline(f"{_name(recording)}: {counted(recording)}.", where, remedy_of(first), "break", _position(recording, first))
+
+
+def cause_of(broke: ev.GraphBroke) -> str:
+    """Return the title of a break, with the one fact that says of what."""
+    telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
+    return broke.title + (f" ({telling})" if telling else "")
+
+
+def remedy_of(broke: ev.GraphBroke) -> str:
+    """Return what to do, else why it is so; of several sentences as many as fit."""
+    said = broke.fix or broke.why
+    if len(said) <= LONGEST:
+        return said
+    sentences = re.split(r"(?<=[.!?]) ", said)
+    return sentences[0]
+
+
+def _place_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
+    """The line of the user's own code: what stands in a library was called from somewhere."""
+    frames = [frame for frame in broke.user_stack if frame.line]
+    own = [frame for frame in frames if not is_library(frame.file)] or _called_from(recording, broke.frame) or frames
+    if not own:
+        return _at(recording, broke)
+    return _line(recording, own[-1].file, own[-1].line)
+
+
+def _called_from(recording: Recording, frame: int) -> list[ev.UserFrame]:
+    """Where the user's code stood when it called a frame that is a library's: the last break of the frame that called it."""
+    entered = {one.frame: one for one in recording.frames}
+    while frame in entered and (parent := entered[frame].parent):
+        before = [broke for broke in recording.of_frame(parent, ev.GraphBroke) if broke.user_stack]
+        own = [one for one in before[-1].user_stack if one.line and not is_library(one.file)] if before else []
+        if own:
+            return own
+        frame = parent
+    return []
+
+
+def worst_break(recording: Recording) -> ev.GraphBroke | None:
+    """Return the first break, as the function that it stands in has it: its callers break as well, and earlier."""
+    breaks = recording.breaks
+    if not breaks:
+        return None
+    same = [broke for broke in breaks if broke.user_stack[-1:] == breaks[0].user_stack[-1:] and broke.kind == breaks[0].kind]
+    own = [broke for broke in same if not broke.inline and len(broke.user_stack) <= 1]
+    return (own or same)[0]
+
+
+# -- recompiles --------------------------------------------------------------------------------------------------------
+
+
+def _limit(recording: Recording) -> Headline | None:
+    reached = recording.of(ev.CacheLimitReached)
+    if not reached:
+        return None
+    first = reached[0]
+    what = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
+    last = recording.of(ev.GuardFailed)
+    cause = f": {change(last[-1])}" if last else ""
+    where = f"{plain_name(first.function)} runs as plain Python from then on{cause}."
+    remedy = "Keep equal what the guard names, or pass it as a tensor; config.cache_size_limit raises the limit."
+    return Headline(what, where, remedy, "break", _position(recording, first))
+
+
+def _recompile(recording: Recording) -> Headline | None:
+    again = recording.of(ev.Recompiled)
+    if not again:
+        return None
+    told = [(one, failed) for one in again if (failed := _failed(recording, one)) is not None]
+    other = told[0] if told else (again[0], None)
+    first, failed = next(((one, failed) for one, failed in told if failed.kind not in _LAST_ROUND), other)
+    what = f"{_name(recording)}: {counted(recording)}."
+    function = _function_of(recording, first.frame)
+    call = _call_of(recording, first)
+    when = f" in call {call}" if call > 1 else ""
+    where = f"{function or 'It'} was compiled again{when}: {change(failed) if failed else first.reason}."
+    others = len(again) - 1
+    if others:
+        where += f" {plural(others, 'more recompile')} followed."
+    return Headline(what, where, _recompile_remedy(recording, first, failed), "note", _position(recording, first))
+
+
+def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None:
+    """The guard that made it compile: that of the entry which was tried first."""
+    return next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
+
+
+_LAST_ROUND = ("SEQUENCE_ITERATOR_MORE", "SEQUENCE_ITERATOR_LEFT")
+_TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
+_UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
+
+
+def change(failed: ev.GuardFailed) -> str:
+    """Return what is different now, in words: "`x` had 8 rows, now 9"."""
+    name = f"`{failed.source}`" if failed.source else "the state of the process"
+    if failed.kind in _LAST_ROUND:
+        return "the loop is in its last round"
+    if failed.kind == "TENSOR_MATCH":
+        return f"{name} {_tensor_change(failed.expected, failed.actual)}"
+    if failed.kind in ("EQUALS", "NUMBER"):
+        return f"{name} was {failed.expected}, now {failed.actual}"
+    if failed.expected == "no such attribute":
+        return f"{name} did not exist before, now it is {failed.actual}"
+    if failed.kind == "MODULE_STATE":
+        before = "" if failed.expected == "the same value" else f" from {failed.expected}"
+        return f"{name} changed{before}, now {failed.actual}"
+    if failed.kind in ("TYPE_MATCH", "LIST_LENGTH", "DICT_KEYS"):
+        noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}[failed.kind]
+        return f"the {noun} of {name} was {failed.expected}, now {failed.actual}"
+    return f"{name} was {failed.expected}, now {failed.actual}"
+
+
+def _tensor_change(expected: str, actual: str) -> str:
+    """What of a tensor is different: dtype, number of dimensions, one size, or device; else torch's own words."""
+    before, now = _TENSOR.match(expected), _TENSOR.match(actual)
+    if before is None or now is None:
+        return f"was {expected}, now {actual}"
+    if before[1] != now[1]:
+        return f"was {before[1]}, now {now[1]}"
+    old, new = ([size for size in match[2].split(", ") if size] for match in (before, now))
+    if len(old) != len(new):
+        return f"had {plural(len(old), 'dimension')}, now {len(new)}"
+    for axis, (was, size) in enumerate(zip(old, new, strict=True)):
+        if was != size:
+            return _size_change(axis, len(old), was, size)
+    if before[3] != now[3]:
+        return f"was on {before[3]}, now on {now[3]}"
+    _, _, words = actual.partition(" (")
+    return f"is another: {words.rstrip(')')}" if words else f"was {expected}, now {actual}"
+
+
+def _size_change(axis: int, dimensions: int, was: str, size: str) -> str:
+    if axis == 0 and dimensions in _UNITS:
+        one, many = _UNITS[dimensions]
+        return f"had {was} {one if was == '1' else many}, now {size}"
+    return f"had size {was} in dimension {axis}, now {size}"
+
+
+def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
+    kind = failed.kind if failed else ""
+    if kind in _LAST_ROUND:
+        return "Nothing to do: the end of the loop is compiled once."
+    if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, again.frame):
+        return "Nothing to do: the new code takes every value of it. dynamic=True compiles that at once."
+    if kind == "TENSOR_MATCH":
+        return "Make the inputs of all calls alike, or give each kind of input a function of its own."
+    name = f"`{failed.source}`" if failed and failed.source else "what changed"
+    return f"Keep {name} equal from call to call, or pass it as a tensor."
+
+
+def _varies(recording: Recording, frame: int) -> bool:
+    """Whether the graph of a frame has an input of a size, or a number, that may vary."""
+    inputs = [node for graph in recording.graphs if graph.frame == frame for node in graph.nodes if node.op == "placeholder"]
+    return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
+
+
+def _call_of(recording: Recording, event: ev.Event) -> int:
+    """The number of the call in which an event happened; 0 where calls were not recorded."""
+    call = 0
+    for other in recording:
+        if isinstance(other, ev.CallBegan):
+            call = other.call
+        if other is event:
+            return call
+    return call
+
+
+# -- nothing to see ----------------------------------------------------------------------------------------------------
+
+
+def _plain(recording: Recording) -> Headline | None:
+    """A function that runs as plain Python, where no graph was captured at all."""
+    skipped = recording.of(ev.FrameSkipped)
+    if not skipped or recording.graphs:
+        return None
+    what = f"{_name(recording)}: no graph was captured, all of it ran as plain Python."
+    where = f"{plain_name(skipped[0].function)} is not compiled: {skipped[0].reason}."
+    remedy = "Move its tensor work into a function of its own."
+    if "no tensor" in skipped[0].reason:
+        remedy = "Nothing to do, unless tensor work was expected here."
+    return Headline(what, where, remedy, "note", _position(recording, skipped[0]))
+
+
+def _nothing(recording: Recording) -> Headline | None:
+    if recording.graphs:
+        return None
+    what = f"{_name(recording)}: nothing was captured."
+    if not recording.frames:
+        if recording.of(ev.CallBegan):
+            return Headline(what, "Nothing that it calls is translated.")
+        return Headline(what, "No function that the engine translates was called.")
+    return Headline(what, f"{_function_of(recording, recording.frames[0].frame)} holds no tensor operation.", "", "note")
+
+
+def _clean(recording: Recording) -> Headline:
+    graphs = recording.graphs
+    if len(graphs) == 1:
+        what = f"{_name(recording)} is one graph of {plural(graphs[0].call_count, 'operator')}: no graph break, no recompile."
+    else:
+        operators = sum(graph.call_count for graph in graphs)
+        of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graph"
+        what = f"{_name(recording)}: {of}, no graph break, no recompile."
+    skipped = recording.of(ev.FrameSkipped)
+    if not skipped:
+        return Headline(what)
+    where = f"{plain_name(skipped[0].function)} runs as plain Python: {skipped[0].reason}."
+    return Headline(what, where, "", "note", _position(recording, skipped[0]))
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def _line(recording: Recording, file: str, line: int) -> str:
+    """`at line 8`, with the file where it is not that of the recording's own code."""
+    codes = user_codes(recording)
+    if codes and file == codes[0].file:
+        return f"at line {line}"
+    return f"at line {line} of {short_file(file)}"
+
+
+def _at(recording: Recording, event: ev.PlacedEvent) -> str:
+    code = recording.code_of(event)
+    row = next((row for row in code.rows if row.offset == event.offset and row.line > 0), None) if code else None
+    if code is None or row is None:
+        return f"in {_function_of(recording, event.frame) or 'the program'}"
+    return _line(recording, code.file, row.line)
+
+
+def _function_of(recording: Recording, frame: int) -> str:
+    entered = recording.of_frame(frame, ev.FrameEntered)
+    return frame_name(recording, entered[0]) if entered else ""
+
+
+def _listed(places: Sequence[str]) -> str:
+    """`at lines 13 and 15`: places in words, those that are only lines together, of many the first."""
+    lines = [place.removeprefix("at line ") for place in places if re.fullmatch(r"at line \d+", place)]
+    others = [place for place in places if not re.fullmatch(r"at line \d+", place)]
+    said = [f"at line{'s' if len(lines) > 1 else ''} {_and(_few(lines))}"] if lines else []
+    return _and([*said, *_few(others)])
+
+
+def _few(words: Sequence[str], most: int = 4) -> list[str]:
+    return [*words[:most], f"{len(words) - most} more"] if len(words) > most + 1 else list(words)
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,77 @@
+"""What people call the functions and files of a recording.
+
+Which idea lives here: the engine's own names are not those of the program. A module is entered through a wrapper of the engine
+(`entry`), which nobody wrote: people mean the `forward` that it calls. A resume function bears a name that says where it goes on:
+people mean the function that it continues. A file is known by its last part, a library by where it is installed.
+
+In:  a Recording and pieces of it.
+Out: `frame_name`, `is_entry`, `is_library`, `plain_name`, `short_file`, `user_codes`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording, resumed_at
+
+ENTRY_FILE = "<dynexplore entry>"
+"""The file of the engine's wrappers, as native/native.h names it."""
+
+_LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
+
+
+def is_entry(code: ev.CodeView) -> bool:
+    """Whether this is the engine's own wrapper, around a module or a callable object, or what continues it."""
+    return code.file == ENTRY_FILE
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to an installed package, the standard library or the engine, by its path.
+
+    >>> is_library("/usr/lib/python3.12/contextlib.py"), is_library("/home/me/model.py")
+    (True, False)
+    """
+    return file == ENTRY_FILE or bool(_LIBRARY.search(file))
+
+
+def short_file(file: str) -> str:
+    """The last part of a path.
+
+    >>> short_file("/home/me/model.py"), short_file("In [2]")
+    ('model.py', 'In [2]')
+    """
+    return re.split(r"[/\\]", file)[-1]
+
+
+def plain_name(qualname: str) -> str:
+    """A function's name without the functions that it was defined in.
+
+    >>> plain_name("make.<locals>.inner"), plain_name("Model.forward"), plain_name("f.<locals>.<lambda>")
+    ('inner', 'Model.forward', '<lambda>')
+    """
+    return qualname.rpartition("<locals>.")[2]
+
+
+def user_codes(recording: Recording) -> list[ev.CodeView]:
+    """The code objects of frames and callees that the user wrote, in the order in which they were reached; those of libraries
+    where there are no others."""
+    codes = [recording.original_code(entered.frame) for entered in recording.frames]
+    codes += [entered.code for entered in recording.of(ev.InlineEntered)]
+    reached = [code for code in dict.fromkeys(codes) if not is_entry(code)]
+    return [code for code in reached if not is_library(code.file)] or reached
+
+
+def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
+    """A frame as people say it: `f`, `f, from line 8 on`, `Model.forward` for the wrapper that only calls it."""
+    code = recording.original_code(entered.frame)
+    if is_entry(code):
+        called = [one.code for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
+        own = [one for one in called if not is_library(one.file)] or called
+        return plain_name(own[0].qualname if own else recording.title or code.qualname)
+    offset = resumed_at(entered.code)
+    line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
+    name = plain_name(code.qualname)
+    return f"{name}, from line {line} on" if line else name

@@ -1,0 +1,291 @@
+"""views/headline.py: twelve kinds of recordings, each told in at most three lines: what happened, where, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from dynexplore import explain
+from dynexplore.engine import events as ev
+from dynexplore.engine.errors import BackendCompilerError
+from dynexplore.recording.recording import Recording
+from dynexplore.views.headline import LONGEST, change, headline, worst_break
+from sample_recordings import toy
+
+X = torch.ones(4)
+PRINT = "Print before or after the compiled function, or remove the print."
+
+
+def lines(explanation: Any) -> list[str]:
+    return list(headline(explanation.recording).lines)
+
+
+def line(function: Callable[..., Any], after: int) -> int:
+    """The number of a line of a function."""
+    return function.__code__.co_firstlineno + after
+
+
+def branches(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+def prints(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    print("one")
+    x = x * 2
+    print("two")
+    return x.relu()
+
+
+def doubles(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + 1
+
+
+def scales(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x * n
+
+
+class Settings:
+    def __init__(self) -> None:
+        self.scale = 3
+
+
+SETTINGS = Settings()
+
+
+def reads(x: torch.Tensor) -> torch.Tensor:
+    return x * SETTINGS.scale
+
+
+def loops(x: torch.Tensor) -> torch.Tensor:
+    for number in range(4):
+        x = x + 1
+        print("round", number)
+    return x
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(self.a(x).relu())
+
+
+class Chatty(Two):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.a(x)
+        print("between")
+        return self.b(y)
+
+
+def test_a_break() -> None:
+    """Graphs and breaks are counted, the line and the cause named, the remedy is that of the kind."""
+    assert lines(explain(branches)(X, -X)) == [
+        "branches: 2 graphs, 1 graph break, 0 recompiles.",
+        f"The graph breaks at line {line(branches, 2)}: `if` on a tensor value.",
+        "Use torch.where, or move the `if` out of the compiled function.",
+    ]
+
+
+def test_several_breaks() -> None:
+    """The first is told, the others are named by their lines."""
+    assert lines(explain(prints)(X)) == [
+        "prints: 3 graphs, 2 graph breaks, 0 recompiles.",
+        f"The graph breaks first at line {line(prints, 2)}: printing or logging. Also at line {line(prints, 4)}.",
+        PRINT,
+    ]
+
+
+def test_a_recompile_by_size() -> None:
+    """The size is told in words; a size that varies from now on needs nothing."""
+    assert lines(explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3))) == [
+        "doubles: 2 graphs, 0 graph breaks, 1 recompile.",
+        "doubles was compiled again in call 2: `x` had 8 rows, now 9.",
+        "Nothing to do: the new code takes every value of it. dynamic=True compiles that at once.",
+    ]
+
+
+def test_a_recompile_by_number() -> None:
+    """A Python number that changed is named with both values."""
+    assert lines(explain(scales).calls((X, 2), (X, 3)))[1] == "scales was compiled again in call 2: `n` was 2, now 3."
+
+
+def test_a_recompile_by_attribute() -> None:
+    """An attribute that changed is named, and what to do about it."""
+    explanation = explain(reads)(X)
+    SETTINGS.scale = 4
+    explanation.call(X)
+    assert lines(explanation)[1:] == [
+        "reads was compiled again in call 2: `SETTINGS.scale` changed, now 4.",
+        "Keep `SETTINGS.scale` equal from call to call, or pass it as a tensor.",
+    ]
+
+
+def test_a_failing_backend() -> None:
+    """The backend and its error are named, and how to see whose fault it is."""
+
+    def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        raise RuntimeError("it is broken")
+
+    with explain(doubles, backend=broken) as fn, pytest.raises(BackendCompilerError):
+        fn(X)
+    assert lines(fn.explanation) == [
+        "doubles: the backend broken failed; 0 graphs, 0 graph breaks, 0 recompiles.",
+        "It could not compile the graph of doubles (2 operators): RuntimeError: it is broken",
+        'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.',
+    ]
+
+
+def test_a_diverging_handler() -> None:
+    """An instruction that is interpreted differently from CPython is worse than all else, and its handler is to blame."""
+    recording = toy()
+    recording.record(
+        ev.DivergenceFound(
+            frame=1,
+            attempt=2,
+            offset=12,
+            name="LOAD_CONST 1",
+            graph="",
+            aspect="value",
+            expected="1",
+            actual="2",
+            where="step",
+            step=6,
+        )
+    )
+    assert list(headline(recording).lines) == [
+        "toy: 1 value of the real run is not as predicted.",
+        "First at line 10, LOAD_CONST 1: value expected 1, found 2: the handler differs from CPython.",
+        "Correct the handler of this instruction: until then results may be wrong.",
+    ]
+    assert headline(recording).level == "bad"
+
+
+def test_a_backend_that_computes_something_else() -> None:
+    """An output that is not the graph's is the backend's fault."""
+
+    def doubling(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        return lambda *args: tuple(out * 2 for out in graph(*args))
+
+    what, where, remedy = lines(explain(doubles, backend=doubling)(X))
+    assert what == "doubles: 1 value of the real run is not as predicted."
+    assert where.startswith(f"First at line {line(doubles, 1)}, add: element [0] expected 3, found 6")
+    assert remedy == 'Run it with backend="eager": that backend is right.'
+
+
+def test_a_clean_function() -> None:
+    """One line, for there is nothing to know."""
+    assert lines(explain(doubles)(X)) == ["doubles is one graph of 2 operators: no graph break, no recompile."]
+    assert lines(explain(scales)(X, 2)) == ["scales is one graph of 1 operator: no graph break, no recompile."]
+
+
+def test_a_module() -> None:
+    """A module goes by the name of its class, and the line is one of its forward."""
+    assert lines(explain(Two())(torch.ones(2, 4))) == ["Two is one graph of 3 operators: no graph break, no recompile."]
+    assert lines(explain(Chatty())(torch.ones(2, 4)))[:2] == [
+        "Chatty: 2 graphs, 2 graph breaks, 0 recompiles.",
+        f"The graph breaks at line {line(Chatty.forward, 2)}: printing or logging.",
+    ]
+
+
+def test_a_loop_with_breaks() -> None:
+    """Breaks at one line are told once, whatever the number of rounds; the last round is no recompile to worry about."""
+    explanation = explain(loops)(X)
+    assert lines(explanation) == [
+        "loops: 2 graphs, 2 graph breaks, 1 recompile.",
+        f"The graph breaks at line {line(loops, 3)}: printing or logging.",
+        PRINT,
+    ]
+    (failed,) = explanation.recording.of(ev.GuardFailed)
+    assert change(failed) == "the loop is in its last round"
+
+
+def test_a_function_that_is_not_captured() -> None:
+    """Without tensors there is nothing to compile, and nothing to do."""
+
+    def counts(n: int) -> int:
+        return n + 1
+
+    assert lines(explain(counts)(3)) == [
+        "counts: no graph was captured, all of it ran as plain Python.",
+        "counts is not compiled: no tensor goes in, and no tensor operation is in it.",
+        "Nothing to do, unless tensor work was expected here.",
+    ]
+
+
+def test_nothing_at_all() -> None:
+    """An empty recording says so."""
+    assert list(headline(Recording(title="f")).lines) == [
+        "f: nothing was captured.",
+        "No function that the engine translates was called.",
+    ]
+
+
+def test_a_bug_of_the_engine() -> None:
+    """It is named, the result is right all the same, and somebody should hear of it."""
+    recording = toy()
+    recording.record(ev.EngineFailed(frame=1, attempt=2, offset=30, error="KeyError: 'x'", where="names.py:12"))
+    what, where, remedy = headline(recording).lines
+    assert what.startswith("toy: a bug of dynexplore;") and where == "It failed at line 11: KeyError: 'x'"
+    assert "plain Python" in remedy
+
+
+def test_a_limit() -> None:
+    """Where a function was compiled as often as it may be, the last guard that failed is named."""
+    recording = Recording(title="f")
+    at = {"frame": 1, "entry": 0, "index": 0, "scope": "local", "source": "n"}
+    recording.record(ev.GuardFailed(**at, kind="EQUALS", expected="1", actual="2"))
+    recording.record(ev.CacheLimitReached(frame=1, function="f", limit=8, reason="n"))
+    assert list(headline(recording).lines) == [
+        "f: 0 graphs, 0 graph breaks, 0 recompiles; the limit of 8 entries was reached.",
+        "f runs as plain Python from then on: `n` was 1, now 2.",
+        "Keep equal what the guard names, or pass it as a tensor; config.cache_size_limit raises the limit.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "actual", "words"),
+    [
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[5] cpu (size)", "`x` had 4 elements, now 5"),
+        ("TENSOR_MATCH", "float32[1, 2] cpu", "float32[3, 2] cpu", "`x` had 1 row, now 3"),
+        ("TENSOR_MATCH", "float32[2, 4] cpu", "float32[2, 5] cpu", "`x` had size 4 in dimension 1, now 5"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float64[4] cpu (dtype)", "`x` was float32, now float64"),
+        ("TENSOR_MATCH", "float32[] cpu", "float32[1, 4] cpu", "`x` had 0 dimensions, now 2"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cuda:0", "`x` was on cpu, now on cuda:0"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cpu (requires_grad mismatch)", "`x` is another: requires_grad mismatch"),
+        ("TENSOR_MATCH", "a tensor", "int", "`x` was a tensor, now int"),
+        ("TYPE_MATCH", "int", "str", "the type of `x` was int, now str"),
+        ("LIST_LENGTH", "2", "3", "the length of `x` was 2, now 3"),
+        ("MODULE_STATE", "no such attribute", "4", "`x` did not exist before, now it is 4"),
+        ("MODULE_STATE", "True", "False", "`x` changed from True, now False"),
+        ("ID_MATCH", "<f>", "<g>", "`x` was <f>, now <g>"),
+    ],
+)
+def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> None:
+    """What a failed guard says, as people say it."""
+    failed = ev.GuardFailed(frame=1, entry=0, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
+    assert change(failed) == words
+
+
+def test_the_break_to_open_at() -> None:
+    """The caller of a function that breaks breaks, too, and earlier: what is shown is the function itself."""
+    recording = explain(Chatty())(torch.ones(2, 4)).recording
+    broke = worst_break(recording)
+    assert broke is recording.breaks[1] and recording.frame(broke.frame).code.qualname == "Chatty.forward"
+    assert worst_break(Recording()) is None
+
+
+def test_lines_are_short() -> None:
+    """An error that fills pages is cut."""
+    recording = Recording(title="f")
+    recording.record(ev.BackendFailed(frame=1, graph="g", backend="b", error="x" * 5000))
+    assert max(map(len, headline(recording).lines)) == LONGEST
