@@ -129,7 +129,7 @@ def test_many_threads_with_many_functions() -> None:
         return [optimized(X * n).sum().item() for n in range(3)]
 
     assert run_threads(4, work) == [[(n + number) * 6.0 for n in range(3)] for number in range(2, 6)]
-    assert graphs_compiled() == 3  # of the first number, of all others, and the rest after the break
+    assert graphs_compiled() >= 3  # more where one translates while the backend of another works
     assert not native.installed()
 
 
