@@ -190,45 +190,45 @@ _PLACES = 3  # of a cause that are written out
 
 def _causes_of_breaks(breaks: tuple[ProfiledBreak, ...]) -> Iterator[list[str]]:
     """Each cause, the most frequent first, with the places that have it."""
-    for (kind, reason), found in _grouped(breaks, lambda one: (one.kind, one.reason)):
-        fix = f"      fix: {found[0].fix}"
-        if len(found) == 1:
-            yield [f"{found[0].count} x {found[0].place}  {kind}: {reason}", fix]
+    for (kind, reason), group in _grouped(breaks, lambda one: (one.kind, one.reason)):
+        fix = f"      fix: {group[0].fix}"
+        if len(group) == 1:
+            yield [f"{group[0].count} x {group[0].place}  {kind}: {reason}", fix]
         else:
-            yield [f"{_times(found)} x {kind}: {reason}", fix, *_some([f"{one.count} x {one.place}" for one in found], "place")]
+            yield [f"{_times(group)} x {kind}: {reason}", fix, *_some([f"{one.count} x {one.place}" for one in group], "place")]
 
 
 def _causes_of_recompiles(recompiles: tuple[ProfiledRecompile, ...]) -> Iterator[list[str]]:
     """Each guard that failed in the same way, the most frequent first, with the functions that have it."""
-    for (source, kind, expected, actual), found in _grouped(
+    for (source, kind, expected, actual), group in _grouped(
         recompiles, lambda one: (one.source, one.kind, one.expected, one.actual)
     ):
         guard = f"{source} {kind}: expected {expected}, found {actual}"
-        if len(found) == 1:
-            yield [f"{found[0].count} x {found[0].function}", f"      {guard}"]
+        if len(group) == 1:
+            yield [f"{group[0].count} x {group[0].function}", f"      {guard}"]
         else:
-            yield [f"{_times(found)} x {guard}", *_some([f"{one.count} x {one.function}" for one in found], "function")]
+            yield [f"{_times(group)} x {guard}", *_some([f"{one.count} x {one.function}" for one in group], "function")]
 
 
 def _reasons(skipped: tuple[tuple[str, str], ...]) -> Iterator[list[str]]:
     """Each reason with the functions that it concerns."""
-    for reason, found in _grouped(skipped, lambda one: one[1]):
-        if len(found) == 1:
-            yield [f"{found[0][0]}: {reason}"]
+    for reason, group in _grouped(skipped, lambda one: one[1]):
+        if len(group) == 1:
+            yield [f"{group[0][0]}: {reason}"]
         else:
-            yield [f"{len(found)} x {reason}", *_some([function for function, _ in found], "function")]
+            yield [f"{len(group)} x {reason}", *_some([function for function, _ in group], "function")]
 
 
-def _grouped(found: Sequence[_One], key: Callable[[_One], Any]) -> list[tuple[Any, list[_One]]]:
+def _grouped(rows: Sequence[_One], key: Callable[[_One], Any]) -> list[tuple[Any, list[_One]]]:
     """What has the same key together, the most frequent first."""
     groups: dict[Any, list[_One]] = {}
-    for one in found:
+    for one in rows:
         groups.setdefault(key(one), []).append(one)
     return sorted(groups.items(), key=lambda group: -_times(group[1]))
 
 
-def _times(found: Sequence[Any]) -> int:
-    return sum(1 if isinstance(one, tuple) else one.count for one in found)
+def _times(group: Sequence[Any]) -> int:
+    return sum(1 if isinstance(one, tuple) else one.count for one in group)
 
 
 def _some(texts: list[str], noun: str) -> list[str]:

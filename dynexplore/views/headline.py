@@ -59,8 +59,8 @@ def headline(recording: Recording) -> Headline:
     No function that the engine translates was called.
     """
     rules = (_divergence, _failed_backend, _engine_bug, _graph_break, _limit, _recompile, _plain, _nothing)
-    found = next((line for rule in rules if (line := rule(recording)) is not None), None)
-    return found or _clean(recording)
+    first = next((line for rule in rules if (line := rule(recording)) is not None), None)
+    return first or _clean(recording)
 
 
 def counted(recording: Recording) -> str:
