@@ -855,6 +855,21 @@ def f(x):
 """,
         fundamental=True,
     ),
+    Kind(
+        "DX419",
+        "a TorchFunctionMode in a way that is not traced",
+        "The mode is asked about each call of torch in its block, and its answers are traced; here it is used in another way.",
+        "Leave the mode before this line, or enter it outside of the compiled function.",
+        example="""
+class Passes(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+def f(x):
+    with Passes(), torch.no_grad():
+        return x + 1
+""",
+    ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",

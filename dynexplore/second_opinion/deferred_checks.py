@@ -21,6 +21,7 @@ import torch.fx
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.function_modes import FunctionModes
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.scalars.constant import LITERALS
 
@@ -114,6 +115,7 @@ class Attempt:
     graph: torch.fx.Graph
     journal: Journal
     innermost: Callable[[], SymbolicFrame]  # the frame that is being interpreted
+    modes: FunctionModes  # what an instruction means while the program has one entered, the mode says
     steps: int = 0
     makers: list[StepMark] = field(default_factory=list)  # the steps that added nodes
     deferred: list[tuple[StepMark, DeferredCheck]] = field(default_factory=list)

@@ -37,6 +37,7 @@ from torch.fx.node import map_arg
 from dynexplore.engine.events import GraphPiece
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
+from dynexplore.engine.graph.function_question import Asked, listening, make_call
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
@@ -211,6 +212,20 @@ class GraphBuilder:
             raise OperatorFailed(target, error) from error
         finally:
             _fake_log.disabled = quiet
+
+    def question_about(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked | None:
+        """What torch asks the innermost TorchFunctionMode when the operation is called; None where it asks nothing."""
+        passed = map_arg(tuple(args), example_value)
+        named = map_arg(dict(kwargs), example_value)
+        try:
+            with self.fake_mode, enable_python_dispatcher(), listening():
+                make_call(op, target, passed, named)
+        except Asked as asked:
+            asked.passed = [*passed, *named.values()]
+            return asked
+        except Exception:  # it raises the same when it is made for the graph, where that is dealt with
+            return None
+        return None
 
     def unheard_write(self) -> bool:
         """Whether the last operation wrote, through `.data`, to memory that autograd has noted for a backward that is to come.

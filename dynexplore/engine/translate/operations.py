@@ -25,6 +25,7 @@ from torch._subclasses.fake_tensor import (
 
 from dynexplore.engine.graph.builder import OperatorFailed
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.function_question import Asked
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
@@ -69,6 +70,15 @@ def add(
     if ctx.graph.fake_mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
         return ViewOfDataVariable(node, fake)
     return wrap(ctx, node, fake)
+
+
+def question_about(
+    ctx: Interpreter, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> Asked | None:
+    """What torch asks the innermost TorchFunctionMode when this operation is called."""
+    proxies = [proxy_of(ctx, arg, target) for arg in args]
+    named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
+    return ctx.graph.question_about(op, target, proxies, named)
 
 
 def _is_view_of_data(fake: Any, tensors: Sequence[TensorVariable]) -> bool:

@@ -24,6 +24,7 @@ from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.config import config
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
+from dynexplore.engine.graph.function_question import Asked
 from dynexplore.engine.graph.shapes import dynamic_context, dynamic_number, make_shape_env, shape_guards, unknown_number
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
@@ -57,6 +58,7 @@ from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import VariableTracker, progress
 from dynexplore.engine.variables.contract.build import row_for
 from dynexplore.engine.variables.contract.context import TraceContext, UserRaised
+from dynexplore.engine.variables.contract.function_modes import FunctionModes
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.objects.context_manager import leave_all, leave_in_graph
 from dynexplore.engine.variables.objects.exception import exception_from_python, set_context
@@ -66,6 +68,7 @@ from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
+from dynexplore.engine.variables.torch_.function_modes import ask_function_mode
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 _ROWS = (all_rows, handlers)  # imported for the rows they declare
@@ -112,6 +115,7 @@ class Translator:
         self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
         self.draws: list[tuple[str, Any, tuple[Any, ...]]] = []
         self.active_modes: list[ActiveMode] = []
+        self.function_modes = FunctionModes()
         self.graphs_run_as_they_are = request.runs_as_it_is
         self.told_compiling = False
         self.namespaces: dict[int, NamespaceVariable] = {}
@@ -530,7 +534,20 @@ class Translator:
         self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """Put a torch operation into the graph."""
-        return operations.add(self, op, target, args, kwargs)
+        answer = self.ask_function_mode(op, target, args, kwargs) if self.function_modes.entered else None
+        return answer if answer is not None else operations.add(self, op, target, args, kwargs)
+
+    def ask_function_mode(
+        self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker | None:
+        """What the innermost TorchFunctionMode makes of a call, where it is asked."""
+        return ask_function_mode(self, op, target, args, kwargs)
+
+    def question_about(
+        self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> Asked | None:
+        """What torch asks a TorchFunctionMode when this call is made."""
+        return operations.question_about(self, op, target, args, kwargs)
 
     def call_function(
         self, function: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 if TYPE_CHECKING:
     from dynexplore.engine.graph.builder import GraphBuilder
+    from dynexplore.engine.graph.function_question import Asked
     from dynexplore.engine.provenance.module_guards import ModuleGuards
     from dynexplore.engine.provenance.sources import Source
     from dynexplore.engine.recorder import Recorder
     from dynexplore.engine.variables.contract.active_mode import ActiveMode
     from dynexplore.engine.variables.contract.base import VariableTracker
+    from dynexplore.engine.variables.contract.function_modes import FunctionModes
     from dynexplore.engine.variables.contract.side_effects import Journal
 
 
@@ -37,6 +39,7 @@ class TraceContext(Protocol):
     recorder: Recorder | None
     module_guards: ModuleGuards
     active_modes: list[ActiveMode]
+    function_modes: FunctionModes  # the TorchFunctionModes that traced code has entered
     draws: list[tuple[str, Any, tuple[Any, ...]]]  # random numbers: the local each goes to, the function, its arguments
     graphs_run_as_they_are: bool  # nobody traces them, so that a node may run the program's own code anew in each call
     told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
@@ -118,7 +121,18 @@ class TraceContext(Protocol):
         ...
 
     def operation(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> VariableTracker:
-        """Put a torch operation into the graph; args and kwargs are trackers. The tracker of its result."""
+        """Put a torch operation into the graph; args and kwargs are trackers. The tracker of its result.
+
+        Under a TorchFunctionMode that is asked about it: what the mode makes of it.
+        """
+        ...
+
+    def ask_function_mode(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> VariableTracker | None:
+        """What the innermost TorchFunctionMode makes of a call that is answered without an operation; None: it is not asked."""
+        ...
+
+    def question_about(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked | None:
+        """What torch asks a TorchFunctionMode when this call is made; None where it asks nothing."""
         ...
 
     def call_function(

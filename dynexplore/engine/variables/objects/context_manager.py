@@ -235,6 +235,7 @@ def enter_for_real(cls: type[Any], arguments: tuple[Any, ...], keywords: dict[st
 
 def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveMode:
     """Set the mode for real and in the graph."""
+    refuse_function_modes(ctx)
     before = torch.is_grad_enabled()
 
     def for_real(build: Reconstruction) -> None:
@@ -251,6 +252,12 @@ def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveM
     _set_in_graph(ctx, enabled)
     ctx.active_modes.append(mode)
     return mode
+
+
+def refuse_function_modes(ctx: TraceContext) -> None:
+    """torch asks TorchFunctionModes about changes of the grad mode, too."""
+    if ctx.function_modes.entered:
+        ctx.break_graph("DX419", what="the grad mode changes in its block")
 
 
 def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
@@ -288,6 +295,7 @@ class GradModeVariable(ModeManagerVariable):
         return NONE
 
     def exit(self, ctx: TraceContext) -> None:
+        refuse_function_modes(ctx)
         leave_mode(ctx, self.modes.pop())
 
 
@@ -544,6 +552,8 @@ def _nullcontext(
 def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
     """Enter a context manager: its exit function, and what entering gave."""
     if manager.is_constant() and isinstance(manager.as_constant(), torch.device):
+        if ctx.function_modes.entered:  # a device is a mode, too, and is asked before those around it
+            ctx.break_graph("DX419", what="a device is entered in its block")
         manager = _device_manager(manager.as_constant())
     if isinstance(manager, ModeManagerVariable):
         entered = manager.enter(ctx)

@@ -268,6 +268,9 @@ def call_python_function(
     row = rule_for(function)
     if row is not None:
         return row.answer(ctx, args, kwargs)
+    method = _method_row_of_tensors(ctx, function, args)
+    if method is not None:
+        return method(ctx, args[0], args[1:], kwargs)
     if "__script_if_tracing_wrapper" in function.__dict__:  # torch.jit.script_if_tracing: nothing is traced by TorchScript here
         return ctx.call_function(tracker.get_attribute(ctx, "__original_fn"), args, kwargs)
     if RUNS in function.__dict__:  # a wrapper of `run`: of nested regions the outer wins
@@ -289,6 +292,16 @@ def call_python_function(
     if how == "disabled":
         ctx.break_graph("DX202", function=function.__qualname__, because=skip.why_not_inlined(function))
     ctx.break_graph(kind_of_break(function, "DX203"), function=f"{function.__module__}.{function.__qualname__}")
+
+
+def _method_row_of_tensors(
+    ctx: TraceContext, function: types.FunctionType, args: Sequence[VariableTracker]
+) -> MethodAnswer | None:
+    """The row of a method of tensors that torch wrote in Python: `torch.Tensor.backward(x)` is `x.backward()`."""
+    name = function.__name__
+    if ctx.function_modes.entered or vars(torch.Tensor).get(name) is not function or not args or args[0].kind != "tensor":
+        return None
+    return METHODS.get((torch.Tensor, name))
 
 
 class NestedFunctionVariable(VariableTracker):
@@ -464,6 +477,8 @@ class BuiltinVariable(LiveCallableVariable):
         method = self._method_row()
         if method is not None:
             return method(ctx, self, args, kwargs)
+        if self._is_method_of_tensors(args):
+            return args[0].call_method(ctx, self.function.__name__, args[1:], kwargs)
         if skip.is_graph_callable(self.function):
             return ctx.operation("call_function", self.function, list(args), kwargs)
         if self._is_method_of(args):
@@ -487,6 +502,12 @@ class BuiltinVariable(LiveCallableVariable):
         owner = getattr(self.function, "__objclass__", None)
         return owner is not None and bool(args) and isinstance(args[0], ConstantVariable | BuiltinValueVariable) \
             and issubclass(args[0].python_type(), owner)
+
+    def _is_method_of_tensors(self, args: Sequence[VariableTracker]) -> bool:
+        """`torch.Tensor.add(x, 1)` is `x.add(1)`, with the rules that this has."""
+        if getattr(self.function, "__objclass__", None) is not torch._C.TensorBase or not args:
+            return False
+        return args[0].kind == "tensor"
 
     def _storage_of(self, args: Sequence[VariableTracker]) -> VariableTracker | None:
         """`dict.get(output, key)` where `output` is of a class that extends dict: asked of what it holds."""

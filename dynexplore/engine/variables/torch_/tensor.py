@@ -87,6 +87,8 @@ class TensorVariable(VariableTracker):
 
     def length(self, ctx: TraceContext) -> VariableTracker:
         self._rely_on_torch(ctx, "__len__")
+        if ctx.function_modes.entered:
+            return self.call_method(ctx, "__len__", [], {})
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "len() of a 0-d tensor")
         return self.size(ctx, 0)
@@ -97,6 +99,8 @@ class TensorVariable(VariableTracker):
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         self._rely_on_torch(ctx, "__iter__")
+        if ctx.function_modes.entered:
+            return self.call_method(ctx, "__iter__", [], {}).unpack(ctx)
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "iteration over a 0-d tensor")
         count = int(self.fake.shape[0])  # a symbolic size is specialized: Python needs to know how many
@@ -116,6 +120,18 @@ class TensorVariable(VariableTracker):
         self._rely_on_torch(ctx, "__call__")
         return super().call(ctx, args, kwargs)
 
+    def _call_under_mode(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker | None:
+        """What a TorchFunctionMode of the program makes of a call; None where it is not asked.
+
+        A method that torch wrote in Python asks on its way, about itself or about what it calls.
+        """
+        in_python = peek(torch.Tensor, name)
+        if isinstance(in_python, types.FunctionType):
+            return ctx.call_function(ctx.build(in_python, None), [self, *args], kwargs)
+        return ctx.ask_function_mode("call_method", name, [self, *args], kwargs)
+
     def _rely_on_torch(self, ctx: TraceContext, name: str) -> None:
         """What torch's class says under this name is what the tracker answers."""
         rely_on_names(ctx, self.python_type(), name)
@@ -129,6 +145,9 @@ class TensorVariable(VariableTracker):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         rely_on_plain_access(ctx, self.python_type(), name)
+        answer = ctx.ask_function_mode("get_attr_of", name, [self], {}) if ctx.function_modes.entered else None
+        if answer is not None:
+            return answer
         if name == "shape":
             return ctx.wrap_size(self.fake.shape, self)
         if name in KNOWN_ATTRIBUTES:
@@ -185,6 +204,10 @@ class TensorVariable(VariableTracker):
         rely_on_plain_access(ctx, self.python_type(), name)
         self._rely_on_torch(ctx, name)
         row = METHODS.get((torch.Tensor, name))
+        if ctx.function_modes.entered:
+            answer = self._call_under_mode(ctx, name, args, kwargs)
+            if answer is not None:
+                return answer
         if row is not None:
             return row(ctx, self, args, kwargs)
         if name in DATA_METHODS:

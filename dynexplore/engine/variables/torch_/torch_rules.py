@@ -42,6 +42,9 @@ def _runs_now(function: Callable[..., Any]) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         name = getattr(function, "__name__", str(function))
+        answer = ctx.ask_function_mode("call_function", function, args, kwargs) if ctx.function_modes.entered else None
+        if answer is not None:
+            return answer
         values = [constant_of(ctx, arg, name) for arg in args]
         named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
         return ctx.build(run_now(ctx, function, *values, **named), None)
@@ -118,13 +121,6 @@ def _asked(function: Callable[..., Any]) -> Answer:
 
 for _function in ABOUT_TENSORS:
     rule(_function)(_asked(_function))
-
-
-@rule(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
-      torch.overrides.has_torch_function_variadic)
-def _no_overrides(ctx: TraceContext, args: Sequence[VariableTracker],
-                  kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    return ConstantVariable(False)
 
 
 @rule(torch.nn.parallel.DistributedDataParallel.forward)

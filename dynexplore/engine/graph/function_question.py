@@ -1,0 +1,61 @@
+"""Whom torch asks before it carries out a call: found out by making the call.
+
+The idea: every function of torch that can be overridden asks the innermost TorchFunctionMode before it does anything. Which
+functions those are, and under which name they ask (`x + 1` asks about `Tensor.add`, `x.shape` about `Tensor.shape.__get__`), is
+written down nowhere in one place: it is in the C++ of each. So the call is made on fake tensors, with a mode on top that takes the
+question down and ends the call by raising.
+
+In: a call on fake values, carried out inside `listening()`. Out: `Asked`, or no exception where nobody is asked.
+torch/csrc/utils/python_arg_parser.cpp (handle_torch_function_no_python_arg_parser) asks; PyTorch's Dynamo has a table of names
+(torch/_dynamo/variables/torch_function.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+
+class Asked(BaseException):
+    """A call asks the innermost mode; its `__torch_function__` gets these arguments. No `Exception`: nobody may catch it.
+
+    kwargs: None where torch passes three arguments only.
+    """
+
+    def __init__(self, function: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> None:
+        super().__init__(function)
+        self.function, self.types, self.kwargs = function, types, kwargs
+        self.arguments = args
+        self.passed: list[Any] = []  # the fake arguments of the call that was made
+
+
+class _Listener(TorchFunctionMode):
+    """Takes the first question down. What fake tensors call while they carry out an operator is no call of the program."""
+
+    def __init__(self) -> None:
+        self.depth = torch._C._len_torch_dispatch_stack()
+
+    def __torch_function__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if torch._C._len_torch_dispatch_stack() != self.depth:
+            return func(*args, **(kwargs or {}))
+        raise Asked(func, types, args, kwargs)
+
+
+def make_call(op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call it as the program does: what torch.Tensor has under this name (they are of a subclass), without empty keywords."""
+    if op == "get_attr_of":
+        found = inspect.getattr_static(torch.Tensor, target, None)
+        return found.__get__(args[0]) if hasattr(found, "__get__") else None
+    function = target if op == "call_function" else getattr(torch.Tensor, target)
+    return function(*args, **kwargs) if kwargs else function(*args)
+
+
+def listening() -> TorchFunctionMode:
+    """A block in which the first call that asks a mode raises `Asked`; the modes of fake tensors are to be entered before."""
+    return _Listener()
