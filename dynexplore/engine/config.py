@@ -11,8 +11,9 @@ In:  `config.cache_size_limit`, `config.debug = True`, `with config.patch(debug=
      DYNEXPLORE_DEBUG_FUNCTION=name translates only functions of that name,
      DYNEXPLORE_REPLAY_RECORD=1 saves frames that fail (into DYNEXPLORE_REPLAY_DIR),
      DYNEXPLORE_REPRO_AFTER=dynamo or aot writes a repro.py (into DYNEXPLORE_REPRO_DIR) where a backend fails;
-     DYNEXPLORE_REPRO_LEVEL=2 for what raises only.
-Out: `config`.
+     DYNEXPLORE_REPRO_LEVEL=2 for what raises only. Each is read under its name in torch, too (TORCHDYNAMO_DISABLE), if ours is
+     not set. What the environment says wrong is a sentence on standard error, no failing import.
+Out: `config`. Options with another name in torch.compile's config are known by that, too (`NAMES_IN_TORCH`).
 
 PyTorch's counterpart: torch/_dynamo/config.py and torch/utils/_config_module.py.
 """
@@ -22,7 +23,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import logging
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -35,7 +38,12 @@ from dynexplore.engine.events import ARTIFACT_PARTS
 F = TypeVar("F", bound=Callable[..., Any])
 
 LOG_LEVELS = ("ERROR", "WARNING", "INFO", "DEBUG")
-LOG_PARTS = ("bytecode", "graph", "guards", "breaks", "steps")
+LOG_PARTS = ("bytecode", "graph", "guards", "breaks", "steps", "recompiles")
+_PARTS_IN_TORCH = {"graph_breaks": "breaks", "graph_code": "graph", "recompiles_verbose": "recompiles"}
+_LEVELS_IN_TORCH = {"+DYNAMO": "DEBUG", "DYNAMO": "INFO", "-DYNAMO": "ERROR"}
+
+NAMES_IN_TORCH = {"recompile_limit": "cache_size_limit"}
+"""Option of torch._dynamo.config -> the option here, where the names differ."""
 
 
 @dataclass
@@ -100,9 +108,9 @@ class Config:
     debug: bool = False
     """Print, per frame: graph, original and modified bytecode, guards."""
     log_level: str = "WARNING"
-    """ERROR, WARNING (graph breaks), INFO (code and graph compiled) or DEBUG (every instruction)."""
+    """ERROR, WARNING (graph breaks), INFO (code and graph compiled) or DEBUG (every instruction); logging's numbers will do."""
     logs: tuple[str, ...] = ()
-    """Parts of the debug printout wanted though `debug` is off: names of LOG_PARTS."""
+    """What is told of each frame though `debug` is off: names of LOG_PARTS."""
     output_code: bool = False
     """Print the modified bytecode of each frame."""
     debug_function: str = ""
@@ -111,14 +119,24 @@ class Config:
     """Switch the engine off: optimized functions run as plain Python."""
 
     def __setattr__(self, name: str, value: Any) -> None:
+        name, value = as_named_here(name, value)
         check(name, value)
         object.__setattr__(self, name, value)
+
+    if not typing.TYPE_CHECKING:  # a type checker knows the options themselves
+
+        def __getattr__(self, name: str) -> Any:  # what is no attribute
+            if name not in NAMES_IN_TORCH:
+                raise AttributeError(_no_option(name), name=name, obj=self)
+            return getattr(self, NAMES_IN_TORCH[name])
 
     def __delattr__(self, name: str) -> None:
         raise ConfigError(f"option {name!r} cannot be deleted")
 
-    def patch(self, changes: Mapping[str, Any] | None = None, /, **options: Any) -> Patch:
+    def patch(self, changes: Mapping[str, Any] | str | None = None, /, *value: Any, **options: Any) -> Patch:
         """Set options for the length of a `with` block or of each call of a decorated function.
+
+        One option may be given as `patch("debug", True)`.
 
         >>> with config.patch(cache_size_limit=2):
         ...     config.cache_size_limit
@@ -126,14 +144,15 @@ class Config:
         >>> config.cache_size_limit
         8
         """
-        wanted = {**(changes or {}), **options}
-        for name, value in wanted.items():
-            check(name, value)
+        given = dict.fromkeys([changes], *value) if isinstance(changes, str) else dict(changes or {})
+        wanted = dict(as_named_here(name, new) for name, new in {**given, **options}.items())
+        for name, new in wanted.items():
+            check(name, new)
         return Patch(self, wanted)
 
     def prints_frames(self) -> bool:
         """Whether something is to be printed or logged of each frame that is translated."""
-        return self.debug or self.output_code or bool(self.logs) or self.log_level in ("INFO", "DEBUG")
+        return self.debug or self.output_code or bool({*self.logs} - {"recompiles"}) or self.log_level in ("INFO", "DEBUG")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all options by name."""
@@ -141,8 +160,13 @@ class Config:
 
     def reset(self) -> None:
         """Set every option to its default, and then to what the environment says."""
-        for name, value in {**DEFAULTS, **from_environment(os.environ)}.items():
+        for name, value in DEFAULTS.items():
             setattr(self, name, value)
+        for name, value in from_environment(os.environ, _tell).items():
+            try:
+                setattr(self, name, value)
+            except ConfigError as error:
+                _tell(f"{error}; the environment says so")
 
 
 class Patch:
@@ -174,16 +198,40 @@ class Patch:
         return typing.cast(F, with_options)
 
 
+def as_named_here(name: str, value: Any) -> tuple[str, Any]:
+    """An option and its value as they are called here: torch's names, logging's numbers.
+
+    >>> as_named_here("recompile_limit", 4), as_named_here("log_level", 20), as_named_here("logs", ("graph_breaks",))
+    (('cache_size_limit', 4), ('log_level', 'INFO'), ('logs', ('breaks',)))
+    """
+    name = NAMES_IN_TORCH.get(name, name)
+    if name == "log_level" and type(value) is int:
+        value = logging.getLevelName(value)
+    if name == "logs" and isinstance(value, tuple):
+        value = tuple(_PARTS_IN_TORCH.get(part, part) for part in value)
+    return name, value
+
+
+def _no_option(name: str) -> str:
+    near = difflib.get_close_matches(name, [*OPTIONS, *NAMES_IN_TORCH], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return f"no option {name!r}{hint} The options are: {', '.join(OPTIONS)}"
+
+
+def _tell(sentence: str) -> None:
+    print(f"dynexplore: {sentence}", file=sys.stderr)
+
+
 def check(name: str, value: object) -> None:
     """Raise ConfigError, naming what would be right, unless `name` is an option and `value` fits it."""
     if name not in OPTIONS:
-        near = difflib.get_close_matches(name, OPTIONS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise ConfigError(f"no option {name!r}{hint} The options are: {', '.join(OPTIONS)}")
+        raise ConfigError(_no_option(name))
     if not any(_fits(value, wanted) for wanted in OPTIONS[name]):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {type(value).__name__} ({value!r})")
     if name in _TUPLES and not all(isinstance(item, _TUPLES[name][0]) for item in typing.cast("tuple[object]", value)):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
+    if name == "logs" and (wrong := [part for part in typing.cast("tuple[str, ...]", value) if part not in LOG_PARTS]):
+        raise ConfigError(f"option 'logs' takes any of {', '.join(LOG_PARTS)}, not {wrong[0]!r}")
     if name == "artifacts":
         check_parts(typing.cast("tuple[str, ...]", value))
     if name == "log_level" and value not in LOG_LEVELS:
@@ -221,43 +269,58 @@ def _option_types() -> dict[str, tuple[type, ...]]:
     return accepted
 
 
-def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options that the DYNEXPLORE_* variables set.
+def from_environment(environment: Mapping[str, str], tell: Callable[[str], None] = _tell) -> dict[str, Any]:
+    """Return the options that the DYNEXPLORE_* variables set, or where one is not set, that of the same name in torch.
 
-    >>> from_environment({"DYNEXPLORE_LOGS": "info,guards", "DYNEXPLORE_DEBUG": "1"})
+    >>> from_environment({"DYNEXPLORE_LOGS": "info,guards", "TORCHDYNAMO_DEBUG": "1"})
     {'debug': True, 'log_level': 'INFO', 'logs': ('guards',)}
     """
+    ours = {f"DYNEXPLORE_{name.removeprefix('TORCHDYNAMO_')}": text for name, text in environment.items() if name in _IN_TORCH}
+    ours |= {name: text for name, text in environment.items() if name.startswith("DYNEXPLORE_")}
     options: dict[str, Any] = {}
     for variable, name in _SWITCHES.items():
-        if variable in environment:
-            options[name] = environment[variable].strip().lower() not in ("", "0", "false", "no", "off")
+        if variable in ours:
+            options[name] = ours[variable].strip().lower() not in ("", "0", "false", "no", "off")
     for variable, name in _TEXTS.items():
-        if environment.get(variable):
-            options[name] = environment[variable].strip()
-    if environment.get("DYNEXPLORE_REPRO_LEVEL", "").strip():
-        level = environment["DYNEXPLORE_REPRO_LEVEL"].strip()
+        if ours.get(variable):
+            options[name] = ours[variable].strip()
+    if ours.get("DYNEXPLORE_REPRO_LEVEL", "").strip():
+        level = ours["DYNEXPLORE_REPRO_LEVEL"].strip()
         options["repro_level"] = int(level) if level.isdigit() else level
-    words = [word.strip() for word in environment.get("DYNEXPLORE_LOGS", "").split(",") if word.strip()]
-    levels = [word.upper() for word in words if word.upper() in LOG_LEVELS]
-    if levels:
-        options["log_level"] = levels[-1]
-    parts = tuple(word.lower() for word in words if word.upper() not in LOG_LEVELS)
-    for part in parts:
-        if part not in LOG_PARTS:
-            known = ", ".join((*LOG_LEVELS, *LOG_PARTS))
-            raise ConfigError(f"DYNEXPLORE_LOGS names {part!r}, which is none of {known}")
-    if parts:
-        options["logs"] = parts
-    return options
+    return options | _logs(ours.get("DYNEXPLORE_LOGS", ""), tell)
 
 
-_SWITCHES = {"DYNEXPLORE_DISABLE": "disable", "DYNEXPLORE_DEBUG": "debug", "DYNEXPLORE_REPLAY_RECORD": "replay_record_enabled"}
+def _logs(words: str, tell: Callable[[str], None]) -> dict[str, Any]:
+    """The options that a list of levels and parts sets; a word that is neither is told, and left out."""
+    options: dict[str, Any] = {}
+    parts: list[str] = []
+    for word in filter(None, map(str.strip, words.split(","))):
+        level = _LEVELS_IN_TORCH.get(word.upper(), word.upper())
+        part = _PARTS_IN_TORCH.get(word.lower(), word.lower())
+        if level in LOG_LEVELS:
+            options["log_level"] = level
+        elif part in LOG_PARTS:
+            parts.append(part)
+        else:
+            near = difflib.get_close_matches(word, LOG_PARTS, 1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            tell(f"DYNEXPLORE_LOGS names {word!r}, which is left out; {hint}there are {', '.join((*LOG_LEVELS, *LOG_PARTS))}")
+    return options | ({"logs": tuple(parts)} if parts else {})
+
+
+_SWITCHES = {
+    "DYNEXPLORE_DISABLE": "disable",
+    "DYNEXPLORE_DEBUG": "debug",
+    "DYNEXPLORE_VERBOSE": "verbose",
+    "DYNEXPLORE_REPLAY_RECORD": "replay_record_enabled",
+}
 _TEXTS = {
     "DYNEXPLORE_DEBUG_FUNCTION": "debug_function",
     "DYNEXPLORE_REPLAY_DIR": "replay_record_folder",
     "DYNEXPLORE_REPRO_AFTER": "repro_after",
     "DYNEXPLORE_REPRO_DIR": "repro_folder",
 }
+_IN_TORCH = tuple(f"TORCHDYNAMO_{name.removeprefix('DYNEXPLORE_')}" for name in (*_SWITCHES, *_TEXTS, "DYNEXPLORE_REPRO_LEVEL"))
 _CHOICES: dict[str, tuple[object, ...]] = {"repro_after": ("", "dynamo", "aot"), "repro_level": (2, 4)}
 _TUPLES: dict[str, tuple[type, str]] = {
     "traceable_tensor_subclasses": (type, "classes"),

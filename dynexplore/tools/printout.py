@@ -57,7 +57,7 @@ def _parts() -> tuple[str, ...]:
     parts = list(_DEBUG_PARTS) if config.debug else []
     if config.output_code:
         parts.append("bytecode")
-    return tuple(dict.fromkeys([*parts, *config.logs]))
+    return tuple(part for part in dict.fromkeys([*parts, *config.logs]) if part != "recompiles")  # told when it happens
 
 
 def watching(recorder: Recorder | None) -> Recorder | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 
@@ -114,7 +115,61 @@ def test_the_environment_is_read_at_import() -> None:
     assert done.stdout == "True INFO\n"
 
 
-def test_a_wrong_word_in_the_environment_is_named() -> None:
-    """DYNEXPLORE_LOGS with a word that is neither level nor part is refused, listing both."""
-    with pytest.raises(ConfigError, match="DYNEXPLORE_LOGS.*'guarsd'.*bytecode"):
-        from_environment({"DYNEXPLORE_LOGS": "guarsd"})
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        (
+            {"DYNEXPLORE_LOGS": "guarsd,bytecode"},
+            "dynexplore: DYNEXPLORE_LOGS names 'guarsd', which is left out; did you mean 'guards'? there are ERROR, WARNING, INFO, "
+            "DEBUG, bytecode, graph, guards, breaks, steps, recompiles\n",
+        ),
+        ({"TORCHDYNAMO_REPRO_LEVEL": "3"}, "dynexplore: option 'repro_level' takes one of 2, 4, not 3; the environment says so\n"),
+    ],
+)
+def test_what_the_environment_says_wrong_is_one_sentence(variables: dict[str, str], says: str) -> None:
+    """A word that is neither level nor part, or a value that does not fit, is told and left out; importing goes on."""
+    code = "from dynexplore.engine.config import config; print(config.repro_level)"
+    done = subprocess.run([sys.executable, "-c", code], env={**variables, "PATH": ""}, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("4\n", says)
+
+
+def test_torchs_names_of_environment_variables() -> None:
+    """TORCHDYNAMO_* count where ours are not set; what torch alone has is none of our business."""
+    assert from_environment({"TORCHDYNAMO_DISABLE": "1", "TORCHDYNAMO_VERBOSE": "1", "TORCHDYNAMO_EXTENDED_ADVICE": "1"}) == {
+        "disable": True,
+        "verbose": True,
+    }
+    assert from_environment({"TORCHDYNAMO_DISABLE": "1", "DYNEXPLORE_DISABLE": "0"}) == {"disable": False}
+    assert from_environment({"TORCHDYNAMO_REPRO_AFTER": "aot"}) == {"repro_after": "aot"}
+
+
+def test_torchs_names_of_logs() -> None:
+    """What TORCH_LOGS calls the same things."""
+    assert from_environment({"DYNEXPLORE_LOGS": "recompiles,graph_breaks,guards"}) == {"logs": ("recompiles", "breaks", "guards")}
+    assert from_environment({"DYNEXPLORE_LOGS": "+dynamo,graph_code"}) == {"log_level": "DEBUG", "logs": ("graph",)}
+    with config.patch(logs=("graph_breaks",)):
+        assert config.logs == ("breaks",)
+    with pytest.raises(ConfigError, match="takes any of bytecode, .*, not 'guarsd'"):
+        config.patch(logs=("guarsd",))
+
+
+def test_torchs_names_of_options() -> None:
+    """`recompile_limit` is `cache_size_limit`: read, set, patched in each way."""
+    with config.patch(recompile_limit=3):
+        assert config.recompile_limit == config.cache_size_limit == 3
+    with config.patch("recompile_limit", 4):
+        config.recompile_limit = 5
+        assert config.cache_size_limit == 5
+    assert config.cache_size_limit == 8
+    with pytest.raises(ConfigError, match="no option 'recompile_limits'; did you mean 'recompile_limit'"):
+        config.recompile_limits = 5  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no option 'debg'; did you mean 'debug'"):
+        config.debg  # noqa: B018
+
+
+def test_log_levels_may_be_loggings_numbers() -> None:
+    """`log_level = logging.INFO` is "INFO"; a number between levels is refused."""
+    with config.patch(log_level=logging.INFO):
+        assert config.log_level == "INFO"
+    with pytest.raises(ConfigError, match="one of ERROR, WARNING, INFO, DEBUG, not 'Level 15'"):
+        config.patch(log_level=15)

@@ -55,6 +55,8 @@ class CodeState:
     history: FrameHistory
     limit_reported: bool = False
     recorded_as_skipped: bool = False
+    ran_plain: bool = False
+    """A stance had it run as plain Python."""
 
 
 def state_of(cache: CodeCache) -> CodeState:

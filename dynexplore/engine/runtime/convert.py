@@ -141,6 +141,7 @@ class Conversion:
     def act_on(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
         """Do what was decided: refuse, raise, or translate."""
         if decision.rule == "stance":
+            self.known.ran_plain = True
             stance.refuse(self.code, entries.why)
             return None
         reports.missed(self.recorder, self.frame, self.missed)
@@ -155,7 +156,7 @@ class Conversion:
         """Translate the frame, and report; None where there is nothing to compile."""
         if self.missed:
             counters["stats"]["recompiles"] += 1
-            reports.recompiled(self.recorder, self.frame, self.missed)
+            reports.recompiled(self.recorder, self.frame, self.code, self.missed)
         counters["frames"]["total"] += 1
         self.store.note_use()
         reports.entered(self.recorder, self.frame, self.store, self.state)

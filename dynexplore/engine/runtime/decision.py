@@ -60,7 +60,7 @@ class FrameFacts:
     code alone. generator: the code is that of a generator or coroutine. nothing_to_compile: an earlier call showed it.
     entries: None while nobody has asked them. run_only: inside `run()`. disabled: `config.disable`. policy: why its file or a
     mark leaves it alone. only_function: `config.debug_function`. tracer: another tracer or mode that is active. stance, and
-    error_on_recompile (`config`). limit: how many entries the code may have.
+    error_on_recompile (`config`). ran_plain: a stance had it run as plain Python before. limit: how many entries the code may have.
     """
 
     name: str = ""
@@ -75,6 +75,7 @@ class FrameFacts:
     tracer: str | None = None
     stance: Stance = "default"
     error_on_recompile: bool = False
+    ran_plain: bool = False
     limit: int = 8
 
 
@@ -141,6 +142,11 @@ def _left_alone(facts: FrameFacts) -> Decision | None:
     return None
 
 
+def _is_first(facts: FrameFacts, entries: EntriesVerdict) -> bool:
+    """Whether the stance wants a first call as plain Python, and this is one."""
+    return facts.stance == "eager_then_compile" and not facts.ran_plain and not entries.count
+
+
 def _missed(facts: FrameFacts) -> Decision:
     """No entry fits: may a new one be compiled?"""
     if facts.entries is None:
@@ -148,7 +154,7 @@ def _missed(facts: FrameFacts) -> Decision:
     entries = facts.entries
     if facts.stance == "fail_on_recompile":
         return Decision("raises", "stance", f"RecompileError: {entries.why}")
-    if facts.stance == "eager_on_recompile":
+    if facts.stance in ("eager_on_recompile", "force_eager") or _is_first(facts, entries):
         return Decision("plain Python", "stance", f"the stance is {facts.stance!r}: {entries.why}")
     if entries.missed and facts.error_on_recompile:
         return Decision("raises", "error on recompile", f"RecompileError: {entries.why}")

@@ -267,8 +267,10 @@ def missed(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
         )
 
 
-def recompiled(recorder: Recorder | None, frame: int, misses: list[Miss]) -> None:
-    """A frame is translated although there are entries."""
+def recompiled(recorder: Recorder | None, frame: int, code: CodeType, misses: list[Miss]) -> None:
+    """A frame is translated although there are entries; a log line for those who want `logs` of recompiles."""
+    if "recompiles" in config.logs:
+        logger.info(f"recompiling {code.co_qualname} ({_short(code.co_filename)}:{code.co_firstlineno}): {misses[0]}")
     if recorder is not None:
         recorder.record(ev.Recompiled(frame=frame, reason=str(misses[0]), entries=len(misses)))
 

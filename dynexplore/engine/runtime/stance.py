@@ -4,26 +4,36 @@ The idea: while a service answers requests, nothing should be compiled unexpecte
 refused to compile, so that this can be compiled in advance.
 
 - "default": compile it
+- "force_eager": run it as plain Python, and what is compiled already, too
 - "eager_on_recompile": run it as plain Python, and note it
 - "fail_on_recompile": raise RecompileError, which names the guard
+- "eager_then_compile": run a function as plain Python once, and compile it when it is called again
 
-In: `with stance("eager_on_recompile") as refused: serve(...)`. Out: `refused`, what would have been compiled and why.
+In: `with stance("eager_on_recompile") as refused: serve(...)`, `@stance("force_eager")`, or `stance("force_eager")` alone: from
+now on. Out: `refused`, what would have been compiled and why.
+
+A block and a decorated function concern their thread; a call concerns the process, but for "force_eager": other threads then
+compile nothing, and what they have compiled runs.
 
 torch/_dynamo/eval_frame.py (set_stance) does the same job, under the same names.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
 from types import CodeType
-from typing import Literal
+from typing import Any, Literal, TypeVar, cast
 
-from dynexplore.engine import display_hooks
+from dynexplore.engine import display_hooks, native
 from dynexplore.engine.errors import RecompileError
 
-Name = Literal["default", "eager_on_recompile", "fail_on_recompile"]
-NAMES: tuple[Name, ...] = ("default", "eager_on_recompile", "fail_on_recompile")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Name = Literal["default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile"]
+NAMES: tuple[Name, ...] = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 
 
 class Refused:
@@ -55,17 +65,21 @@ class Refused:
 class _Stances(threading.local):
     def __init__(self) -> None:
         self.entered: list[stance] = []
+        self.is_plain = False  # this thread follows a call of "force_eager"
+        self.outside: native.Region | None = None  # where it was before
 
 
 _stances = _Stances()
+_called: deque[stance] = deque(maxlen=16)  # stances that were called and not entered; the last one counts
+_plain = native.Region(None, lambda state: None)  # of nested regions the outer wins: inside it no optimized function enters its own
 
 
 class stance:  # called like a function, as torch.compiler.set_stance is
-    """Take a stance for the length of a block, in this thread.
+    """Take a stance: from now on, for the length of a block, or during each call of a decorated function.
 
-    Args: name: "default", "eager_on_recompile" or "fail_on_recompile".
+    Args: name: "default", "force_eager", "eager_on_recompile", "fail_on_recompile" or "eager_then_compile".
 
-    As a context manager it gives the `Refused`. Raises ValueError, which lists the names, for another one.
+    As a context manager it gives the `Refused`, which is `refused`, too. Raises ValueError, which lists the names, for another one.
 
     >>> with stance("eager_on_recompile") as refused:
     ...     pass
@@ -78,26 +92,71 @@ class stance:  # called like a function, as torch.compiler.set_stance is
             raise ValueError(f"there is no stance {name!r}; there are: {', '.join(NAMES)}")
         self.name = name
         self.refused = Refused()
+        self._before: list[native.Region | None] = []
+        _called.append(self)
+        _follow()
 
     def __enter__(self) -> Refused:
+        self._take_back()
+        self._before.append(_switch(self.name))
         _stances.entered.append(self)
         return self.refused
 
     def __exit__(self, *exc: object) -> None:
         _stances.entered.pop()
+        native.leave(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        """Return `function` with this stance during each call."""
+        self._take_back()
+
+        @functools.wraps(function)
+        def with_stance(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return cast(F, with_stance)
+
+    def _take_back(self) -> None:
+        """It is a block or a decorator, and no call: nothing changes from now on."""
+        if self in _called:
+            _called.remove(self)
+            _follow()
+
+
+def _switch(name: Name) -> native.Region | None:
+    """Go where frames of this thread begin under the stance; where they began before. Code that is hooked already stays so."""
+    if name == "force_eager":
+        return native.enter(_plain)
+    now = native.current()
+    return native.enter(None if now is _plain else now)
+
+
+def _follow() -> None:
+    """Let frames of this thread begin where the stance that was called last wants them."""
+    wants_plain = bool(_called) and _called[-1].name == "force_eager"
+    if wants_plain == _stances.is_plain:
+        return
+    if wants_plain:
+        _stances.outside = native.enter(_plain)
+    else:
+        native.leave(_stances.outside)
+    _stances.is_plain = wants_plain
 
 
 def current() -> Name:
     """The stance of this thread."""
-    return _stances.entered[-1].name if _stances.entered else "default"
+    if _stances.entered:
+        return _stances.entered[-1].name
+    return _called[-1].name if _called else "default"
 
 
 def refuse(code: CodeType, reason: str) -> None:
     """Note a frame that the stance forbids to compile. Raises RecompileError under "fail_on_recompile"."""
-    now = _stances.entered[-1]
-    if now.name == "fail_on_recompile":
+    taken = _stances.entered[-1] if _stances.entered else _called[-1]
+    if taken.name == "fail_on_recompile":
         raise recompile_error(code, reason)
-    now.refused.note(code, reason)
+    taken.refused.note(code, reason)
 
 
 def recompile_error(code: CodeType, reason: str) -> RecompileError:

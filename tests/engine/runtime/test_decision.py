@@ -38,16 +38,17 @@ ENTRIES = (
     EntriesVerdict(2, fitting=1),
     EntriesVerdict(2, fitting=None),
 )
-STANCES = ("default", "eager_on_recompile", "fail_on_recompile")
+STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 
 
 def every_combination() -> Iterator[tuple[list[str], FrameFacts]]:
-    """Each subset of what can stand in the way, with each answer of the entries, each stance, and error_on_recompile."""
+    """Each subset of what can stand in the way, with each answer of the entries, each stance, error_on_recompile and ran_plain."""
     for present in itertools.product((False, True), repeat=len(IN_THE_WAY)):
         rules = [rule for rule, is_there in zip(IN_THE_WAY, present, strict=True) if is_there]
         changes = {name: value for rule in rules for name, value in IN_THE_WAY[rule][0].items()}
-        for entries, stance, error in itertools.product(ENTRIES, STANCES, (False, True)):
-            yield rules, FrameFacts("fn", entries=entries, stance=stance, error_on_recompile=error, **changes)  # type: ignore[arg-type]
+        for entries, stance, error, ran in itertools.product(ENTRIES, STANCES, (False, True), (False, True)):
+            more = {"error_on_recompile": error, "ran_plain": ran, **changes}
+            yield rules, FrameFacts("fn", entries=entries, stance=stance, **more)  # type: ignore[arg-type]
 
 
 def expected(rules: list[str], facts: FrameFacts) -> tuple[str, str]:
@@ -61,8 +62,12 @@ def expected(rules: list[str], facts: FrameFacts) -> tuple[str, str]:
         return "ask the entries", "not asked"
     if fits:
         return "not known" if entries.fitting is None else "hit", "entry"
-    if facts.stance != "default":
-        return {"fail_on_recompile": "raises", "eager_on_recompile": "plain Python"}[facts.stance], "stance"
+    if facts.stance == "fail_on_recompile":
+        return "raises", "stance"
+    if facts.stance in ("force_eager", "eager_on_recompile"):
+        return "plain Python", "stance"
+    if facts.stance == "eager_then_compile" and not facts.ran_plain and not entries.count:
+        return "plain Python", "stance"
     if facts.error_on_recompile and entries.missed:
         return "raises", "error on recompile"
     if entries.count >= facts.limit:

@@ -73,6 +73,19 @@ def test_a_reset_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
     assert told(caplog, branches) == told(caplog, branches) != []
 
 
+def test_recompiles_are_told_as_they_happen(caplog: pytest.LogCaptureFixture) -> None:
+    """With "recompiles" among the logs each one is a line with the guard that failed; a first compile is none."""
+    caplog.set_level(logging.DEBUG, logger="dynexplore")
+    doubled = dynexplore.optimize("eager")(lambda x: x * 2)
+    with dynexplore.config.patch(logs=("recompiles",)):
+        doubled(X)
+        assert not [record for record in caplog.records if record.name == "dynexplore"]
+        doubled(X.double())
+    (line,) = [record.message for record in caplog.records if record.name == "dynexplore"]
+    assert line.startswith(f"recompiling test_recompiles_are_told_as_they_happen.<locals>.<lambda> ({os.path.relpath(__file__)}:")
+    assert "local 'x' TENSOR_MATCH: expected float32[3] cpu, found float64[3] cpu" in line
+
+
 PROGRAM = """
 import torch, dynexplore
 text = "def f(x):\\n" + "    dynexplore.graph_break(); x = x + 1\\n" * {places} + "    return x"

@@ -72,8 +72,86 @@ def test_stances_nest_and_belong_to_their_thread() -> None:
     assert len(backend.graphs) == 2
 
 
+def test_force_eager_runs_nothing_compiled() -> None:
+    """As a block: neither what is cached nor what is new runs compiled, and afterwards the cache is as it was."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(twice)
+    x = torch.ones(2)
+    compiled(x)
+    with dynexplore.stance("force_eager"):
+        assert torch.equal(compiled(x), x * 2) and torch.equal(compiled(x.double()), x.double() * 2)
+        with dynexplore.stance("default"):
+            compiled(x)
+        assert (len(backend.graphs), backend.runs) == (1, 2)
+    compiled(x)
+    assert (len(backend.graphs), backend.runs) == (1, 3)
+
+
+def test_eager_then_compile_runs_a_function_once_before_it_is_compiled() -> None:
+    """The first call is plain Python, the second compiles, the third hits."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(twice)
+    x = torch.ones(2)
+    with dynexplore.stance("eager_then_compile"):
+        seen = []
+        for _ in range(3):
+            assert torch.equal(compiled(x), x * 2)
+            seen.append((len(backend.graphs), backend.runs))
+    assert seen == [(0, 0), (1, 1), (1, 2)]
+
+
+@pytest.mark.parametrize("name", ["force_eager", "eager_on_recompile"])
+def test_a_call_holds_from_now_on_and_default_ends_it(name: Any) -> None:
+    """Without `with`, a stance holds until another one is called."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(twice)
+    taken = dynexplore.stance(name)
+    try:
+        compiled(torch.ones(2))
+        assert not backend.graphs
+        with dynexplore.stance("default"):
+            compiled(torch.ones(2).double())
+        assert len(backend.graphs) == 1
+    finally:
+        dynexplore.stance("default")
+    compiled(torch.ones(2))
+    assert len(backend.graphs) == 2
+    assert len(taken.refused) == (name == "eager_on_recompile")
+
+
+def test_a_call_holds_in_other_threads() -> None:
+    """A called stance is the process's: another thread compiles nothing either."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(twice)
+    dynexplore.stance("force_eager")
+    try:
+        thread = threading.Thread(target=compiled, args=(torch.ones(2),))
+        thread.start()
+        thread.join()
+        assert not backend.graphs
+    finally:
+        dynexplore.stance("default")
+    compiled(torch.ones(2))
+    assert len(backend.graphs) == 1
+
+
+def test_a_stance_decorates_a_function() -> None:
+    """It holds during the calls of the function, and only then; what it is called with and gives passes through."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(twice)
+
+    @dynexplore.stance("force_eager")
+    def serve(x: Any, k: int) -> Any:
+        return compiled(x, k=k)
+
+    assert torch.equal(serve(torch.ones(2), k=3), torch.full((2,), 3.0)) and not backend.graphs
+    assert serve.__name__ == "serve"
+    compiled(torch.ones(2))
+    assert len(backend.graphs) == 1
+
+
 @pytest.mark.plain("refused before anything is captured")
 def test_a_wrong_name() -> None:
     """It lists the right ones."""
-    with pytest.raises(ValueError, match="there is no stance 'fast'; there are: default, eager_on_recompile"):
+    with pytest.raises(ValueError, match="there is no stance 'fast'; there are: default, force_eager, eager_on_recompile"):
         dynexplore.stance("fast")  # type: ignore[arg-type]
