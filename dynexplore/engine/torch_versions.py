@@ -23,6 +23,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def admit(version: str) -> None:
 
 def key_of(version: str) -> str:
     """What an answer holds for: the versions and the environment."""
-    python = ".".join(map(str, sys.version_info[:3]))
+    python = sysconfig.get_python_version()
     try:
         own = importlib.metadata.version("dynexplore")
     except importlib.metadata.PackageNotFoundError:

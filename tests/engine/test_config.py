@@ -120,8 +120,10 @@ def test_the_environment_is_read_at_import() -> None:
     [
         (
             {"DYNEXPLORE_LOGS": "guarsd,bytecode"},
-            "dynexplore: DYNEXPLORE_LOGS names 'guarsd', which is left out; did you mean 'guards'? there are ERROR, WARNING, INFO, "
-            "DEBUG, bytecode, graph, guards, breaks, steps, recompiles\n",
+            (
+                "dynexplore: DYNEXPLORE_LOGS names 'guarsd', which is left out; did you mean 'guards'? there are ERROR, WARNING, "
+                "INFO, DEBUG, bytecode, graph, guards, breaks, steps, recompiles\n"
+            ),
         ),
         ({"TORCHDYNAMO_REPRO_LEVEL": "3"}, "dynexplore: option 'repro_level' takes one of 2, 4, not 3; the environment says so\n"),
     ],
@@ -164,7 +166,7 @@ def test_torchs_names_of_options() -> None:
     with pytest.raises(ConfigError, match="no option 'recompile_limits'; did you mean 'recompile_limit'"):
         config.recompile_limits = 5  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no option 'debg'; did you mean 'debug'"):
-        config.debg  # noqa: B018
+        _ = config.debg
 
 
 def test_log_levels_may_be_loggings_numbers() -> None:

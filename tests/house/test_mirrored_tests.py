@@ -28,7 +28,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/runtime/frame_facts": ("engine/runtime/test_decision",),
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),
     "engine/runtime/observers": ("session/test_explain", "second_opinion/test_step_checker"),
-    "engine/runtime/reports": ("engine/runtime/test_convert", "tools/test_compilation_profiler"),
     "engine/tool_hooks": ("tools/test_printout", "tools/test_frame_record", "tools/test_repro_on_failure"),
     # the translator is seen through programs: each instruction has its own, each theme its file
     "engine/translate": ("programs/test_themes", "programs/test_loops_with_breaks", "engine/translate/test_resume"),
@@ -95,6 +94,7 @@ NOTHING_TO_TEST = {
 OF_A_ROOM = {
     "engine/native": "the C extension: its tests bear the names of C files and of what they make",
     "engine/bytecode/test_versions": "the folder versions/, one file for each Python",
+    "engine/runtime/test_compile_caches": "real compilers: what they keep on disk, and what they ask of sizes",
     "engine/test_graph_break_examples": "the examples in graph_breaks.py, each run as a program",
     "second_opinion/test_new_tracker": "a tracker that the room has never met",
     "views/test_real_recordings": "all views of recordings of real programs",
