@@ -217,7 +217,7 @@ def test_a_function_that_is_not_captured() -> None:
 
     assert lines(explain(counts)(3)) == [
         "counts: no graph was captured, all of it ran as plain Python.",
-        "counts is not compiled: no tensor goes in, and no tensor operation is in it.",
+        "counts is not compiled: it has neither a tensor input nor a tensor operation.",
         "Nothing to do, unless tensor work was expected here.",
     ]
 
