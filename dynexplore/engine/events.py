@@ -201,6 +201,9 @@ class FrameSkipped(Event):
     reason: str
 
 
+NO_TENSORS = "it has neither a tensor input nor a tensor operation"  # the reason of a `FrameSkipped` that nobody need act on
+
+
 @record(kw_only=True)
 class FrameFinished(Event):
     """Translation of the frame is over. `outcome` is "compiled", "skipped" or "failed"."""

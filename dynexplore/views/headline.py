@@ -325,7 +325,7 @@ def _plain(recording: Recording) -> Headline | None:
     what = f"{_name(recording)}: no graph was captured, all of it ran as plain Python."
     where = f"{plain_name(skipped[0].function)} is not compiled: {skipped[0].reason}."
     remedy = "Move its tensor work into a function of its own."
-    if "no tensor" in skipped[0].reason:
+    if skipped[0].reason == ev.NO_TENSORS:
         remedy = "Nothing to do, unless tensor work was expected here."
     return Headline(what, where, remedy, "note", _position(recording, skipped[0]))
 

@@ -17,6 +17,7 @@ LAYERS = {
             "dynexplore.engine",
             "dynexplore.engine.events",
             "dynexplore.engine.records",
+            "dynexplore.engine.shown_files",
             "dynexplore.engine.recorder",
             "dynexplore.engine.graph_breaks",
             "dynexplore.engine.errors",

@@ -271,7 +271,7 @@ class Conversion:
             reports.count_break(graph_break)
         if translation.no_graph and not _has_tensor(self.state.values):
             self.state.cache.skip = True
-            reports.skipped(self.recorder, self.code, "it has neither a tensor input nor a tensor operation", self.frame)
+            reports.skipped(self.recorder, self.code, ev.NO_TENSORS, self.frame)
             return None, "skipped"
         entry = add_entry(self.state.cache, translation, self.frame)
         if self.recorder is not None:
