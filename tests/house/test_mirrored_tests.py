@@ -28,7 +28,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/runtime/frame_facts": ("engine/runtime/test_decision",),
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),
     "engine/runtime/observers": ("session/test_explain", "second_opinion/test_step_checker"),
-    "engine/runtime/reports": ("engine/runtime/test_convert", "tools/test_compilation_profiler"),
     "engine/tool_hooks": ("tools/test_printout", "tools/test_frame_record", "tools/test_repro_on_failure"),
     # the translator is seen through programs: each instruction has its own, each theme its file
     "engine/translate": ("programs/test_themes", "programs/test_loops_with_breaks", "engine/translate/test_resume"),

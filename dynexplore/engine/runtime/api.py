@@ -40,6 +40,7 @@ __all__ = [
     "is_compiling",
     "list_backends",
     "optimize",
+    "optimize_assert",
     "register_backend",
     "reset",
     "run",
@@ -124,7 +125,24 @@ def optimize(
         _check_flag("dynamic", dynamic, "True, False or None")
     if disable or config.disable:
         return _SwitchedOff()
-    return _Region(store_for(backend, Options(nopython, dynamic)).region)
+    region = store_for(backend, Options(nopython, dynamic)).region
+    if isinstance(backend, str):
+        optimized.PICKLED_AS[region] = (_again, backend, nopython, dynamic)
+    return _Region(region)
+
+
+def _again(function: Any, backend: str, nopython: bool, dynamic: bool | None) -> Any:
+    """What a pickled wrapper becomes where it is loaded."""
+    return optimize(backend, nopython=nopython, dynamic=dynamic)(function)
+
+
+def optimize_assert(backend: str | CompilerFn = "eager", *, dynamic: bool | None = None) -> Any:
+    """`optimize` with `nopython=True`: a graph that would break is an error.
+
+    >>> optimize_assert("eager")(lambda x: x + x)(torch.ones(2))
+    tensor([2., 2.])
+    """
+    return optimize(backend, nopython=True, dynamic=dynamic)
 
 
 def _check_flag(name: str, value: object, right: str = "True or False") -> None:
