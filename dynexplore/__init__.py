@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         reset,
         run,
         skip,
+        substitute_in_graph,
     )
     from dynexplore.engine.runtime.stance import stance
     from dynexplore.engine.translate.dispatch import override as override_handler
@@ -88,6 +89,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "graph_break": (_API, "graph_break"),
     "allow_in_graph": (_API, "allow_in_graph"),
     "disallow_in_graph": (_API, "disallow_in_graph"),
+    "substitute_in_graph": (_API, "substitute_in_graph"),
     "is_compiling": (_API, "is_compiling"),
     "assume_constant_result": (_API, "assume_constant_result"),
     "mark_dynamic": (_DIMENSIONS, "mark_dynamic"),
@@ -138,6 +140,7 @@ __all__ = [
     "graph_break",
     "allow_in_graph",
     "disallow_in_graph",
+    "substitute_in_graph",
     "is_compiling",
     "assume_constant_result",
     "mark_dynamic",
