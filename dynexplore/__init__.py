@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine import errors as exc
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
+    from dynexplore.engine.policy.dimensions import mark_dynamic, mark_static, maybe_mark_dynamic
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
         assume_constant_result,
@@ -43,10 +44,12 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         is_compiling,
         list_backends,
         optimize,
+        optimize_assert,
         register_backend,
         reset,
         run,
         skip,
+        substitute_in_graph,
     )
     from dynexplore.engine.runtime.stance import stance
     from dynexplore.engine.translate.dispatch import override as override_handler
@@ -71,10 +74,12 @@ __version__ = "0.1.0"
 _API = "dynexplore.engine.runtime.api"
 _EXPLAIN = "dynexplore.session.explain"
 _TOOLS = "dynexplore.tools"
+_DIMENSIONS = "dynexplore.engine.policy.dimensions"
 
 PUBLIC: dict[str, tuple[str, str | None]] = {
     # switch the engine on and off
     "optimize": (_API, "optimize"),
+    "optimize_assert": (_API, "optimize_assert"),
     "compile": (_API, "compile"),
     "run": (_API, "run"),
     "disable": (_API, "disable"),
@@ -84,8 +89,12 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "graph_break": (_API, "graph_break"),
     "allow_in_graph": (_API, "allow_in_graph"),
     "disallow_in_graph": (_API, "disallow_in_graph"),
+    "substitute_in_graph": (_API, "substitute_in_graph"),
     "is_compiling": (_API, "is_compiling"),
     "assume_constant_result": (_API, "assume_constant_result"),
+    "mark_dynamic": (_DIMENSIONS, "mark_dynamic"),
+    "maybe_mark_dynamic": (_DIMENSIONS, "maybe_mark_dynamic"),
+    "mark_static": (_DIMENSIONS, "mark_static"),
     # look into it
     "explain": (_EXPLAIN, "explain"),
     "Explanation": (_EXPLAIN, "Explanation"),
@@ -122,6 +131,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
 
 __all__ = [
     "optimize",
+    "optimize_assert",
     "compile",
     "run",
     "disable",
@@ -130,8 +140,12 @@ __all__ = [
     "graph_break",
     "allow_in_graph",
     "disallow_in_graph",
+    "substitute_in_graph",
     "is_compiling",
     "assume_constant_result",
+    "mark_dynamic",
+    "maybe_mark_dynamic",
+    "mark_static",
     "explain",
     "Explanation",
     "Recording",

@@ -57,6 +57,10 @@ class MissingCompiler(MissingBackendPackage):
     """The backend exists, but no compiler for the code that it writes; the message says what to install."""
 
 
+class MarkViolated(DynexploreError):
+    """`mark_dynamic` promised that any size is served, and what was compiled serves one; the message says which guard."""
+
+
 class Unsupported(DynexploreError):
     """`nopython=True` and the graph would break. The message is the report with the user's whole stack.
 

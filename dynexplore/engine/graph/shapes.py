@@ -59,6 +59,11 @@ def unknown_number(graph: GraphBuilder, value: float) -> Any:
         return env.create_unbacked_symint() if type(value) is int else env.create_unbacked_symfloat()
 
 
+def settled_size(size: Any) -> int | None:
+    """The one number that a size can be by now, because the program asked for it; None while it may vary."""
+    return size if isinstance(size, int) else size.node.maybe_as_int()
+
+
 def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], list[str]]:
     """The relations that ShapeEnv relies on, as Python text; the caller says how each input is written there."""
     entries = [*graph.inputs, *graph.dropped_inputs]  # what the graph does not need was perhaps relied on all the same

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import threading
 import types
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar, cast
 
 import torch
@@ -29,6 +29,7 @@ from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, 
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import unique_names
+from dynexplore.engine.variables.rules import rule
 
 __all__ = [
     "allow_in_graph",
@@ -40,13 +41,16 @@ __all__ = [
     "is_compiling",
     "list_backends",
     "optimize",
+    "optimize_assert",
     "register_backend",
     "reset",
     "run",
     "skip",
+    "substitute_in_graph",
 ]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 # -- regions -------------------------------------------------------------------------------------------------
@@ -124,7 +128,24 @@ def optimize(
         _check_flag("dynamic", dynamic, "True, False or None")
     if disable or config.disable:
         return _SwitchedOff()
-    return _Region(store_for(backend, Options(nopython, dynamic)).region)
+    region = store_for(backend, Options(nopython, dynamic)).region
+    if isinstance(backend, str):
+        optimized.PICKLED_AS[region] = (_again, backend, nopython, dynamic)
+    return _Region(region)
+
+
+def _again(function: Any, backend: str, nopython: bool, dynamic: bool | None) -> Any:
+    """What a pickled wrapper becomes where it is loaded."""
+    return optimize(backend, nopython=nopython, dynamic=dynamic)(function)
+
+
+def optimize_assert(backend: str | CompilerFn = "eager", *, dynamic: bool | None = None) -> Any:
+    """`optimize` with `nopython=True`: a graph that would break is an error.
+
+    >>> optimize_assert("eager")(lambda x: x + x)(torch.ones(2))
+    tensor([2., 2.])
+    """
+    return optimize(backend, nopython=True, dynamic=dynamic)
 
 
 def _check_flag(name: str, value: object, right: str = "True or False") -> None:
@@ -314,6 +335,32 @@ def allow_in_graph(fn: Any) -> Any:
 def disallow_in_graph(fn: Any) -> Any:
     """Break the graph at calls of this function (of a torch operator, say). A list marks each of its items."""
     return _marked(fn, Mark.DISALLOW_IN_GRAPH)
+
+
+def substitute_in_graph(original: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorate a Python function that is traced wherever `original` is called, which itself is left as it is.
+
+    For functions written in C that break the graph, though Python could say the same. What is compiled already stays.
+    Raises TypeError for what cannot be called.
+
+    >>> import zlib
+    >>> @substitute_in_graph(zlib.adler32)
+    ... def always_one(data):
+    ...     return 1
+    >>> optimize("eager", nopython=True)(lambda x: x + zlib.adler32(b"abc"))(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if not callable(original):
+        raise TypeError(f"substitute_in_graph takes a callable, not {type(original).__qualname__}")
+
+    def declare(replacement: F) -> F:
+        @rule(original)
+        def traced(ctx: Any, args: Any, kwargs: Any) -> Any:
+            return ctx.call_function(ctx.build(replacement, None), args, kwargs)
+
+        return replacement
+
+    return declare
 
 
 def _marked(fn: Any, what: Mark) -> Any:

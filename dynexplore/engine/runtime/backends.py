@@ -19,6 +19,7 @@ import copy
 import functools
 import importlib
 import inspect
+import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -260,7 +261,8 @@ def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.Gra
         return MissingCompiler(compiler)
     package = _missing_package(error)
     if package is not None:
-        return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed")
+        asked = _line_of(error, backend)
+        return MissingBackendPackage(f"backend {backend.name!r} needs the package {package!r}, which is not installed{asked}")
     return BackendCompilerError(name, module, error, backend=backend.name)
 
 
@@ -272,6 +274,16 @@ def _missing_package(error: BaseException) -> str | None:
             return cause.name.partition(".")[0]
         cause = cause.__cause__ or cause.__context__
     return None
+
+
+def _line_of(error: BaseException, backend: Backend) -> str:
+    """Where a backend of the program asked for it: " (asked for at backend.py:12: graph.graph.print_tabular())"."""
+    code = getattr(backend.function, "__code__", None)
+    if code is None or backend.function.__module__.partition(".")[0] == "torch":
+        return ""
+    file = code.co_filename
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f" (asked for at {file}:{lines[-1].lineno}: {lines[-1].line})" if lines else ""
 
 
 @contextlib.contextmanager

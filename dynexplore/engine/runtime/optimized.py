@@ -22,7 +22,9 @@ from __future__ import annotations
 import copy
 import copyreg
 import functools
+import sys
 import types
+import weakref
 from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any, cast
@@ -77,8 +79,26 @@ def name_of(target: Any) -> str:
     return name if isinstance(name, str) else type(original).__qualname__
 
 
-# a wrapper is copied and pickled as a function is: by name
-copyreg.pickle(RegionCall, lambda call: call.__qualname__)
+def _named(function: Any) -> Any:
+    """What stands in the module under a function's own name."""
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "__main__")
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _reduce(call: RegionCall[..., Any]) -> Any:
+    """A wrapper is copied and pickled as a function is, by name; one that bears another name than its function, by the function."""
+    if _named(call) is call or call.region is None or call.region not in PICKLED_AS:
+        return call.__qualname__
+    again, *arguments = PICKLED_AS[call.region]
+    return again, (original_of(call), *arguments)
+
+
+PICKLED_AS: weakref.WeakKeyDictionary[Region, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+"""Region of a named backend -> the function that wraps an original for it once more, and its further arguments."""
+
+copyreg.pickle(RegionCall, _reduce)
 
 
 # -- entries -------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine.config import config
+from dynexplore.engine.policy import dimensions
 
 
 class FrameHistory:
@@ -31,19 +32,19 @@ class FrameHistory:
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
         choice = wanted if wanted is not None else config.dynamic_shapes
-        marked = frozenset(vars(tensor).get("_dynamo_dynamic_indices", ()))
+        marked, never = dimensions.wanted_dynamic(tensor), dimensions.static(tensor)
         if choice is False:
             return frozenset()
         sizes = tuple(tensor.shape)
         if choice is True:
-            return frozenset(dim for dim, size in enumerate(sizes) if size not in (0, 1)) | marked
+            return frozenset(dim for dim, size in enumerate(sizes) if size not in (0, 1)) - never | marked
         seen = self._sizes.get(where)
         if seen is None or len(seen) != len(sizes):
             self._sizes[where] = sizes
             return marked
         merged = tuple(old if old == new else None for old, new in zip(seen, sizes, strict=True))
         self._sizes[where] = merged
-        return frozenset(dim for dim, size in enumerate(merged) if size is None and sizes[dim] not in (0, 1)) | marked
+        return frozenset(dim for dim, size in enumerate(merged) if size is None and sizes[dim] not in (0, 1)) - never | marked
 
     def is_dynamic_number(self, where: str, value: Any, wanted: bool | None, varies: bool = False) -> bool:
         """Whether a number varies, and so becomes a symbol instead of a constant."""

@@ -22,12 +22,21 @@ import torch.fx
 
 from dynexplore.engine.bytecode import ParsedCode, Step, read
 from dynexplore.engine.config import config
+from dynexplore.engine.errors import MarkViolated
 from dynexplore.engine.events import UserFrame
 from dynexplore.engine.graph.builder import GraphBuilder, OperatorFailed
 from dynexplore.engine.graph.function_question import Asked
-from dynexplore.engine.graph.shapes import dynamic_context, dynamic_number, make_shape_env, shape_guards, unknown_number
+from dynexplore.engine.graph.shapes import (
+    dynamic_context,
+    dynamic_number,
+    make_shape_env,
+    settled_size,
+    shape_guards,
+    unknown_number,
+)
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.phases import timed
+from dynexplore.engine.policy import dimensions
 from dynexplore.engine.provenance.guard_check import GlobalState, GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards
@@ -137,6 +146,7 @@ class Translator:
         self.size_nodes: dict[tuple[torch.fx.Node, int], torch.fx.Node] = {}
         self.kept: list[object] = []
         self.numbers: dict[Source, SymbolicNumberVariable] = {}
+        self.promised: list[tuple[Source, torch.Tensor, int]] = []  # the dimensions that `mark_dynamic` promises to be any size
         self.passing: list[Callable[[TraceContext], None]] = []
         self.module_path: list[tuple[str, str]] = []  # the nn.Modules whose forward is being interpreted
 
@@ -458,6 +468,8 @@ class Translator:
             dynamic = self.history.dynamic_dims(source.text(), tensor, self.request.dynamic)
             context = dynamic_context(tensor, dynamic) if dynamic else None
         fake = self.graph.fake_tensor(tensor, source, context)
+        if context is not None:
+            self.promised += [(source, fake, dim) for dim in dimensions.dynamic(tensor)]
         sizes = tuple(map(_fixed, fake.shape))
         strides = tuple(map(_fixed, fake.stride())) if context is None else (None,) * fake.dim()
         self.guard(source, "TENSOR_MATCH", TensorMatch(source, tensor, sizes, strides, self.root.current.offset))
@@ -623,12 +635,21 @@ class Translator:
                 self.narrator.guard_installed(guard)
         shapes = None
         if self.graph.shape_env is not None:
+            self._check_promises()
             shapes = shape_guards(self.graph)
         check = compile_check(self.guards, self.request.slot_names, shapes, self.module_guards.subclass_answers)
         if self.narrator is not None:
             for guard in check.guards[len(self.guards.guards) :]:
                 self.narrator.guard_installed(guard, guard.because)
         return check
+
+
+    def _check_promises(self) -> None:
+        """Raise MarkViolated where a dimension that is marked to be of any size was taken for a number."""
+        for source, fake, dim in self.promised:
+            size = settled_size(fake.shape[dim])
+            if size is not None:
+                raise MarkViolated(dimensions.violation(source.text(), dim, size))
 
 
 def _without_frames(graph_break: GraphBreak) -> GraphBreak:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import subprocess
 import sys
 import threading
@@ -458,3 +459,25 @@ def test_inside_an_optimized_function_run_is_only_a_layer() -> None:
     x = torch.ones(3)
     assert torch.equal(outer(x), torch.relu(torch.sin(x) * 10 + 1))
     assert len(counting.graphs) == 1
+
+
+def test_a_python_function_is_traced_in_the_place_of_one_in_c() -> None:
+    """What breaks the graph as a C function is traced by the substitute: its own globals, closures and tensor work count."""
+    weight = 3
+    text = b"abc"
+
+    @dynexplore.substitute_in_graph(binascii.crc_hqx)
+    def checksum(data: bytes, start: int) -> Any:
+        return len(data) * weight + start
+
+    backend = CountingBackend()
+
+    def f(x: Any) -> Any:
+        return x * 2 + binascii.crc_hqx(text, 1)
+
+    x = torch.ones(3)
+    assert torch.equal(dynexplore.optimize_assert(backend)(f)(x), x * 2 + 10)
+    assert len(backend.graphs) == 1
+    assert not torch.equal(f(x), x * 2 + 10)  # itself it is as it was
+    with pytest.raises(TypeError, match="takes a callable, not int"):
+        dynexplore.substitute_in_graph(3)  # type: ignore[arg-type]

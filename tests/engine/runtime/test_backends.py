@@ -276,3 +276,30 @@ def test_verifying_draws_the_same_random_numbers() -> None:
     torch.manual_seed(3)
     assert torch.equal(value, noisy(torch.ones(2))) and torch.equal(after, torch.rand(1))
     assert graphs_compiled() == 1
+
+
+def test_a_package_that_a_backend_of_the_program_lacks_is_named_with_the_line() -> None:
+    """An ImportError inside a backend says which package is missing, and which line of the backend wanted it."""
+
+    def prints(graph: torch.fx.GraphModule) -> Any:
+        import no_such_package_for_tables  # noqa: F401
+
+        return graph.forward
+
+    with pytest.raises(dynexplore.exc.MissingBackendPackage) as caught:
+        dynexplore.optimize(prints)(lambda x: x + 1)(torch.ones(2))
+    line = prints.__code__.co_firstlineno + 1
+    assert "needs the package 'no_such_package_for_tables', which is not installed" in str(caught.value)
+    assert f"(asked for at {__file__}:{line}: import no_such_package_for_tables" in str(caught.value)
+
+
+def test_a_backend_may_print_its_graph_as_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """`print_tabular` works inside a backend: what it needs is a dependency of ours."""
+    pytest.importorskip("tabulate")
+
+    def prints(graph: torch.fx.GraphModule) -> Any:
+        graph.graph.print_tabular()
+        return graph.forward
+
+    dynexplore.optimize(prints)(lambda x: x + 1)(torch.ones(2))
+    assert "call_function" in capsys.readouterr().out

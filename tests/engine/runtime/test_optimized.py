@@ -164,6 +164,21 @@ def test_wrapped_functions_copy_and_pickle_as_functions_do() -> None:
     assert copy.deepcopy(holder).f is decorated
 
 
+def undecorated(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+
+renamed = dynexplore.optimize("eager", nopython=True)(undecorated)
+
+
+def test_a_wrapper_that_has_another_name_than_its_function_pickles_too() -> None:
+    """It is loaded as the same function, optimized with the same backend and options; copies of it run in the same region."""
+    for loaded in (pickle.loads(pickle.dumps(renamed)), copy.deepcopy(renamed)):
+        assert loaded.region is renamed.region and loaded.__wrapped__ is undecorated
+        assert torch.equal(loaded(X), X * 3)
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+
+
 def test_generators_and_coroutines_run_plain() -> None:
     """Calling a wrapped generator function makes the generator; its body is not captured. One that consumes it is."""
     backend = CountingBackend()
