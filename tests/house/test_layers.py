@@ -26,6 +26,7 @@ LAYERS = {
             "dynexplore.engine.tool_hooks",
             "dynexplore.engine.phases",
             "dynexplore.engine.numbering",
+            "dynexplore.engine.shown_files",
         ),
         0,
     ),
