@@ -33,6 +33,7 @@ def test_a_cell_is_told_by_its_number(shell: InteractiveShell) -> None:
     assert shown_file(__file__) == __file__
 
 
+@pytest.mark.plain("asks for the name of a file")
 def test_without_a_notebook_nothing_changes() -> None:
     """Where no shell runs a path stays a path."""
     assert shown_file("<ipython-input-1-abc>") == "<ipython-input-1-abc>"

@@ -78,4 +78,4 @@ def test_what_was_learned_of_earlier_calls(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
     """The sentence is handed on."""
     (tmp_path / "bad.frame").write_text("bad")
-    assert outcome_of(tmp_path / "bad.frame", tmp_path)["message"].endswith("is damaged)")
+    assert outcome_of(tmp_path / "bad.frame", tmp_path)["message"].endswith("(or its first bytes are damaged)")

@@ -9,12 +9,14 @@ from dynexplore.engine.torch_versions import CHECKS
 from dynexplore.tools import self_check
 
 
+@pytest.mark.plain("the self-check switches the engine on for itself")
 def test_all_checks_pass_here(capsys: pytest.CaptureFixture[str]) -> None:
     """Under a torch that is tested every check passes, and says so in the order that torch_versions.py knows."""
     self_check.main()
     assert capsys.readouterr().out.splitlines() == [f"{name} ok" for name in CHECKS]
 
 
+@pytest.mark.plain("is about the engine being off")
 @pytest.mark.parametrize("check", [self_check.check_hook, self_check.check_graph, self_check.check_break])
 def test_a_check_fails_without_the_engine(check: object) -> None:
     """A check is no formality: with the engine off nothing is captured, and it says what should have been."""

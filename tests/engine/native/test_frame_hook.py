@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -860,6 +860,16 @@ def test_a_region_without_a_store_only_asks() -> None:
 # -- what guards and callbacks may do to us ------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def nothing_old_to_collect() -> Iterator[None]:
+    """The garbage collector looks at what the test makes, and not at all that the tests before it imported."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("nothing_old_to_collect")
 @pytest.mark.parametrize("hit", [True, False])
 def test_a_guard_may_drop_everything_it_belongs_to(hit: bool) -> None:
     """A check that clears the store, the region and the entries while it runs breaks nothing."""
