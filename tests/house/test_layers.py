@@ -28,7 +28,6 @@ LAYERS = {
             "dynexplore.engine.phases",
             "dynexplore.engine.numbering",
             "dynexplore.engine.torch_versions",
-            "dynexplore.engine.shown_files",
         ),
         0,
     ),
