@@ -28,6 +28,7 @@ LAYERS = {
             "dynexplore.engine.phases",
             "dynexplore.engine.numbering",
             "dynexplore.engine.torch_versions",
+            "dynexplore.engine.raw_attributes",
         ),
         0,
     ),

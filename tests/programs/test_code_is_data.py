@@ -134,3 +134,9 @@ def test_the_call_of_a_module_class() -> None:
 def test_a_method_of_every_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
     """`torch.Tensor.sum = ...`"""
     seen(lambda x: x * x.sum(), lambda: monkeypatch.setattr(torch.Tensor, "sum", lambda self: 9), before=3, after=9)
+
+
+def test_code_of_what_a_rule_answers_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nn.Module.__call__` is not interpreted, and has the code that it had at first all the same."""
+    net = torch.nn.ReLU()
+    seen(lambda x: x * net(x), lambda: monkeypatch.setattr(torch.nn.Module.__call__, "__code__", NINE), before=1, after=9)

@@ -11,7 +11,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
-from engine_checks import graphs_compiled
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -201,3 +201,21 @@ def test_the_attempts_let_go_of_the_programs_objects() -> None:
         assert graphs_compiled() == 1
     finally:
         gc.enable()
+
+
+def test_a_closed_generator_has_nothing_to_send_to() -> None:
+    """`send` after `close` ends, whether the body had begun or not."""
+
+    def body() -> collections.abc.Generator[int, int, None]:
+        yield 1
+
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, str]:
+        made = body()
+        made.close()
+        try:
+            made.send(2)
+        except (StopIteration, TypeError) as error:
+            return x * 2, type(error).__name__
+        return x, ""
+
+    assert_same_as_eager(fn, torch.ones(3))

@@ -769,3 +769,49 @@ def test_objects_that_come_and_go_are_no_reason_to_translate_again() -> None:
             assert torch.equal(compiled(X, module), module(X))
         del module
         assert len(counting.graphs) == 3
+
+
+class Registered(nn.Module):
+    """One parameter, one buffer, one submodule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sub = nn.ReLU()
+        self.register_buffer("buffer", torch.ones(4))
+        self.weight = nn.Parameter(torch.ones(4))
+
+
+NETS: list[nn.Module] = []
+
+
+def registered() -> None:
+    """A new one for each side."""
+    NETS[:] = [Registered()]
+
+
+@pytest.mark.parametrize("name", ["sub", "buffer", "weight"])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_a_registry_holds_is_deleted_for_real(name: str, again: bool) -> None:
+    """`del m.weight` takes it out of the registry; stored again, it goes to the end, and `None` becomes a plain attribute."""
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        net = NETS[0]
+        value = getattr(net, name)
+        delattr(net, name)
+        if again:
+            setattr(net, name, value)
+        return x * (1 + hasattr(net, name))
+
+    def observe() -> Any:
+        own = vars(NETS[0])
+        return [list(own[kind]) for kind in ("_parameters", "_buffers", "_modules")], list(NETS[0].state_dict())
+
+    assert_same_as_eager(fn, X, setup=registered, observe=observe)
+
+
+def test_a_registry_loses_what_is_deleted_from_it() -> None:
+    """`del m._parameters["weight"]`."""
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        del NETS[0]._parameters["weight"]
+        return x * (1 + hasattr(NETS[0], "weight"))
+
+    assert_same_as_eager(fn, X, setup=registered, observe=lambda: list(NETS[0].state_dict()))

@@ -10,7 +10,7 @@ import itertools
 import os
 import random
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from properties.changes_between_calls import (
@@ -42,8 +42,8 @@ def sampled(seed: int) -> Iterator[Case]:
             yield Case(host, look, change, draw.choice(list(PLACES)))
 
 
-def check(cases: Iterable[Case]) -> tuple[int, int, list[str]]:
-    """Run each case: how many there were, how many say something, and those that came out wrong."""
+def check(cases: Iterable[Case], say: Callable[[str], object] = lambda text: None) -> tuple[int, int, list[str]]:
+    """Run each case: how many there were, how many say something, and those that came out wrong; `say` is told at once."""
     total = counted = 0
     wrong = []
     with warnings.catch_warnings(), config.patch(log_level="ERROR"):
@@ -55,6 +55,9 @@ def check(cases: Iterable[Case]) -> tuple[int, int, list[str]]:
             assert counted or total < 20, "no case says anything: nothing is compiled"
             if outcome.differs:
                 wrong.append(f"{case}\n{''.join(case.pieces())}\nplain    {outcome.plain}\ncompiled {outcome.compiled}")
+                say(f"difference {len(wrong)}: {wrong[-1]}")
+            if total % 500 == 0:
+                say(f"{total} cases, {counted} counted, {len(wrong)} wrong")
     return total, counted, wrong
 
 
@@ -67,12 +70,17 @@ def test_a_sample_of_changes_is_seen() -> None:
 
 
 @pytest.mark.soak
-def test_every_kind_of_change_is_seen() -> None:
+def test_every_kind_of_change_is_seen(capfd: pytest.CaptureFixture[str]) -> None:
     """The same for a shuffled part of all combinations."""
+
+    def say(text: str) -> None:
+        with capfd.disabled():
+            print(f"\n{text}", flush=True)
+
     cases = telling_cases()
     random.Random(SEED).shuffle(cases)
-    total, counted, wrong = check(cases[: int(os.environ.get("DYNEXPLORE_CASES", "20000"))])
-    print(f"seed {SEED}: {total} of {len(cases)} cases, {counted} with a graph and another answer of eager's")
+    total, counted, wrong = check(cases[: int(os.environ.get("DYNEXPLORE_CASES", "20000"))], say)
+    say(f"seed {SEED}: {total} of {len(cases)} cases, {counted} with a graph and another answer of eager's")
     assert not wrong, f"seed {SEED}, {len(wrong)} wrong\n" + "\n\n".join(wrong[:5])
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dynexplore.engine.raw_attributes import has_python_getattribute
+
 _KINDS = {
     **dict.fromkeys(("numpy",), "DX207"),
     **dict.fromkeys(
@@ -37,6 +39,8 @@ def kind_of_break(value: Any, otherwise: str) -> str:
     >>> kind_of_break(os.fspath, "DX201")
     'DX201'
     """
+    if has_python_getattribute(type(value)):  # the program's own object, whatever it says
+        return otherwise
     for owner in (value, getattr(value, "__self__", None), getattr(value, "__objclass__", None), type(value)):
         module = getattr(owner, "__module__", None)
         name = getattr(owner, "__name__", None) if module is None else module  # a module itself

@@ -419,7 +419,8 @@ class _DictFacts:
 
     def emit(self, emitter: _Emitter) -> None:
         """One call that checks all of them."""
-        dictionary = emitter.variable(self.place) + (".__dict__" if self.is_attributes else "")
+        place = emitter.variable(self.place)
+        dictionary = self.place.dictionary(place, emitter.namer) if self.is_attributes else place
         emitter.require(f"{emitter.namer.name(DictGuard(tuple(self.checks)))}({dictionary})")
         self.emitted = True
 
@@ -455,7 +456,7 @@ def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, s
         return _GLOBALS, False, source.variable
     if isinstance(source, BuiltinSource):
         return _BUILTINS, False, source.variable
-    if isinstance(source, AttributeSource) and source.how == "dict":
+    if isinstance(source, AttributeSource) and source.in_dictionary:
         return source.base, True, source.attr
     if isinstance(source, ItemSource) and type(source.index) is str and id(source.base) in dicts:
         return source.base, False, source.index

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from dynexplore.engine.provenance.sources import Namer, Source
+from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.records import record
 
 
@@ -148,7 +149,7 @@ def _identity_condition(value: str, expected: Identity, namer: Namer) -> str:
 
 def _keys_condition(value: str, expected: tuple[Any, ...], namer: Namer) -> str:
     if len(expected) == 0:
-        return f"not {value}"
+        return f"len({value}) == 0"  # a subclass may have a `__bool__` of its own
     if all(type(key) is str for key in expected):
         return f"[*{value}] == {namer.name(list(expected))}"
     return f"{namer.name(same_keys)}({value}, {namer.name(expected)})"
@@ -235,7 +236,7 @@ _kind(
 )
 _kind(
     "ATTRIBUTE_ABSENT", "the object itself has no such attribute",
-    lambda v, e, n: f"{e!r} not in {v}.__dict__", lambda v, e: e not in v.__dict__,
+    lambda v, e, n: f"{e!r} not in {n.name(instance_dict)}({v})", lambda v, e: e not in instance_dict(v),
 )
 _kind(
     "ALIAS", "the value is the same object as another one",

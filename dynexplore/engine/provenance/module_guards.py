@@ -35,7 +35,8 @@ from typing import Any
 
 from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
-from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source, instance_dict
+from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
+from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
 from dynexplore.engine.records import record
 
 Check = tuple[Any, str, Any]
@@ -325,6 +326,7 @@ class ModuleGuards:
         source = self._sources.get(id(value))
         if source is None:
             source = self._sources[id(value)] = ObjectSource(value, label)
+            source.runs_code = has_python_getattribute(type(value))
         return source
 
     def knows(self, source: Source) -> bool:

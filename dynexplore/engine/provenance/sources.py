@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch._guards
 
+from dynexplore.engine.raw_attributes import instance_dict, own_attribute, plain_attribute
 from dynexplore.engine.records import record
 
 if TYPE_CHECKING:
@@ -60,8 +61,15 @@ class Source(torch._guards.Source):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
+    runs_code: bool = False
+    """Whether the class of what stands here has a `__getattribute__` in Python: attributes are then read past it."""
+
     def __init__(self) -> None:
         self._children: dict[object, Source] = {}
+
+    def dictionary(self, base: str, namer: Namer) -> str:
+        """Python text of the `__dict__` of what stands here; `base` is the name of its value."""
+        return f"{namer.name(instance_dict)}({base})" if self.runs_code else f"{base}.__dict__"
 
     # -- faces
 
@@ -95,7 +103,9 @@ class Source(torch._guards.Source):
         return child
 
     def attribute(self, name: str, how: str = "dict") -> AttributeSource:
-        """`base.name`; how: "dict" reads the instance's `__dict__`, "getattr" a C-level attribute."""
+        """`base.name`; how: "dict" reads the instance's `__dict__`, "hidden" too, where the class has a descriptor before it,
+        "getattr" a C-level attribute.
+        """
         return self.child(("attr", name, how), lambda: AttributeSource(self, name, how))  # type: ignore[no-any-return]
 
     def item(self, key: object) -> ItemSource:
@@ -343,14 +353,29 @@ class AttributeSource(ChainedSource):
         return f"{self.base.text()}.{self.attr}"
 
     def step(self, base: Any, scope: Scope) -> Any:
-        return instance_dict(base)[self.attr] if self.how == "dict" else getattr(base, self.attr)
+        return instance_dict(base)[self.attr] if self.in_dictionary else plain_attribute(base, self.attr)
+
+    @property
+    def in_dictionary(self) -> bool:
+        """Whether it is read from the `__dict__`."""
+        return self.how != "getattr"
 
     def expression(self, base: str, namer: Namer) -> str:
-        return f"{base}.__dict__[{self.attr!r}]" if self.how == "dict" else f"{base}.{self.attr}"
+        if self.in_dictionary:
+            return f"{self.base.dictionary(base, namer)}[{self.attr!r}]"
+        return f"{namer.name(plain_attribute)}({base}, {self.attr!r})" if self.base.runs_code else f"{base}.{self.attr}"
 
     def load(self, writer: Writer, namer: Namer) -> None:
+        if self.how != "hidden" and not self.base.runs_code:
+            self.base.load(writer, namer)
+            writer.load_attr(self.attr)
+            return
+        writer.begin_call()
+        writer.load_fast(namer.name(own_attribute if self.in_dictionary else plain_attribute))
+        writer.callable_ready()
         self.base.load(writer, namer)
-        writer.load_attr(self.attr)
+        writer.load_const(self.attr)
+        writer.call(2)
 
 
 class ItemSource(ChainedSource):
@@ -557,8 +582,3 @@ class ComputedSource(ChainedSource):
 
 def _whole_expression(source: Source, namer: Namer) -> str:
     return source.expression("" if source.base is None else _whole_expression(source.base, namer), namer)
-
-
-def instance_dict(value: object) -> dict[str, Any]:
-    """An object's own `__dict__`, without running a user's `__getattribute__`."""
-    return value.__dict__ if isinstance(value, type) else object.__getattribute__(value, "__dict__")  # type: ignore[return-value]

@@ -48,6 +48,7 @@ from dynexplore.engine.provenance.sources import (
     PinnedSource,
     Source,
 )
+from dynexplore.engine.raw_attributes import has_python_getattribute
 from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate import handlers, inlining, operations
 from dynexplore.engine.translate.abandoned_generators import does_something_when_closed, may_do_something_when_closed
@@ -418,6 +419,8 @@ class Translator:
                 self.guard(source, "ALIAS", known.source)
             if source is None or known.source is not None:
                 return known
+        if source is not None and has_python_getattribute(type(value)):
+            source.runs_code = True
         tracker = row_for(value)(self, value, source)
         if not isinstance(tracker, ConstantVariable | SymbolicNumberVariable):  # a small int is one object everywhere
             self.journal.remember(value, tracker)

@@ -38,9 +38,10 @@ from dynexplore.engine.variables.objects.class_facts import ClassAttribute, raw_
 from dynexplore.engine.variables.objects.class_lookup import binds, class_tracker
 from dynexplore.engine.variables.objects.function import ClassMethodOfCVariable
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.rules import method, rule, rule_for
-from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_truth, settled
+from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_index, known_truth, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.scalars.extreme import are_symbolic_numbers, extreme_of_numbers, extreme_of_tensors
 from dynexplore.engine.variables.signatures import builtin
@@ -73,7 +74,10 @@ def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker |
 def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /) -> VariableTracker:
     if isinstance(iterator, BuiltinValueVariable) and not hasattr(iterator.python_type(), "__next__"):
         ctx.raise_exception(TypeError, f"{iterator.python_type().__name__!r} object is not an iterator")
-    item = iterator.next_item(ctx)
+    if default is None and isinstance(iterator, UserObjectVariable):
+        item = iterator.next_or_raise(ctx)
+    else:
+        item = iterator.next_item(ctx)
     if item is not None:
         return item
     if default is None:
@@ -301,6 +305,7 @@ def _range(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
         ctx.break_graph("DX218", callee="range")
     if all(end.is_constant() for end in ends):
         return ctx.build(run_now(ctx, range, *(end.as_constant() for end in ends)), None)
+    ends = tuple(ConstantVariable(known_index(ctx, end, "range()")) if isinstance(end, UserObjectVariable) else end for end in ends)
     start, stop, step = (ZERO, ends[0], ONE) if len(ends) == 1 else (*ends, ONE)[:3]
     return RangeVariable(start, stop, step)
 

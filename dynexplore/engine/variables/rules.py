@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.records import record
@@ -58,6 +58,7 @@ class Rule:
 
 
 _RULES: dict[int, Rule] = {}
+_CODES: dict[int, CodeType] = {}  # of those that are Python functions, the code for which the rule was written
 _KEEP: list[object] = []  # the table goes by identity (a callable may be unhashable), so it keeps its keys alive
 METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
 ATTRIBUTES: dict[tuple[type[Any], str], AttributeAnswer] = {}
@@ -70,6 +71,8 @@ def rule(*targets: Any) -> Callable[[Answer], Answer]:
         row = Rule(answer)
         for target in targets:
             _RULES[id(target)] = row
+            if type(target) is FunctionType:
+                _CODES[id(target)] = target.__code__
             _KEEP.append(target)
         return answer
 
@@ -77,8 +80,11 @@ def rule(*targets: Any) -> Callable[[Answer], Answer]:
 
 
 def rule_for(target: object) -> Rule | None:
-    """The row of a live callable, if there is one."""
-    return _RULES.get(id(target))
+    """The row of a live callable, if there is one, and the callable is what it was: a program may give it another `__code__`."""
+    row = _RULES.get(id(target))
+    if row is not None and type(target) is FunctionType and _CODES.get(id(target)) is not target.__code__:
+        return None
+    return row
 
 
 def method(python_type: type[Any], *names: str) -> Callable[[MethodAnswer], MethodAnswer]:

@@ -77,7 +77,7 @@ class BuiltinSubclassVariable(UserObjectVariable):
             return None
         if attribute.name in _OWN_ANSWERS:
             return CMethodVariable(self, attribute.name, _OWN_ANSWERS[attribute.name])
-        return ConstantMethodVariable(self.held(), attribute.name)
+        return _HeldMethodVariable(self, attribute)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         method = self.special(ctx, "__getitem__")
@@ -115,6 +115,17 @@ class BuiltinSubclassVariable(UserObjectVariable):
         super().fill(build)
 
 
+class _HeldMethodVariable(ConstantMethodVariable):
+    """`super().append` as a value: the C type's own method of the object, whatever the class has under the name."""
+
+    def __init__(self, owner: BuiltinSubclassVariable, attribute: ClassAttribute) -> None:
+        super().__init__(owner.held(), attribute.name)
+        self.owner, self.raw = owner, attribute.raw
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(self.raw.__get__, self.owner)
+
+
 def _held_item(
     ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
@@ -140,7 +151,14 @@ def _initialize(
     return ConstantVariable(None)
 
 
-_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _held_item, "__init__": _initialize}
+def _plain_attribute(
+    ctx: TraceContext, self: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """dict.__getattribute__ and its kin: object's, under the C type's own name."""
+    return ctx.call_function(ctx.build(object.__getattribute__, None), [self, *args], kwargs)
+
+
+_OWN_ANSWERS: dict[str, Any] = {"__getitem__": _held_item, "__init__": _initialize, "__getattribute__": _plain_attribute}
 
 
 # -- new instances ----------------------------------------------------------------------------------------------------

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.module_guards import IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import (
     ClassAttribute,
     attribute_source,
-    class_dict,
     find,
     is_fixed_class,
     layout_of,
@@ -41,8 +41,9 @@ from dynexplore.engine.variables.objects.class_lookup import bind, binds, class_
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.rules import rule, rule_for
-from dynexplore.engine.variables.scalars.concrete_values import live_nest
+from dynexplore.engine.variables.scalars.concrete_values import known_truth, live_nest
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.special_results import taken, taken_iterator, taken_truth
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -87,7 +88,7 @@ class ClassVariable(VariableTracker):
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         if raw_lookup(ctx, type(self.value), "__bool__") is not None:
-            return ctx.call_function(self._special(ctx, "__bool__", "bool()"), [], {}).truth(ctx)
+            return taken_truth(ctx, type(self.value), ctx.call_function(self._special(ctx, "__bool__", "bool()"), [], {}))
         return True if raw_lookup(ctx, type(self.value), "__len__") is None else self.length(ctx).truth(ctx)
 
     def hash_key(self, ctx: TraceContext) -> object:
@@ -171,13 +172,14 @@ class ClassVariable(VariableTracker):
     # -- special methods of the metaclass
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.call_function(self._special(ctx, "__len__", "len()"), [], {})
+        length = ctx.call_function(self._special(ctx, "__len__", "len()"), [], {})
+        return taken(ctx, len, type(self.value), "__len__", length)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return ctx.call_function(self._special(ctx, "__iter__", "iteration"), [], {})
+        return taken_iterator(ctx, ctx.call_function(self._special(ctx, "__iter__", "iteration"), [], {}))
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        return ctx.call_function(self._special(ctx, "__contains__", "`in`"), [item], {})
+        return ConstantVariable(known_truth(ctx, ctx.call_function(self._special(ctx, "__contains__", "`in`"), [item], {})))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         """`List[int]`, `Generic[T]`: an annotation, or what `__class_getitem__` gives."""

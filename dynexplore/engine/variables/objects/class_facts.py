@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.module_guards import ABSENT, IMMUTABLE
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_dict, class_mro
 from dynexplore.engine.records import record
 from dynexplore.engine.variables.contract.base import VariableTracker
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-_class_dict = type.__dict__["__dict__"].__get__  # not `cls.__dict__`: a metaclass may say something else
 FIXED_PACKAGES = frozenset(sys.stdlib_module_names | {"builtins", "torch", "numpy"}) - {"__main__"}
 
 
@@ -53,18 +53,13 @@ class ClassAttribute:
         return self.stored is not None or isinstance(self.raw, types.FunctionType)
 
 
-def class_dict(cls: type[Any]) -> Any:
-    """A class's own `__dict__`, whatever its metaclass says."""
-    return _class_dict(cls)
-
-
 def is_made_in_python(cls: type[Any]) -> bool:
     """Whether a class was made by a `class` statement (or the like), not in C."""
     made_in_python = _MADE_IN_PYTHON.get(cls)
     if made_in_python is None:
         made_in_python = bool(cls.__flags__ & _HEAP_TYPE) and not any(
             isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
-            for name, value in _class_dict(cls).items()
+            for name, value in class_dict(cls).items()
         )
         _MADE_IN_PYTHON[cls] = made_in_python
     return made_in_python
@@ -77,7 +72,7 @@ _MADE_IN_PYTHON: weakref.WeakKeyDictionary[type[Any], bool] = weakref.WeakKeyDic
 
 def layout_of(cls: type[Any]) -> type[Any]:
     """The C type on which a class is built: `object` for plain classes, `dict` for one that extends dict."""
-    return next((base for base in cls.__mro__ if not is_made_in_python(base)), object)
+    return next((base for base in class_mro(cls) if not is_made_in_python(base)), object)
 
 
 def is_fixed_class(cls: type[Any]) -> bool:
@@ -92,8 +87,8 @@ def is_fixed_module(name: object) -> bool:
 
 def peek(cls: type[Any], name: str) -> Any:
     """What stands in the first class of the MRO that has the name, or None; nothing is relied on."""
-    for owner in cls.__mro__:
-        own = _class_dict(owner)
+    for owner in class_mro(cls):
+        own = class_dict(owner)
         if name in own:
             return own[name]
     return None
@@ -101,8 +96,8 @@ def peek(cls: type[Any], name: str) -> Any:
 
 def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
     """What stands in the first class of the MRO that has the name, or None; it is relied on, found or not."""
-    for owner in cls.__mro__:
-        own = _class_dict(owner)
+    for owner in class_mro(cls):
+        own = class_dict(owner)
         if name in own:
             ctx.module_guards.rely_on_lookup(cls, name, own[name], owner=owner)
             return own[name]
@@ -115,7 +110,7 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
 
     The identity of `cls` must be guarded already.
     """
-    mro = cls.__mro__[cls.__mro__.index(after) + 1 :] if after is not None else cls.__mro__
+    mro = class_mro(cls)[class_mro(cls).index(after) + 1 :] if after is not None else class_mro(cls)
     touched = False
     for place, owner in enumerate(mro):
         changed = _changed_in(ctx, owner)
@@ -123,7 +118,7 @@ def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | Non
         if stored is not None:
             _rely_on_absence_in(ctx, mro[:place], name)
             return ClassAttribute(owner, name, None, stored)
-        own = _class_dict(owner)
+        own = class_dict(owner)
         if name in own and name not in changed:
             _rely(ctx, cls, after, owner, name, own[name])
             return ClassAttribute(owner, name, own[name])
@@ -153,7 +148,7 @@ def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:
 
 def rely_on_absence(ctx: TraceContext, cls: type[Any], name: str) -> None:
     """No class of the MRO has this name, for which the program asked."""
-    if not any(name in _changed_in(ctx, owner) for owner in cls.__mro__):
+    if not any(name in _changed_in(ctx, owner) for owner in class_mro(cls)):
         ctx.module_guards.rely_on_lookup(cls, name, ABSENT, asked=True)
 
 

@@ -267,6 +267,7 @@ def call_python_function(
     """Call a live Python function as policy says: by its rule, inlined, as one node, or not at all."""
     row = rule_for(function)
     if row is not None:
+        ctx.module_guards.rely_on_function(function)
         return row.answer(ctx, args, kwargs)
     method = _method_row_of_tensors(ctx, function, args)
     if method is not None:

@@ -69,7 +69,7 @@ class GeneratorVariable(BuiltinValueVariable):
 @builtin_method(types.GeneratorType, "send")
 def _send(ctx: TraceContext, self: GeneratorVariable, value: VariableTracker, /) -> VariableTracker:
     _inlined(ctx, self, "send")
-    if not self.started and not (value.is_constant() and value.as_constant() is None):
+    if not self.started and self.frame.returned is None and not (value.is_constant() and value.as_constant() is None):
         ctx.raise_exception(TypeError, "can't send non-None value to a just-started generator")
     return _item_or_stop(ctx, self, ctx.resume_generator(self, value))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.user_object import C_ATTRIBUTES, UserObjectVariable
@@ -97,8 +98,11 @@ class InstanceDictVariable(VariableTracker):
         return list(names)
 
     def reconstruct(self, build: Reconstruction) -> None:
-        build.push(self.owner)
-        build.writer.load_attr("__dict__")
+        if has_python_getattribute(self.owner.cls):
+            build.call_object(instance_dict, self.owner)
+        else:
+            build.push(self.owner)
+            build.writer.load_attr("__dict__")
 
 
 class _InstanceDictMethodVariable(VariableTracker):

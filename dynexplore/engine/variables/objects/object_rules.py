@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.provenance.guards import Identity
+from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.containers.set_ import is_by_identity
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
@@ -75,6 +76,9 @@ def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any
         return True
     if isinstance(cls, types.UnionType):
         return any(is_instance(ctx, value, python_type, one) for one in cls.__args__)
+    if type(cls) is type and cls in class_mro(python_type):  # `__class__` is only asked where not
+        _rely_on_answer_of(ctx, python_type, cls)
+        return True
     python_type = _class_it_names(ctx, value, python_type)
     _rely_on_answer_of(ctx, python_type, cls)
     if isinstance(cls, type(torch.FloatTensor)):

@@ -20,6 +20,7 @@ import torch
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.class_facts import peek
 from dynexplore.engine.variables.scalars.constant import is_constant_value
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _DEEPEST = 4  # constants nested deeper are guarded item by item
 
 def read_own(ctx: TraceContext, owner: Any, source: Source, name: str, value: Any) -> VariableTracker:
     """The tracker of `owner.__dict__[name]`, which is `value`."""
-    path = source.attribute(name)
+    path = own_source(owner, source, name)
     if not ctx.module_guards.is_held(owner) or not ctx.is_stable(path):
         return ctx.build(value, path)
     if is_immutable(value):
@@ -40,6 +41,12 @@ def read_own(ctx: TraceContext, owner: Any, source: Source, name: str, value: An
         ctx.module_guards.rely_on_value(owner, name, value)
         ctx.module_guards.know_value(path)
     return ctx.build(value, path)
+
+
+def own_source(owner: Any, source: Source, name: str) -> Source:
+    """The path of `owner.__dict__[name]`."""
+    shadowed = peek(type(owner), name)
+    return source.attribute(name, "hidden" if shadowed is not None and hasattr(type(shadowed), "__set__") else "dict")
 
 
 def is_immutable(value: Any, depth: int = 0) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.concrete_values import known_index, known_truth
+from dynexplore.engine.variables.scalars.special_results import taken
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -48,8 +49,10 @@ class ProgramKey:
 
 def key_by_program(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
     """The key of an object whose class defines `__hash__` in Python."""
-    number = unnoticed(ctx, value, lambda: known_index(ctx, value.call_method(ctx, "__hash__", [], {}), "__hash__()"))
-    return ProgramKey(ctx, value, hash(number))
+    def ask() -> VariableTracker:
+        return taken(ctx, hash, value.python_type(), "__hash__", value.call_method(ctx, "__hash__", [], {}))
+
+    return ProgramKey(ctx, value, hash(known_index(ctx, unnoticed(ctx, value, ask), "__hash__()")))
 
 
 def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
@@ -39,10 +40,11 @@ from dynexplore.engine.variables.objects.class_facts import (
 from dynexplore.engine.variables.objects.class_lookup import accessor, bind, binds, class_tracker
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 from dynexplore.engine.variables.objects.opaque import guard_identity
-from dynexplore.engine.variables.objects.own_attributes import read_own
+from dynexplore.engine.variables.objects.own_attributes import own_source, read_own
 from dynexplore.engine.variables.objects.program_key import key_by_program
 from dynexplore.engine.variables.scalars.concrete_values import equal
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.special_results import taken, taken_iterator, taken_truth
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -276,23 +278,23 @@ class UserObjectVariable(VariableTracker):
         elif not self.has_own(ctx, name):
             ctx.raise_exception(AttributeError, f"{self.cls.__name__!r} object has no attribute {name!r}")
         else:
-            self._forget(ctx, name)
+            self.forget(ctx, name)
 
     def _delete_through(self, ctx: TraceContext, attribute: ClassAttribute) -> None:
         if is_slot(attribute):
             self.read_slot(ctx, attribute)
-            self._forget(ctx, attribute.name)
+            self.forget(ctx, attribute.name)
         elif isinstance(attribute.raw, property) and attribute.raw.fdel is not None:
             ctx.call_function(accessor(ctx, attribute, "fdel"), [self], {})
         else:
             self._call_descriptor(ctx, attribute, "__delete__")
 
-    def _forget(self, ctx: TraceContext, name: str) -> None:
+    def forget(self, ctx: TraceContext, name: str) -> None:
         self._store(ctx, name, None)
-        if self.value is None or not self._really_has(name):
+        if self.value is None or not self.really_has(name):
             del self.stored[name]
 
-    def _really_has(self, name: str) -> bool:
+    def really_has(self, name: str) -> bool:
         """Whether the live object came with this attribute, in its dictionary or in a slot."""
         if name in (self.live_dictionary() or {}):
             return True
@@ -343,7 +345,7 @@ class UserObjectVariable(VariableTracker):
 
     def special(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """The bound special method that Python code of the class defines; None if it has none (or inherits a C one)."""
-        if name in self.cls.__dict__ or raw_lookup(ctx, self.cls, name) is not None:
+        if name in class_dict(self.cls) or raw_lookup(ctx, self.cls, name) is not None:
             method = find(ctx, self.cls, name)
             if method is not None and (method.is_python_function or not isinstance(method.raw, _C_SPECIAL)):
                 return bind(ctx, method, self, self.cls)
@@ -352,18 +354,21 @@ class UserObjectVariable(VariableTracker):
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         method = self.special(ctx, "__bool__")
         if method is not None:
-            return ctx.call_function(method, [], {}).truth(ctx)
+            return taken_truth(ctx, self.cls, ctx.call_function(method, [], {}))
         if self.storage is not None and not self.special(ctx, "__len__"):
             return self.storage.truth(ctx)
         return self.length(ctx).truth(ctx) if raw_lookup(ctx, self.cls, "__len__") is not None else True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        return self._ask(ctx, "__len__") or self._of_storage(ctx, "len()").length(ctx)
+        found = self._ask(ctx, "__len__")
+        if found is not None:
+            return taken(ctx, len, self.cls, "__len__", found)
+        return self._of_storage(ctx, "len()").length(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         iterator = self._ask(ctx, "__iter__")
         if iterator is not None:
-            return iterator
+            return taken_iterator(ctx, iterator)
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
             return ctx.iterator_over(self._items_by_index(ctx))
         if self.storage is None and raw_lookup(ctx, self.cls, "__iter__") is None:
@@ -382,17 +387,21 @@ class UserObjectVariable(VariableTracker):
         ctx.break_graph("DX307", question="iteration through __getitem__", type=self.cls.__qualname__)
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        try:
+            return self.next_or_raise(ctx)
+        except UserRaised as raised:
+            if issubclass(raised.exception.python_type(), StopIteration):
+                return None
+            raise
+
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker | None:
+        """What `__next__` gives, or raises: StopIteration, with what that says."""
         method = self.special(ctx, "__next__")
         if method is None:
             if self.storage is None and raw_lookup(ctx, self.cls, "__next__") is None:
                 ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
             return super().next_item(ctx)
-        try:
-            return ctx.call_function(method, [], {})
-        except UserRaised as raised:
-            if issubclass(raised.exception.python_type(), StopIteration):
-                return None
-            raise
+        return ctx.call_function(method, [], {})
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         answer = self._ask(ctx, "__contains__", item)
@@ -403,7 +412,12 @@ class UserObjectVariable(VariableTracker):
             return self.storage.contains(ctx, item)
         if not any(raw_lookup(ctx, self.cls, name) is not None for name in ("__iter__", "__getitem__")):
             ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
-        iterator = self.iterate(ctx)
+        try:
+            iterator = self.iterate(ctx)
+        except UserRaised as raised:  # CPython's Objects/abstract.c (_PySequence_IterSearch) says it in its own words
+            if not issubclass(raised.exception.python_type(), TypeError):
+                raise
+            ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")
         while (one := iterator.next_item(ctx)) is not None:
             if equal(ctx, one, item):
                 return ConstantVariable(True)
@@ -520,22 +534,28 @@ class UserObjectVariable(VariableTracker):
 
     def emit_delete(self, build: Reconstruction, name: str) -> None:
         """Emit: the object is popped, the attribute is deleted, and no code of the program runs."""
-        in_dictionary = self.how_to_store(name) is store_in_dictionary
-        if not in_dictionary and peek(self.cls, "__delattr__") is object.__delattr__:
+        how = self.how_to_delete(name)
+        if how is delattr:
             build.writer.delete_attr(name)
             return
         target = build.store_temporary()
         build.writer.begin_call()
-        build.push_object(delete_from_dictionary if in_dictionary else object.__delattr__)
+        build.push_object(how)
         build.writer.callable_ready()
         build.writer.load_fast(target)
         build.writer.load_const(name)
         build.writer.call(2)
         build.writer.pop_top()
 
+    def how_to_delete(self, name: str) -> Any:
+        """`delattr` when the plain statement does it, else the function that does, past the program's own code."""
+        if self.how_to_store(name) is store_in_dictionary:
+            return delete_from_dictionary
+        return delattr if peek(self.cls, "__delattr__") is object.__delattr__ else object.__delattr__
+
     def _emit_stored(self, build: Reconstruction, name: str) -> None:
         """Emit: value and object are popped, the attribute is set; one that was deleted in between goes to the end."""
-        if name in self.renewed and self._really_has(name):
+        if name in self.renewed and self.really_has(name):
             build.push(self)
             self.emit_delete(build, name)
         self.emit_store(build, name)
@@ -551,7 +571,7 @@ class _LazyAttribute(LazyVariable):
         own = owner.live_dictionary()
         assert own is not None
         assert owner.source is not None
-        super().__init__(own[name], owner.source.attribute(name))
+        super().__init__(own[name], own_source(owner.value, owner.source, name))
         self.owner, self.name = owner, name
 
     def read(self, ctx: TraceContext) -> VariableTracker:
@@ -608,8 +628,8 @@ class CMethodVariable(VariableTracker):
         return result
 
     def reconstruct(self, build: Reconstruction) -> None:
-        if self.receiver is None:
-            raise NotImplementedError(self.name)
+        if self.receiver is None or isinstance(peek(self.receiver.python_type(), self.name), types.FunctionType):
+            raise NotImplementedError(self.name)  # the class has another one under this name
         build.push(self.receiver)
         build.writer.load_attr(self.name)
 

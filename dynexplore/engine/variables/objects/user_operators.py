@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.sequence import ListVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
@@ -32,8 +33,8 @@ from dynexplore.engine.variables.operators import (
     unary,
     unary_rule,
 )
-from dynexplore.engine.variables.scalars.concrete_values import known_truth
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.concrete_values import known_index, known_truth
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed
 from dynexplore.engine.variables.scalars.text_rules import percent
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
@@ -120,11 +121,32 @@ def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         return _of_content(ctx, symbol, (left, right), (first, second))
     if symbol not in COMPARE and left.kind == "constant" and isinstance(left.as_constant(), str) and symbol[0] == "%":
         return percent(ctx, symbol, left, right)  # text of any object
-    names = _class_names((left, right))
-    if symbol in COMPARE:
-        ctx.raise_exception(TypeError, f"{symbol!r} not supported between instances of {names}")
-    words = {"**": "** or pow()", "**=": "** or pow()="}.get(symbol, symbol)
-    ctx.raise_exception(TypeError, f"unsupported operand type(s) for {words}: {names}")
+    if symbol == "+=" and isinstance(left, ListVariable):  # takes any iterable
+        left.call_method(ctx, "extend", [right], {})
+        return left
+    for sequence, count in ((left, right), (right, left))[: 1 if symbol == "*=" else 2]:
+        if symbol in ("*", "*=") and _is_sequence(sequence) and hasattr(count.python_type(), "__index__"):
+            number = ConstantVariable(known_index(ctx, count, "repetition"))
+            return binary(ctx, symbol, *((left, number) if sequence is left else (number, right)))
+    return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], _example(left), _example(right))  # raises C's own TypeError
+
+
+def _is_sequence(value: VariableTracker) -> bool:
+    return issubclass(value.python_type(), (list, tuple, str, bytes))
+
+
+def _example(value: VariableTracker) -> Any:
+    """An object of the same type, or of one that says as little to an operator and bears the same name."""
+    if value.is_constant():
+        return value.as_constant()
+    cls = value.python_type()
+    if cls in _EMPTY:
+        return cls()
+    below = next((base for base in _EMPTY if issubclass(cls, base)), object)
+    return type(cls.__name__, (below,), {})()
+
+
+_EMPTY = (list, tuple, dict, set, frozenset)
 
 
 def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:
@@ -132,16 +154,10 @@ def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -
     try:
         return (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
     except UserRaised as raised:
-        given = getattr(raised.exception, "args", ())
-        message = given[0].as_constant() if given and given[0].is_constant() else None
-        object_names, content_names = map(_class_names, (objects, contents))
-        if raised.exception.python_type() is not TypeError or not isinstance(message, str) or content_names not in message:
+        if raised.exception.python_type() is not TypeError:
             raise
-    ctx.raise_exception(TypeError, message.replace(content_names, object_names))
-
-
-def _class_names(values: Pair) -> str:
-    return " and ".join(repr(value.python_type().__name__) for value in values)
+        computed(ctx, BINARY.get(symbol) or COMPARE[symbol], *map(_example, objects))
+        raise
 
 
 def _content(value: VariableTracker) -> VariableTracker:

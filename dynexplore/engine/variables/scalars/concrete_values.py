@@ -17,6 +17,7 @@ import torch
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.constant import run_now
+from dynexplore.engine.variables.scalars.special_results import taken
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.type_errors import type_of
 
@@ -73,7 +74,8 @@ def known_index(ctx: TraceContext, value: VariableTracker, question: str) -> int
         ctx.break_graph("DX302", question=question, type=value.type_name())
     if not hasattr(python_type, "__index__"):
         ctx.raise_exception(TypeError, f"{python_type.__name__!r} object cannot be interpreted as an integer")
-    return known_index(ctx, value.call_method(ctx, "__index__", (), {}), question)
+    number = taken(ctx, int, python_type, "__index__", value.call_method(ctx, "__index__", (), {}))
+    return run_now(ctx, operator.index, settled(number))  # type: ignore[no-any-return]
 
 
 def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:

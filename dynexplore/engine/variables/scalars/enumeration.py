@@ -15,7 +15,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynexplore.engine.provenance.sources import Source, instance_dict
+from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_ import ClassVariable, hold_class
@@ -140,20 +141,31 @@ class EnumClassVariable(ClassVariable):
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
+        self._rely_on(ctx, "__call__")
         values = [constant_of(ctx, arg, self.text()) for arg in args]
         return computed(ctx, self.value, *values, **{name: constant_of(ctx, arg, name) for name, arg in kwargs.items()})
 
+    def _rely_on(self, ctx: TraceContext, name: str) -> None:
+        """The metaclass's own method, which is run now, has the code that it has."""
+        method = raw_lookup(ctx, type(self.value), name)
+        if isinstance(method, types.FunctionType):
+            ctx.module_guards.rely_on_function(method)
+
     def length(self, ctx: TraceContext) -> VariableTracker:
+        self._rely_on(ctx, "__len__")
         return computed(ctx, len, self.value)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
+        self._rely_on(ctx, "__iter__")
         members: Any = self.value
         return ctx.iterator_over([EnumVariable(member) for member in members])
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
+        self._rely_on(ctx, "__contains__")
         return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        self._rely_on(ctx, "__getitem__")
         return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
 
 

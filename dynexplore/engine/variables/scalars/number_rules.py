@@ -24,6 +24,7 @@ from dynexplore.engine.variables.operators import binary
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
+from dynexplore.engine.variables.scalars.special_results import taken
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.type_errors import raise_type_error, type_of
@@ -122,7 +123,7 @@ def _by_method(ctx: TraceContext, python_type: type[Any], name: str, value: Vari
     value_type = type_of(value)
     for method in (name, "__index__"):
         if value_type is not None and hasattr(value_type, method):
-            return value.call_method(ctx, method, [], {})
+            return taken(ctx, python_type, value_type, method, value.call_method(ctx, method, [], {}))
     raise_type_error(ctx, python_type, value, kind="DX205", function=python_type.__name__, arguments=value.type_name())
 
 

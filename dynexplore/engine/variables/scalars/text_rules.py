@@ -37,6 +37,7 @@ from dynexplore.engine.variables.rules import method, rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
 from dynexplore.engine.variables.scalars.number_rules import runs_on_constants
+from dynexplore.engine.variables.scalars.special_results import taken
 from dynexplore.engine.variables.signatures import builtin, builtin_method
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 from dynexplore.engine.variables.type_errors import type_of
@@ -63,8 +64,16 @@ class Shown:
     def __getattr__(self, name: str) -> Any:
         return shape_of(self._ctx, self._value.get_attribute(self._ctx, name))
 
+
+class ShownItems(Shown):
+    """The same of one that has items: only such an object may stand beside a text without any `%s`."""
+
     def __getitem__(self, key: object) -> Any:
         return shape_of(self._ctx, self._value.get_item(self._ctx, ConstantVariable(key)))
+
+
+def _shown(ctx: TraceContext, value: VariableTracker) -> Shown:
+    return (ShownItems if hasattr(type_of(value), "__getitem__") else Shown)(ctx, value)
 
 
 def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) -> str:
@@ -80,6 +89,7 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
         if own:
             ctx.break_graph("DX205", function=name, arguments=value.type_name())
         return run_now(ctx, format, _class_text(ctx, value), *spec)  # type: ignore[no-any-return]
+    asked = name
     if name == "__str__" and python_type.__str__ is object.__str__:
         name = "__repr__"
     if name == "__format__" and python_type.__format__ is object.__format__:
@@ -87,9 +97,14 @@ def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) ->
     if getattr(python_type, name) is getattr(object, name) or not _is_python(python_type, name):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())  # names the object's address
     text = value.call_method(ctx, name, [ConstantVariable(part) for part in spec], {})
+    if type_of(text) is not str:
+        text = taken(ctx, _GIVERS[asked], python_type, name, text, *spec)
     if not is_settled(text):
         ctx.break_graph("DX205", function=name, arguments=value.type_name())
     return settled(text)  # type: ignore[no-any-return]
+
+
+_GIVERS: dict[str, Any] = {"__str__": str, "__repr__": repr, "__format__": format}
 
 
 def _is_python(python_type: type[Any], name: str) -> bool:
@@ -112,7 +127,7 @@ def shape_of(ctx: TraceContext, value: VariableTracker) -> Any:
     for tracker, rebuild in _REBUILT:
         if isinstance(value, tracker):
             return rebuild(ctx, value)
-    return Shown(ctx, value)
+    return _shown(ctx, value)
 
 
 def _pairs(ctx: TraceContext, value: DictVariable) -> Any:
@@ -129,7 +144,7 @@ def _with_factory(ctx: TraceContext, value: Any, pairs: list[Any]) -> Any:
         factory = value.factory.read(ctx)
         live = factory.as_constant() if factory.is_constant() else factory.live_value()
     except NotConstant:
-        return Shown(ctx, value)
+        return _shown(ctx, value)
     return defaultdict(live, pairs)
 
 
@@ -137,7 +152,7 @@ def _named(ctx: TraceContext, value: NamedTupleVariable) -> Any:
     rely_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
     rely_on_name_of(ctx, value.cls)
     if not _generated_repr(value.cls) or _is_python(value.cls, "__format__") or _is_python(value.cls, "__str__"):
-        return Shown(ctx, value)
+        return _shown(ctx, value)
     return make(value.cls, tuple(shape_of(ctx, item) for item in value.items))
 
 
@@ -150,7 +165,7 @@ def _exception(ctx: TraceContext, value: ExceptionVariable) -> Any:
     rely_on_names(ctx, value.cls, "__str__", "__repr__", "__format__")
     rely_on_name_of(ctx, value.cls)
     if any(_is_python(value.cls, name) for name in ("__new__", "__str__", "__repr__", "__format__")):
-        return Shown(ctx, value)
+        return _shown(ctx, value)
     return remade(value.cls, tuple(shape_of(ctx, arg) for arg in value.known_args(ctx)))
 
 

@@ -70,8 +70,10 @@ class UnspecializedVariable(ConstantVariable):
         return decided(ctx, bool, [self], "bool({})")
 
     def same_object(self, other: VariableTracker) -> bool | None:
-        if type(other) is ConstantVariable and type(other.value) not in (int, float, str):
-            self.python_type()
+        if not isinstance(other, ConstantVariable) or (
+            type(other) is ConstantVariable and type(other.value) not in (int, float, str)
+        ):
+            self.python_type()  # a later call may have any object here, that one too
             return False
         return True if other is self else super().same_object(other)
 

@@ -18,14 +18,16 @@ In: live modules. Out: attributes, graph inputs, inlined calls. torch/_dynamo/va
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.modules.module as torch_module
 from torch import nn
 
-from dynexplore.engine.provenance.sources import PinnedSource, Source, instance_dict
+from dynexplore.engine.provenance.sources import PinnedSource, Source
+from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
@@ -34,7 +36,7 @@ from dynexplore.engine.variables.objects.class_facts import ClassAttribute, peek
 from dynexplore.engine.variables.objects.class_lookup import KNOWN_METHODS
 from dynexplore.engine.variables.objects.opaque import guard_identity
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
-from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ GLOBAL_HOOKS = (
 )
 _EMPTY_AT_FIRST = frozenset({*HOOKS, "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
                              "_forward_pre_hooks_with_kwargs"})
+ModuleAnswer = Callable[
+    ["TraceContext", "NNModuleVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
+]
 _UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 _NOT_MADE = (*_UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
@@ -58,6 +63,7 @@ _NOT_MADE = (*_UNTRACED, nn.modules.lazy.LazyModuleMixin)
 _CALL, _GETATTR, _SETATTR, _DELATTR = nn.Module.__call__, nn.Module.__getattr__, nn.Module.__setattr__, nn.Module.__delattr__
 _ITERATIONS = (nn.ModuleList.__iter__, nn.Sequential.__iter__)
 _LENGTHS = (nn.ModuleList.__len__, nn.Sequential.__len__, nn.ModuleDict.__len__)
+_CODES = {function: function.__code__ for function in (_CALL, _GETATTR, _SETATTR, _DELATTR, *_ITERATIONS, *_LENGTHS)}
 
 
 class NNModuleVariable(UserObjectVariable):
@@ -78,12 +84,20 @@ class NNModuleVariable(UserObjectVariable):
     # -- attributes
 
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
-        answers = raw_lookup(ctx, self.cls, "__getattr__") is _GETATTR and self._answers_plainly(ctx)
+        answers = self._has(ctx, "__getattr__", _GETATTR) and self.answers_plainly(ctx)
         if answers and raw_lookup(ctx, self.cls, name) is None and not self._is_plain(name):
             registered = self.registered(ctx, name)
             if registered is not None:
                 return registered
         return super().plain_get(ctx, name)
+
+    def _has(self, ctx: TraceContext, name: str, *functions: Any) -> bool:
+        """Whether this is what the class has under a name, with the code that it had at first; it is relied on."""
+        function = raw_lookup(ctx, self.cls, name)
+        if not any(function is one for one in functions):
+            return False
+        ctx.module_guards.rely_on_function(function)
+        return function.__code__ is _CODES[function]
 
     def _is_plain(self, name: str) -> bool:
         """Whether the name stands in the module's own `__dict__` and not in a registry."""
@@ -98,7 +112,7 @@ class NNModuleVariable(UserObjectVariable):
         return super().missing_attribute(ctx, name)
 
     def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
-        if raw_lookup(ctx, self.cls, "__getattr__") is _GETATTR and self._answers_plainly(ctx):
+        if self._has(ctx, "__getattr__", _GETATTR) and self.answers_plainly(ctx):
             return None  # answered by plain_get
         return super()._fallback(ctx)
 
@@ -107,7 +121,7 @@ class NNModuleVariable(UserObjectVariable):
         self.stored["training"] = ConstantVariable(True)
 
     def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
-        if name in self.placed:
+        if name in self.placed or (name in self._read and self.registry_of(name) is not None):
             return None
         if self.value is None and name in _EMPTY_AT_FIRST and name not in self.stored:
             self.stored[name] = OrderedDictVariable()
@@ -126,8 +140,7 @@ class NNModuleVariable(UserObjectVariable):
             return self.placed.get(name) if self.stored[name] is not None else None
         if self.value is None:
             return None
-        own = instance_dict(self.value)  # without registries while its own `__init__` has not made them yet
-        return next((registry for registry in REGISTRIES if name in own.get(registry, ())), None)
+        return live_registry(self.value, name)
 
     def registered(self, ctx: TraceContext, name: str) -> VariableTracker | None:
         """What Module.__getattr__ finds: a parameter, buffer or submodule; None if there is none."""
@@ -178,7 +191,7 @@ class NNModuleVariable(UserObjectVariable):
 
     def set_plainly(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         """Module.__setattr__: parameters and submodules are registered, a registered name keeps its registry."""
-        if not self._answers_plainly(ctx):
+        if not self.answers_plainly(ctx):
             ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         registry = self._registry_for(ctx, name, value)
         if registry is None:
@@ -203,6 +216,8 @@ class NNModuleVariable(UserObjectVariable):
 
     def place(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
         """Put a value into a registry."""
+        if has_python_getattribute(self.cls):  # replaying it by Module.__setattr__ would run that code
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         self._store(ctx, name, value)
         self.placed[name] = registry
 
@@ -212,42 +227,48 @@ class NNModuleVariable(UserObjectVariable):
 
     def generic_delete(self, ctx: TraceContext, name: str) -> None:
         if self.registry_of(name) is not None:
-            self._forget(ctx, name)
+            self.forget(ctx, name)
             self.placed.pop(name, None)
         else:
             super().generic_delete(ctx, name)
 
+    def really_has(self, name: str) -> bool:
+        return super().really_has(name) or (self.value is not None and live_registry(self.value, name) is not None)
+
+    def how_to_delete(self, name: str) -> Any:
+        return super().how_to_delete(name) if live_registry(self.value, name) is None else delete_registered
+
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        if raw_lookup(ctx, self.cls, "__setattr__") is _SETATTR:
+        if self._has(ctx, "__setattr__", _SETATTR) and self.answers_plainly(ctx):
             self.set_plainly(ctx, name, value)
         else:
             super().set_attribute(ctx, name, value)
 
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
-        if raw_lookup(ctx, self.cls, "__delattr__") is _DELATTR:
+        if self._has(ctx, "__delattr__", _DELATTR) and self.answers_plainly(ctx):
             self.generic_delete(ctx, name)
         else:
             super().delete_attribute(ctx, name)
 
     def how_to_store(self, name: str) -> Any:
         how = super().how_to_store(name)
-        if how is not object.__setattr__:
+        if how is not object.__setattr__ or has_python_getattribute(self.cls):
             return how
         return setattr if peek(self.cls, "__setattr__") is _SETATTR else nn.Module.__setattr__
 
     # -- containers of modules
 
-    def _answers_plainly(self, ctx: TraceContext) -> bool:
+    def answers_plainly(self, ctx: TraceContext) -> bool:
         """Whether `self._modules` is what stands there."""
         return raw_lookup(ctx, self.cls, "__getattribute__") is object.__getattribute__
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        if self._answers_plainly(ctx) and raw_lookup(ctx, self.cls, "__iter__") in _ITERATIONS:
+        if self.answers_plainly(ctx) and self._has(ctx, "__iter__", *_ITERATIONS):
             return ctx.iterator_over([self.entry(ctx, MODULES, name) for name in self.names(ctx, MODULES)])
         return super().iterate(ctx)
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        if self._answers_plainly(ctx) and raw_lookup(ctx, self.cls, "__len__") in _LENGTHS:
+        if self.answers_plainly(ctx) and self._has(ctx, "__len__", *_LENGTHS):
             return ConstantVariable(len(self.names(ctx, MODULES)))
         return super().length(ctx)
 
@@ -256,7 +277,7 @@ class NNModuleVariable(UserObjectVariable):
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        if raw_lookup(ctx, self.cls, "__call__") is not _CALL:
+        if not self._has(ctx, "__call__", _CALL) or not self.answers_plainly(ctx):
             return super().call(ctx, args, kwargs)
         return self.run(ctx, args, kwargs)
 
@@ -304,6 +325,21 @@ class NNModuleVariable(UserObjectVariable):
     def push_empty(self, build: Reconstruction) -> None:
         assert self.class_variable is not None
         build.call_object(_bare_module, self.class_variable)
+
+
+def live_registry(module: nn.Module, name: str) -> str | None:
+    """The registry of a live module that has a name."""
+    own = instance_dict(module)  # without registries while its own `__init__` has not made them yet
+    return next((registry for registry in REGISTRIES if name in own.get(registry, ())), None)
+
+
+def delete_registered(module: nn.Module, name: str) -> None:
+    """What Module.__delattr__ does to a parameter, buffer or submodule; no code of the program runs."""
+    registry = live_registry(module, name)
+    assert registry is not None
+    del instance_dict(module)[registry][name]
+    if registry == BUFFERS:
+        instance_dict(module)["_non_persistent_buffers_set"].discard(name)
 
 
 def _waits_for_its_first_input(value: object) -> bool:
@@ -413,18 +449,46 @@ _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__len__
 # -- what Module's own methods do -------------------------------------------------------------------------------------
 
 
-@rule(nn.Module.__call__, nn.Module._wrapped_call_impl)
-def _call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+def _answers(*functions: Any) -> Callable[[ModuleAnswer], ModuleAnswer]:
+    """Declare what one of Module's own functions does, where the class looks attributes up as Module does; else it is inlined."""
+
+    def declare(answer: ModuleAnswer) -> ModuleAnswer:
+        for function in functions:
+            rule(function)(_answer_or_inline(function, answer))
+        return answer
+
+    return declare
+
+
+def _answer_or_inline(function: Any, answer: ModuleAnswer) -> Answer:
+    @functools.wraps(answer)
+    def answered(
+        ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if not args or not isinstance(args[0], NNModuleVariable):
+            ctx.break_graph("DX414", type=args[0].type_name() if args else "nothing")
+        if not args[0].answers_plainly(ctx):  # each `self.name` in there runs the program's own code
+            return ctx.inline(ctx.build(function, None), args, kwargs)
+        return answer(ctx, args[0], args[1:], kwargs)
+
+    return answered
+
+
+@_answers(nn.Module.__call__, nn.Module._wrapped_call_impl)
+def _call(
+    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
     """super().__call__(...) in a class that overrides it."""
-    return _module(ctx, args).run(ctx, args[1:], kwargs)
+    return module.run(ctx, args, kwargs)
 
 
 def _init(
     ctx: TraceContext, module: VariableTracker, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    if args or kwargs or not isinstance(module, NNModuleVariable) or module.value is not None:
+    plain = isinstance(module, NNModuleVariable) and module.value is None and module.answers_plainly(ctx)
+    if args or kwargs or not plain:
         ctx.break_graph("DX414", type=module.type_name())
-    module.begin(ctx)
+    module.begin(ctx)  # type: ignore[attr-defined]
     return ConstantVariable(None)
 
 
@@ -435,56 +499,50 @@ def _bind_init(ctx: TraceContext, attribute: ClassAttribute, instance: VariableT
 KNOWN_METHODS[nn.Module, "__init__"] = _bind_init
 
 
-@rule(nn.Module.add_module, nn.Module.register_module)
+@_answers(nn.Module.add_module, nn.Module.register_module)
 def _add_module(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    if len(args) != 3 or kwargs or not isinstance(args[2], NNModuleVariable):
-        ctx.break_graph("DX205", function="add_module", arguments=", ".join(arg.type_name() for arg in args[1:]))
-    _module(ctx, args).place(ctx, MODULES, args[1].as_constant(), args[2])
+    if len(args) != 2 or kwargs or not isinstance(args[1], NNModuleVariable):
+        ctx.break_graph("DX205", function="add_module", arguments=", ".join(arg.type_name() for arg in args))
+    module.place(ctx, MODULES, args[0].as_constant(), args[1])
     return ConstantVariable(None)
 
 
-@rule(nn.Module.__setattr__)
+@_answers(nn.Module.__setattr__)
 def _setattr(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    _module(ctx, args).set_plainly(ctx, args[1].as_constant(), args[2])
+    module.set_plainly(ctx, args[0].as_constant(), args[1])
     return ConstantVariable(None)
 
 
-@rule(nn.Module.__delattr__)
+@_answers(nn.Module.__delattr__)
 def _delattr(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    _module(ctx, args).generic_delete(ctx, args[1].as_constant())
+    module.generic_delete(ctx, args[0].as_constant())
     return ConstantVariable(None)
 
 
-@rule(nn.Module.__getattr__)
+@_answers(nn.Module.__getattr__)
 def _getattr(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """super().__getattr__(name) in a class that overrides it: only the registries are asked."""
-    module, name = _module(ctx, args), args[1].as_constant()
+    name = args[0].as_constant()
     attribute = module.registered(ctx, name)
     return attribute if attribute is not None else module.missing_attribute(ctx, name)
 
 
-@rule(nn.Module.register_buffer)
+@_answers(nn.Module.register_buffer)
 def _register_buffer(
-    ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    if len(args) != 3 or kwargs:
+    if len(args) != 2 or kwargs:
         ctx.break_graph("DX205", function="register_buffer", arguments="persistent")
-    _module(ctx, args).place(ctx, BUFFERS, args[1].as_constant(), args[2])
+    module.place(ctx, BUFFERS, args[0].as_constant(), args[1])
     return ConstantVariable(None)
-
-
-def _module(ctx: TraceContext, args: Sequence[VariableTracker]) -> NNModuleVariable:
-    if not args or not isinstance(args[0], NNModuleVariable):
-        ctx.break_graph("DX414", type=args[0].type_name() if args else "nothing")
-    return args[0]
 
 
 # -- building ---------------------------------------------------------------------------------------------------------

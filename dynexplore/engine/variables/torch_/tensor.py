@@ -20,10 +20,10 @@ import torch.fx
 
 from dynexplore.engine.config import config
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_facts import (
-    class_dict,
     peek,
     raw_lookup,
     refuse_missing,

@@ -1,0 +1,49 @@
+"""Reading attributes past the program's own code.
+
+The idea: to look is not to run. A guard, or a tracker that asks what a live object holds, must not run a `__getattribute__` of the
+program, of the object's class or of a metaclass: it might count, print, raise, or answer for something else.
+`object.__getattribute__` and `type`'s own slots read what is there.
+
+In: a live object and a name. Out: what stands there. Mirrors CPython's Objects/object.c (PyObject_GenericGetAttr).
+"""
+
+from __future__ import annotations
+
+from types import WrapperDescriptorType
+from typing import Any
+
+class_dict: Any = type.__dict__["__dict__"].__get__
+"""A class's own `__dict__`."""
+class_mro: Any = type.__dict__["__mro__"].__get__
+"""The classes in which a name is looked up, in order."""
+_class_flags: Any = type.__dict__["__flags__"].__get__
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+
+
+def instance_dict(value: object) -> dict[str, Any]:
+    """An object's own `__dict__`."""
+    if issubclass(type(value), type):  # `isinstance` would ask the object for its `__class__`
+        return class_dict(value)  # type: ignore[no-any-return]
+    return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
+
+
+def own_attribute(value: object, name: str) -> Any:
+    """What an object's own `__dict__` has under a name."""
+    return instance_dict(value)[name]
+
+
+def plain_attribute(value: Any, name: str) -> Any:
+    """`value.name` as the C type below the object's class reads it: a slot, an attribute of C, what a class has."""
+    own = (class_dict(owner).get("__getattribute__") for owner in class_mro(type(value)))
+    return next(found for found in own if type(found) is WrapperDescriptorType)(value, name)
+
+
+def has_python_getattribute(cls: type[Any]) -> bool:
+    """Whether reading an attribute of an instance runs a `__getattribute__` of the program."""
+    if not _class_flags(cls) & _HEAP_TYPE:
+        return False
+    for owner in class_mro(cls):
+        found = class_dict(owner).get("__getattribute__")
+        if found is not None:
+            return type(found) is not WrapperDescriptorType
+    return False

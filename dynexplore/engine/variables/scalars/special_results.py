@@ -1,0 +1,74 @@
+"""What C makes of the result of a special method: `__bool__` has to return a bool, `__len__` a number that is not negative.
+
+The idea: the slot functions between a builtin and a special method written in Python look at what that returned, and raise where
+it is nothing they can use. The messages are CPython's own: the same builtin is called on an object of a class of the same name
+whose special method returns the same, or, where the value is not known, an object whose type has the same name.
+
+In: what the program's special method returned. Out: what the builtin gives, or the exception that it raises.
+Mirrors CPython's Objects/typeobject.c (slot_nb_bool, slot_sq_length, slot_tp_iter ...) and Objects/abstract.c.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.operators import compare
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.type_errors import type_of
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+def taken(
+    ctx: TraceContext, function: Callable[..., Any], cls: type[Any], method: str, result: VariableTracker, *more: Any
+) -> VariableTracker:
+    """What `function(obj)` gives, when `obj` is of this class and its special method returned `result`."""
+    if type_of(result) is _GIVES[function] and (function is not len or _is_length(ctx, result)):
+        return result
+    value: Any
+    if isinstance(result, SymbolicNumberVariable):
+        value = result.specialize()
+    else:
+        value = result.as_constant() if result.is_constant() else _nothing_of(ctx, result, method)
+    if type(value) is not int and issubclass(type(value), int) and method in ("__int__", "__index__"):
+        ctx.break_graph("DX205", function=method, arguments=result.type_name())  # it warns: for real
+    stand_in = type(cls.__name__, (), {method: lambda self, *given: value})()
+    return ConstantVariable(run_now(ctx, function, stand_in, *more))
+
+
+def taken_truth(ctx: TraceContext, cls: type[Any], result: VariableTracker) -> bool | VariableTracker:
+    """bool(obj), when `__bool__` returned `result`."""
+    return taken(ctx, bool, cls, "__bool__", result).truth(ctx)
+
+
+def taken_iterator(ctx: TraceContext, result: VariableTracker) -> VariableTracker:
+    """iter(obj), when `__iter__` returned `result`."""
+    found = type_of(result)
+    if found is not None and not hasattr(found, "__next__"):
+        ctx.raise_exception(TypeError, f"iter() returned non-iterator of type {found.__name__!r}")
+    return result
+
+
+def _is_length(ctx: TraceContext, number: VariableTracker) -> bool:
+    """Whether an int is not negative and fits into an index; of one that varies the answer is guarded."""
+    limits = (("<", 0), (">", sys.maxsize))
+    return not any(compare(ctx, symbol, number, ConstantVariable(limit)).truth(ctx) for symbol, limit in limits)
+
+
+_GIVES: dict[Any, type[Any]] = {bool: bool, len: int, float: float, int: int, str: str, repr: str, format: str, hash: int}
+
+
+_NUMBERS = frozenset({"__len__", "__index__", "__int__", "__hash__", "__float__"})
+
+
+def _nothing_of(ctx: TraceContext, result: VariableTracker, method: str) -> Any:
+    """An object of no use to any builtin, of a type of this name."""
+    found = type_of(result)
+    if found is None or (method in _NUMBERS and hasattr(found, "__index__")):
+        ctx.break_graph("DX205", function=method, arguments=result.type_name())
+    return type(found.__name__, (), {})()
