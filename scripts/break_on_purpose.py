@@ -1,13 +1,15 @@
 """The engine is broken on purpose, one fault at a time, and each fault must turn at least one test red.
 
-Which idea lives here: a suite is worth what it notices. So each guard kind is made to hold always, and each handler of the
-opcode table gets its operands swapped, or its result dropped (a result becomes None; an instruction without a result does
-nothing). pytest collects the tests once and runs them once unbroken, noting which guard kinds and which opcodes each test
-uses. Then for each fault a forked child breaks the engine and runs the tests that use that part, those first that use little
-else, until one fails.
+Which idea lives here: a suite is worth what it notices. So each guard is made to hold always, in each place where it is asked
+(generated Python, C, the explanation of a miss), facts are not noted, and each handler of the opcode table gets its operands
+swapped, or its result dropped (engine_faults.py and native_faults.py). pytest collects the tests once and runs them once
+unbroken, noting which parts each of them uses. Then for each fault a forked child breaks the engine and runs the tests that
+could notice, the cheap ones first, until one fails. Tests that need no engine (`plain`) come last: what a program notices is
+worth more than what a table says.
 
 In:  the tests; `--uses FILE` keeps what the first run noted, so that the next run of this script starts with the faults.
-Out: a table "fault | tests that use it | what turns red" (in Markdown); exit status 1 if a fault survives all of its tests.
+Out: a table "fault | tests that could notice | what turns red" (in Markdown); exit status 1 if a fault survives all of its
+     tests. A fault that nobody could notice is said to be equivalent, with the reason.
 
     python scripts/break_on_purpose.py                      every fault
     python scripts/break_on_purpose.py --only TYPE_MATCH    faults whose name contains that
@@ -16,262 +18,117 @@ Out: a table "fault | tests that use it | what turns red" (in Markdown); exit st
 from __future__ import annotations
 
 import argparse
-import contextlib
+import functools
+import importlib
 import json
 import os
+import resource
 import select
 import signal
 import sys
+import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a child of a process with threads must not wait for them
 
+import native_faults
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("tests/opcodes", "tests/programs", "tests/engine/provenance", "tests/engine/variables", "tests/engine/translate",
-           "tests/engine/runtime/test_cache.py", "tests/engine/native/test_guard_walk.py", "tests/engine/runtime/test_convert.py",
-           "tests/second_opinion")
-CHANGES = ("noticed", "guard", "sizes", "modes", "recompile", "same_as_eager")
-"""Words in the names of tests in which a second call finds something changed: for guards they come first."""
+TESTS = (
+    "opcodes",
+    "engine/provenance",
+    *(f"engine/native/test_{name}.py" for name in ("cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows")),
+    *(f"engine/runtime/test_{name}.py" for name in ("cache", "convert", "torch_state")),
+    *(f"programs/test_{name}.py" for name in (
+        *("aliases", "attributes_stored_again", "code_is_data", "containers", "exceptions", "guards_never_raise", "iterators"),
+        *("keys_that_count", "modules", "objects", "shared_storage", "symbolic_sizes", "what_was_not_found", "with"),
+    )),
+)  # fmt: skip
+"""Where the tests stand that notice most at the least cost; others can be given on the command line."""
 
 SECONDS = 60
 """How long one test may take in a broken engine: one that never ends is red, too."""
 
-
-# -- faults ----------------------------------------------------------------------------------------------------------
-
-
-planted = contextlib.ExitStack()
-"""The handlers that stand in the place of right ones, for the life of a child."""
-
-
-class Fault:
-    """One way to break the engine: `part` is the guard kind or opcode that a test has to use to notice."""
-
-    def __init__(self, name: str, part: str, plant: Callable[[], None]) -> None:
-        self.name, self.part, self.plant = name, part, plant
-
-
-def faults() -> Iterator[Fault]:
-    """All faults, guards first."""
-    yield from guard_faults()
-    yield from handler_faults()
-
-
-def guard_faults() -> Iterator[Fault]:
-    """Each guard kind holds always."""
-    from dynexplore.engine.provenance import guard_check, module_guards
-    from dynexplore.engine.provenance.guards import GUARD_KINDS, GuardKind
-
-    def holds_always(name: str) -> Callable[[], None]:
-        def plant() -> None:
-            row = GUARD_KINDS[name]
-            GUARD_KINDS[name] = GuardKind(name, row.meaning, lambda v, e, n: "True", lambda v, e: True, row.describe)
-
-        return plant
-
-    class AnyModes:
-        def check(self) -> bool:
-            return True
-
-        def reason(self) -> str:
-            return ""
-
-    def tensors() -> None:
-        guard_check._emit_tensors = lambda emitter, guards: None
-        guard_check.TensorMatch.mismatch = lambda self, value: None  # type: ignore[method-assign]
-
-    def shapes() -> None:
-        guard_check._shape_relations = lambda emitter, known, expressions: ([], [])
-
-    def modes() -> None:
-        guard_check.GlobalStateGuard = AnyModes
-        guard_check._function_modes = lambda: 0
-
-    def facts(kind: str) -> Callable[[], None]:
-        def plant() -> None:
-            right = module_guards.ObjectFacts.checks
-
-            def checks(self: Any) -> Any:
-                loose = {"identity": ("is", "is_weak")}.get(kind, (kind,))
-                return tuple(check for check in right(self) if check[1] not in loose)
-
-            module_guards.ObjectFacts.checks = checks  # type: ignore[method-assign]
-
-        return plant
-
-    at_once = {"TENSOR_MATCH": tensors, "SHAPE_ENV": shapes, "GLOBAL_STATE": modes}
-    for name in GUARD_KINDS:
-        if name == "MODULE_STATE":
-            for kind in ("identity", "absent", "empty", "items"):
-                yield Fault(f"MODULE_STATE ({kind}) holds always", f"guard {name}", facts(kind))
-        else:
-            yield Fault(f"{name} holds always", f"guard {name}", at_once.get(name) or holds_always(name))
-
-
-NO_EFFECT = {
-    "NOP": "does nothing",
-    "MAKE_CELL": "cells are made before the first step",
-}
-
-
-def handler_faults() -> Iterator[Fault]:
-    """Each handler with its operands swapped, and with its result dropped."""
-    from dynexplore.engine.bytecode import OPCODES
-    from dynexplore.engine.translate.translator import HANDLERS
-
-    for op, handler in sorted(HANDLERS.items()):
-        if op in NO_EFFECT:
-            continue
-        operands = OPCODES[op].effect.partition("--")[0].split()
-        if len(operands) > 1 or any("[n]" in word for word in operands):
-            yield Fault(f"{op}: operands swapped", f"opcode {op}", planter(op, swapped(op, handler)))
-        yield Fault(f"{op}: result dropped", f"opcode {op}", planter(op, dropped(op, handler)))
-
-
-def lowered() -> set[str]:
-    """The canonical opcodes that the running Python's instructions become."""
-    from dynexplore.engine.bytecode import read
-    from dynexplore.engine.bytecode.versions import DECODE
-
-    def shown(code: Any) -> set[str]:
-        inner = [constant for constant in code.co_consts if hasattr(constant, "co_code")]
-        return {step.op for step in read(code).steps}.union(*map(shown, inner))
-
-    plain = {decoding.opname for decoding in filter(None, DECODE) if decoding.lower is None}
-    return plain.union(*(shown(compile(path.read_text(), path.name, "exec")) for path in (ROOT / "tests").glob("opcodes/*.py")))
-
-
-def planter(op: str, wrong: Any) -> Callable[[], None]:
-    """What puts a wrong handler into the table."""
-
-    def plant() -> None:
-        from dynexplore.engine.translate import dispatch
-
-        planted.enter_context(dispatch.override(op, wrong))
-
-    return plant
-
-
-def swapped(op: str, right: Any) -> Any:
-    """A handler that finds its two topmost operands in the wrong order (of a call: its last two arguments)."""
-    from dynexplore.engine.bytecode import OPCODES
-    from dynexplore.engine.bytecode.opcodes import stack_sides
-
-    def handler(frame: Any, step: Any, ctx: Any) -> None:
-        wanted = stack_sides(op, step.arg)[0] - (2 if "callable_null_pair" in OPCODES[op].effect else 0)
-        if wanted >= 2:
-            frame.stack[-1], frame.stack[-2] = frame.stack[-2], frame.stack[-1]
-        right(frame, step, ctx)
-
-    return handler
-
-
-def dropped(op: str, right: Any) -> Any:
-    """A handler whose result is None, or that does nothing where there is no result."""
-    from dynexplore.engine.bytecode import OPCODES
-    from dynexplore.engine.bytecode.opcodes import stack_effect, stack_sides
-    from dynexplore.engine.variables.scalars.constant import ConstantVariable
-
-    has_result = bool(OPCODES[op].effect.partition("--")[2].split())
-
-    def nothing(frame: Any, step: Any, ctx: Any) -> None:
-        frame.popn(stack_sides(op, step.arg)[0])
-
-    def none_instead(frame: Any, step: Any, ctx: Any) -> None:
-        before = len(frame.stack)
-        right(frame, step, ctx)
-        if len(frame.stack) == before + stack_effect(op, step.arg) and frame.stack:
-            frame.stack[-1] = ConstantVariable(None)
-
-    def returns_none(frame: Any, step: Any, ctx: Any) -> None:
-        frame.stack[-1] = ConstantVariable(None)
-        right(frame, step, ctx)
-
-    return returns_none if op == "RETURN_VALUE" else none_instead if has_result else nothing
+MANY = 50
+"""How many tests one child notes."""
 
 
 # -- which test uses what --------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def noting(seen: set[str]) -> Iterator[None]:
-    """In this block `seen` collects the guard kinds and opcodes that are used."""
-    from dynexplore.engine.provenance import guards
-    from dynexplore.engine.translate.translator import HANDLERS
+class Parts:
+    """The parts of the engine that are used: what engine_faults.py and native_faults.py see together."""
 
-    add = guards.GuardSet.add
-    right = dict(HANDLERS)
+    def __init__(self, engine: Any, library: Any) -> None:
+        self.engine, self.library = engine, library
 
-    def noting_add(self: Any, source: Any, kind: str, expected: Any, because: int) -> Any:
-        seen.add(f"guard {kind}")
-        return add(self, source, kind, expected, because)
+    def watch(self) -> None:
+        """Watch them from now on."""
+        self.engine.watch()
 
-    def noting_handler(op: str, handler: Any) -> Any:
-        def run(frame: Any, step: Any, ctx: Any) -> None:
-            seen.add(f"opcode {op}")
-            handler(frame, step, ctx)
+    def used(self) -> list[str]:
+        """Those that were used since this was asked last."""
+        native = (f"native {site}" for site in native_faults.sites_that_said_no(self.library))
+        parts = sorted({*self.engine.SEEN, *native})
+        self.engine.SEEN.clear()
+        return parts
 
-        return run
 
-    guards.GuardSet.add = noting_add  # type: ignore[method-assign]
-    for op, handler in right.items():
-        HANDLERS[op] = noting_handler(op, handler)
-    try:
-        yield
-    finally:
-        guards.GuardSet.add = add  # type: ignore[method-assign]
-        HANDLERS.update(right)
+@functools.cache
+def version_of(path: Path) -> int:
+    """What tells one text of a file from another."""
+    return zlib.crc32(path.read_bytes())
 
 
 class Used:
-    """Of each test: the parts it uses and its seconds. Kept in a file from run to run."""
+    """Of each test: the parts it uses and its seconds of CPU. Kept in a file from run to run, until the test's file changes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, parts: Parts) -> None:
+        self.path, self.parts = path, parts
         self.tests: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
 
     def note(self, items: list[pytest.Item], jobs: int) -> None:
         """Run the tests that are not known yet, unbroken, in children."""
-        unknown = [item for item in items if item.nodeid not in self.tests]
+        unknown = [item for item in items if self.tests.get(item.nodeid, {}).get("version") != version_of(item.path)]
         print(f"noting what {len(unknown)} tests use", flush=True)
-        batches = [unknown[start : start + 50] for start in range(0, len(unknown), 50)]
+        batches = [unknown[start : start + MANY] for start in range(0, len(unknown), MANY)]
         for line in in_children([lambda send, batch=batch: self._run(batch, send) for batch in batches], jobs, SECONDS * 10):
             one = json.loads(line)
             self.tests[one.pop("test")] = one
-        for item in unknown:  # what a child did not come to is not asked again
-            self.tests.setdefault(item.nodeid, {"parts": [], "seconds": 0.0, "passed": False})
+        for item in unknown:
+            one = self.tests.setdefault(item.nodeid, {"parts": [], "seconds": 0.0, "passed": False})
+            one["version"] = version_of(item.path)  # also of what a child did not come to: it is not asked again
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(self.tests))
 
-    @staticmethod
-    def _run(items: list[pytest.Item], send: Callable[[str], None]) -> None:
+    def _run(self, items: list[pytest.Item], send: Callable[[str], None]) -> None:
+        self.parts.watch()
         for item, after in zip(items, [*items[1:], None], strict=True):
-            seen: set[str] = set()
-            began = time.perf_counter()
-            with noting(seen):
-                failed = red(item, after)
-            seconds = time.perf_counter() - began
-            send(json.dumps({"test": item.nodeid, "parts": sorted(seen), "seconds": round(seconds, 3), "passed": not failed}))
+            self.parts.used()
+            began = time.process_time()
+            failed = red(item, after)
+            seconds = round(time.process_time() - began, 3)
+            send(json.dumps({"test": item.nodeid, "parts": self.parts.used(), "seconds": seconds, "passed": not failed}))
 
-    def of(self, part: str, items: list[pytest.Item]) -> list[pytest.Item]:
-        """The tests that use a part: those first that say it in their names, then the quick ones that use little else."""
-        word = part.split()[1]
-        known = [item for item in items if part in self.tests[item.nodeid]["parts"] and self.tests[item.nodeid]["passed"]]
+    def of(self, fault: Any, items: list[pytest.Item]) -> list[pytest.Item]:
+        """The tests that could notice a fault: those that are about its opcode first, then the cheap ones that use little else."""
+        opcode = next(iter(fault.needs[0])).partition(" ")[2]
 
-        if part.startswith("guard "):  # what is noticed by a guard is said in names; module state is noted nowhere else
-            known = known or [item for item in items if self.tests[item.nodeid]["passed"]]
-
-        def worth(item: pytest.Item) -> tuple[bool, float]:
+        def could(item: pytest.Item) -> bool:
             one = self.tests[item.nodeid]
-            told = any(hint in item.nodeid for hint in (f"[{word}-", *(CHANGES if part.startswith("guard ") else ())))
-            return not told, one["seconds"] * 10 + len(one["parts"]) / 10
+            return one["passed"] and not any(need.isdisjoint(one["parts"]) for need in fault.needs)
 
-        return sorted(known, key=worth)
+        def worth(item: pytest.Item) -> tuple[bool, bool, float]:
+            one = self.tests[item.nodeid]
+            is_plain = item.get_closest_marker("plain") is not None
+            return is_plain, f"[{opcode}-" not in item.nodeid, one["seconds"] * 10 + len(one["parts"]) / 10
+
+        return sorted(filter(could, items), key=worth)
 
 
 # -- running tests in a child ----------------------------------------------------------------------------------------
@@ -364,77 +221,131 @@ def in_children(works: list[Callable[[Send], None]], jobs: int, seconds: float) 
 
 
 class Break:
-    """The pytest plugin: instead of running the collected tests, break the engine and run the likely ones."""
+    """The pytest plugin: instead of running the collected tests, break the engine and run those that could notice."""
 
-    def __init__(self, only: list[str], most: int, jobs: int, uses: Path, table: Path | None) -> None:
-        self.only, self.most, self.jobs, self.uses, self.table = only, most, jobs, uses, table
-        self.survivors: list[str] = []
+    def __init__(self, library: Any, options: argparse.Namespace) -> None:
+        self.library, self.options = library, options
+        self.outcomes: dict[str, list[str]] = {}  # red, equivalent, not in this Python, survives -> faults
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Note what each test uses, then plant one fault after the other."""
+        engine = importlib.import_module("engine_faults")  # imports the engine, which collecting tests does not
         capture = session.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             items = [item for item in session.items if not item.get_closest_marker("lenses")]
-            used = Used(self.uses)
-            used.note(items, self.jobs)
-            self._break_all(items, used)
+            used = Used(self.options.uses, Parts(engine, self.library))
+            used.note(items, self.options.jobs)
+            noted = _children_seconds()
+            self._break_all(list(engine.faults(self.library)), items, used)
+            self._say(self._summary(noted))
         return True
 
-    def _break_all(self, items: list[pytest.Item], used: Used) -> None:
-        self._say("| fault | tests that use it | red |\n|---|---:|---|")
-        wanted = [fault for fault in faults() if not self.only or any(word in fault.name for word in self.only)]
+    def _break_all(self, faults: list[Any], items: list[pytest.Item], used: Used) -> None:
+        self._say("| fault | tests that could notice | red |\n|---|---:|---|")
+        wanted = [fault for fault in faults if not self.options.only or any(word in fault.name for word in self.options.only)]
         here = lowered()
-        works = [self._work(fault, used.of(fault.part, items), here) for fault in wanted]
-        silent = {fault.name for fault in wanted}
-        for line in in_children(works, self.jobs, SECONDS * 8):
-            name, tests, outcome = line.split("\t")
-            silent.discard(name)
-            if not outcome:
-                self.survivors.append(name)
-            self._say(f"| {name} | {tests} | {outcome or '**survives**'} |")
-        for name in sorted(silent):
-            self._say(f"| {name} | ? | the process dies, or never ends |")
+        works = []
+        for fault in wanted:
+            why, could = without_run(fault, here), used.of(fault, items)
+            if why or not could:
+                self._tell(fault.name, str(len(could)), why or SURVIVES)
+            else:
+                works.append(self._work(fault, could))
+        running: dict[str, tuple[str, str]] = {}
+        for line in in_children(works, self.options.jobs, SECONDS * 8):
+            name, tests, test, why = line.split("\t")
+            if why:
+                running.pop(name, None)
+                self._tell(name, tests, f"`{test}`: {why}" if test else why)
+            else:
+                running[name] = tests, test
+        for name, (tests, test) in running.items():
+            self._tell(name, tests, f"`{test}`: the process dies, or never ends")
 
-    def _work(self, fault: Fault, likely: list[pytest.Item], here: set[str]) -> Callable[[Send], None]:
-        """What a child does for one fault: it sends "fault, number of tests, how the first one fails"."""
-        start = f"{fault.name}\t{len(likely)}\t"
-        tests = likely[: self.most]
+    def _work(self, fault: Any, likely: list[pytest.Item]) -> Callable[[Send], None]:
+        """What a child does for one fault: it sends "fault, number of tests, test, how it fails", and before each test the same."""
+        tests = likely[: self.options.most]
 
         def work(send: Send) -> None:
-            if fault.part.startswith("opcode ") and fault.part.split()[1] not in here:
-                send(f"{start}not in this Python")
-                return
             fault.plant()
-            for item, after in zip(tests, [*tests[1:], None] if tests else [], strict=True):
-                why = red(item, after)
+            start = f"{fault.name}\t{len(likely)}\t"
+            for item, after in zip(tests, [*tests[1:], None], strict=True):
+                test = item.nodeid.removeprefix("tests/").replace("|", "\\|")
+                send(f"{start}{test}\t")
+                why = red(item, after).replace("|", "\\|").replace("\t", " ")
                 if why:
-                    send(start + f"`{item.nodeid.removeprefix('tests/')}`: {why}".replace("|", "\\|").replace("\t", " "))
+                    send(f"{start}{test}\t{why}")
                     return
-            send(start)
+            send(f"{start}\t{SURVIVES}")
 
         return work
 
+    def _tell(self, name: str, tests: str, outcome: str) -> None:
+        kind = next((kind for kind in (SURVIVES, EQUIVALENT, ELSEWHERE) if outcome.startswith(kind)), "red")
+        self.outcomes.setdefault(kind, []).append(name)
+        self._say(f"| {name} | {tests} | {outcome} |")
+
+    def _summary(self, noted: float) -> str:
+        counts = ", ".join(f"{len(names)} {kind.strip('*')}" for kind, names in self.outcomes.items())
+        seconds = _children_seconds()
+        cost = f"{noted:.0f} s of CPU for noting, {seconds - noted:.0f} s for the faults"
+        return f"\n{sum(map(len, self.outcomes.values()))} faults: {counts}. Python {sys.version.split()[0]}; {cost}."
+
     def _say(self, line: str) -> None:
         print(line, flush=True)
-        if self.table is not None:
-            with self.table.open("a") as file:
+        if self.options.table is not None:
+            with self.options.table.open("a") as file:
                 file.write(line + "\n")
+
+
+SURVIVES, EQUIVALENT, ELSEWHERE = "**survives**", "equivalent", "not in this Python"
+
+
+def without_run(fault: Any, here: set[str]) -> str:
+    """The outcome of a fault that needs no run: nobody could notice it, or this Python lacks the instruction."""
+    if fault.equivalent:
+        return f"{EQUIVALENT}: {fault.equivalent}"
+    opcode = next(iter(fault.needs[0])).removeprefix("opcode ")
+    return ELSEWHERE if not fault.is_of_guard and opcode not in here else ""
+
+
+def lowered() -> set[str]:
+    """The canonical opcodes that the running Python's instructions become."""
+    read = importlib.import_module("dynexplore.engine.bytecode").read
+    decode = importlib.import_module("dynexplore.engine.bytecode.versions").DECODE
+
+    def shown(code: Any) -> set[str]:
+        inner = [constant for constant in code.co_consts if hasattr(constant, "co_code")]
+        return {step.op for step in read(code).steps}.union(*map(shown, inner))
+
+    plain = {decoding.opname for decoding in filter(None, decode) if decoding.lower is None}
+    plain.discard("MAKE_CELL")  # only a comprehension that stands in its function (3.12) makes a cell in the middle
+    return plain.union(*(shown(compile(path.read_text(), path.name, "exec")) for path in (ROOT / "tests").glob("opcodes/*.py")))
+
+
+def _children_seconds() -> float:
+    """The CPU time of the children that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> int:
     """Read the options, break everything, and say what survived."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], help="faults whose name contains this (may be given again)")
-    parser.add_argument("--most", type=int, default=200, help="how many of the tests that use a part are run, at most")
+    parser.add_argument("--most", type=int, default=60, help="how many of the tests that could notice are run, at most")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many children run at a time")
     parser.add_argument("--uses", type=Path, default=ROOT / "build" / "uses.json", help="what each test uses, kept here")
     parser.add_argument("--table", type=Path, help="write the table here, too")
-    parser.add_argument("tests", nargs="*", default=[str(ROOT / folder) for folder in FOLDERS])
+    parser.add_argument("tests", nargs="*", default=[str(ROOT / "tests" / name) for name in TESTS])
     options = parser.parse_args()
-    plugin = Break(options.only, options.most, options.jobs, options.uses, options.table)
-    status = pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *options.tests], plugins=[plugin])
-    print(f"{len(plugin.survivors)} faults survive" + "".join(f"\n  {name}" for name in plugin.survivors))
-    return 1 if plugin.survivors else int(status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED))
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = Break(native_faults.load(Path(folder)), options)
+        arguments = ["-q", "--no-header", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *options.tests]
+        status = pytest.main(arguments, plugins=[plugin])
+    survivors = plugin.outcomes.get(SURVIVES, [])
+    print(f"{len(survivors)} faults survive" + "".join(f"\n  {name}" for name in survivors))
+    return 1 if survivors else int(status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED))
 
 
 if __name__ == "__main__":

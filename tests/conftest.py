@@ -25,7 +25,7 @@ __all__ = ["golden"]  # a fixture: pytest finds it here
 # A suite that was started in the background ignores Ctrl-C; the tests about it need Python's own handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 dynamo_ban.install()
-pytest.register_assert_rewrite("engine_checks")
+pytest.register_assert_rewrite("engine_checks", "programs.before_and_after")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -164,3 +164,14 @@ def computes_with_bools(x, n):
 def test_a_bool_beside_a_symbol_is_a_number() -> None:
     """sympy's true is none."""
     assert_same_as_eager(computes_with_bools, X, 4, then=[(X, 5), (X, 6), (X, -7)])
+
+
+@pytest.mark.parametrize("shift", [lambda n: 2.0 >> n, lambda n: n << 2.0], ids=["a float", "by a float"])
+def test_a_float_is_not_shifted(shift: Any) -> None:
+    """Neither is one by a number that varies, or such a number by one: no product with a power of 2 takes its place."""
+
+    def program(x, n):
+        y = x * 2
+        return y, shift(n)
+
+    assert_same_as_eager(program, torch.ones(2), 4, then=[(torch.ones(2), 5), (torch.ones(2), 6)], breaks=None)

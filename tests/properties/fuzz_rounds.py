@@ -1,27 +1,23 @@
-"""How a fuzzer is run: rounds of drawn cases from seeds that are printed, what fails shrunk, what counts counted.
+"""Rounds of cases that Hypothesis draws and shrinks.
 
-The idea: a case counts when the engine made at least one graph of it; a fuzzer whose programs never reach a graph would find
-nothing, and say that all is well. So a check says how its case went, in words (`"1 graph"`, `"aot_eager"`, `"raises"`), and the
-shares of these words stand beside the result.
+The idea: a fuzzer whose programs never reach a graph would find nothing, and say that all is well. So a check says how many
+graphs its case had, and in words what it was a case of (`"aot_eager"`, `"raises"`); the shares of these words stand beside the
+result.
 
 In:  a Hypothesis strategy of cases, and a check that raises AssertionError or gives a `Passed`.
-Out: `run_slice` for `make test` (always the same seed), `run_for_long` for `make soak`: DYNEXPLORE_SOAK_PROGRAMS cases that count
-(5000 by default), from DYNEXPLORE_SOAK_SEED.
+Out: `run_slice` for `make test` (always the same seed), `run_drawn_for_long` for `make soak` (fuzzing.py says how long).
 """
 
 from __future__ import annotations
 
-import collections
-import os
-import random
-import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from properties.fuzzing import Tally, run_for_long
 
 import dynexplore
 
@@ -41,27 +37,6 @@ class Passed:
     """What it was a case of."""
 
 
-@dataclass
-class Tally:
-    """How many cases there were, how many count, and what they were cases of."""
-
-    cases: int = 0
-    counted: int = 0
-    words: collections.Counter[str] = field(default_factory=collections.Counter)
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, passed: Passed) -> None:
-        """Note a case that passed."""
-        self.cases += 1
-        if passed.graphs:
-            self.counted += 1
-            self.words.update(passed.words)
-
-    def __str__(self) -> str:
-        shares = ", ".join(f"{word} {count / max(self.counted, 1):.0%}" for word, count in sorted(self.words.items()))
-        return f"{self.counted} of {self.cases} cases count, {len(self.failures)} rounds failed ({shares})"
-
-
 def run_slice(cases: st.SearchStrategy[Any], check: Check, count: int, at_least: float = 0.5) -> Tally:
     """A short run, the same each time. Fails with the shrunk case, or when too few cases count."""
     tally = Tally()
@@ -69,24 +44,19 @@ def run_slice(cases: st.SearchStrategy[Any], check: Check, count: int, at_least:
         failure = _round(cases, check, round_seed, _FEW, tally)
         assert not failure, failure
         assert dynexplore.counters["frames"]["total"], "the engine was not asked about the last case"
-    assert tally.counted >= at_least * tally.cases, f"too few cases reach a graph: {tally}"
+    assert tally.with_graph >= at_least * tally.cases, f"too few cases reach a graph: {tally}"
     return tally
 
 
-def run_for_long(cases: st.SearchStrategy[Any], check: Check, say: Callable[[str], object]) -> Tally:
-    """Rounds of new cases until enough of them counted; `say` is told of each round and each failure."""
-    wanted = int(os.environ.get("DYNEXPLORE_SOAK_PROGRAMS", "5000"))
-    start = int(os.environ.get("DYNEXPLORE_SOAK_SEED", str(random.SystemRandom().randrange(10**6))))
-    tally, began = Tally(), time.monotonic()
-    for round_seed in range(start, start + 10 * wanted, _EACH):
+def run_drawn_for_long(cases: st.SearchStrategy[Any], check: Check) -> Tally:
+    """Rounds of new cases until enough of them had a graph."""
+
+    def one_round(round_seed: int, tally: Tally) -> None:
         failure = _round(cases, check, round_seed, _EACH, tally)
         if failure:
             tally.failures.append(failure)
-            say(failure)
-        say(f"seed {round_seed}, {time.monotonic() - began:.0f} s: {tally}")
-        if tally.counted >= wanted:
-            break
-    return tally
+
+    return run_for_long(one_round)
 
 
 def _round(cases: st.SearchStrategy[Any], check: Check, round_seed: int, count: int, tally: Tally) -> str:
@@ -96,7 +66,11 @@ def _round(cases: st.SearchStrategy[Any], check: Check, round_seed: int, count: 
     @settings(_RELAXED, max_examples=count, phases=(Phase.generate, Phase.shrink))
     @given(cases)
     def run(case: Any) -> None:
-        tally.add(check(case))
+        passed = check(case)
+        tally.cases += 1
+        if passed.graphs:
+            tally.with_graph += 1
+            tally.words.update(passed.words)
 
     try:
         run()

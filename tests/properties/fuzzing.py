@@ -5,10 +5,12 @@ compiled, goes on until there were as many as wanted, and says how large their s
 so that a seed names it whatever else is installed. What fails is shrunk by taking out calls, lines and whole blocks as long as
 it still fails.
 
-In:  a `Fuzzer`: how a case is drawn, and a check that raises when a case is wrong and returns how many graphs there were.
+In:  a `Fuzzer`: how a case is drawn, and a check that raises when a case is wrong and returns how many graphs there were. Or any
+     round of cases, for `run_for_long`: those that Hypothesis draws are in fuzz_rounds.py.
 Out: a `Tally`: cases, cases with a graph, the failures as text.
 
-A long run is spread over processes by its seed: DYNEXPLORE_SOAK_SEED says where it starts, DYNEXPLORE_SOAK_CASES how far it goes.
+A long run is spread over processes by its seed: of every fuzzer DYNEXPLORE_SOAK_SEED says where it starts, and
+DYNEXPLORE_SOAK_CASES how many cases with a graph it wants.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from __future__ import annotations
 import os
 import random
 import re
-import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,17 +44,55 @@ class Case:
         return f"calls = {list(self.calls)}, options = {dict(self.options)}\n{self.text}"
 
 
+def say_at_once(text: str) -> None:
+    """Print a line that is seen while the run goes on."""
+    print(f"\n{text}", end="", flush=True)
+
+
 @dataclass
 class Tally:
-    """What a run did: how many cases it drew, in how many there was a graph, and what failed."""
+    """What a run did: how many cases it drew, in how many there was a graph, what those were cases of, and what failed."""
 
     cases: int = 0
     with_graph: int = 0
+    words: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        share = 100 * self.with_graph / max(self.cases, 1)
-        return f"{self.cases} cases, {self.with_graph} with a graph ({share:.0f} %), {len(self.failures)} failed"
+        of = ", ".join(f"{word} {count / max(self.with_graph, 1):.0%}" for word, count in sorted(self.words.items()))
+        counts = f"{self.cases} cases, {self.with_graph} with a graph ({self.with_graph / max(self.cases, 1):.0%})"
+        return f"{counts}, {len(self.failures)} failed{f' ({of})' if of else ''}"
+
+
+def first_seed(otherwise: int | None = None) -> int:
+    """Where a run begins: DYNEXPLORE_SOAK_SEED, or else a number that is printed."""
+    known = os.environ.get("DYNEXPLORE_SOAK_SEED")
+    return int(known) if known else random.SystemRandom().randrange(10**6) if otherwise is None else otherwise
+
+
+def cases_wanted(otherwise: int = 5000) -> int:
+    """How many cases a long run wants: DYNEXPLORE_SOAK_CASES."""
+    return int(os.environ.get("DYNEXPLORE_SOAK_CASES", otherwise))
+
+
+def run_for_long(
+    one_round: Callable[[int, Tally], None], *, step: int = 1, say_each: int = 1, say: Callable[[str], object] = say_at_once
+) -> Tally:
+    """Rounds until enough cases had a graph. A round is called with its seed and adds to the tally; `step` leads to the next."""
+    wanted, seed = cases_wanted(), first_seed()
+    tally, began = Tally(), time.monotonic()
+    say(f"first seed {seed}")
+    rounds = 0
+    while tally.with_graph < wanted and tally.cases < 10 * wanted:
+        known = len(tally.failures)
+        one_round(seed, tally)
+        for failure in tally.failures[known:]:
+            say(failure)
+        seed, rounds = seed + step, rounds + 1
+        if rounds % say_each == 0:
+            say(f"{tally}, {time.monotonic() - began:.0f} s, next seed {seed}")
+    say(f"{tally}, {time.monotonic() - began:.0f} s")
+    return tally
 
 
 @dataclass(frozen=True)
@@ -114,22 +154,9 @@ class Fuzzer:
         print(tally)
         return tally
 
-    def run_for_long(self, wanted: int = 5000) -> Tally:
-        """Cases without end until so many had a graph (DYNEXPLORE_SOAK_CASES), from a seed that is printed."""
-        wanted = int(os.environ.get("DYNEXPLORE_SOAK_CASES", str(wanted)))
-        seed = int(os.environ.get("DYNEXPLORE_SOAK_SEED", str(random.SystemRandom().randrange(10**9))))
-        tally, began = Tally(), time.monotonic()
-        while tally.with_graph < wanted:
-            known = len(tally.failures)
-            self.run(seed, tally)
-            for failure in tally.failures[known:]:
-                print(f"\n{failure}", flush=True)
-            seed += 1
-            if tally.cases % 100 == 0:
-                print(f"\n{tally}, {time.monotonic() - began:.0f} s, next seed {seed}", end="")
-                sys.stdout.flush()
-        print(f"\n{tally}, {time.monotonic() - began:.0f} s")
-        return tally
+    def run_for_long(self) -> Tally:
+        """Cases without end until enough of them had a graph."""
+        return run_for_long(self.run, say_each=100)
 
 
 def smaller_cases(case: Case) -> Iterator[Case]:

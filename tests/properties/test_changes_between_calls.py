@@ -1,13 +1,12 @@
 """What a compiled function looked at changes between calls, and the next call sees it (changes_between_calls.py says how).
 
-A short run takes a sample of another seed each day; `-m soak` runs as many as DYNEXPLORE_CASES says (20,000 by default).
+A short run takes a sample of another seed each day; `-m soak` runs 20,000, or as many as DYNEXPLORE_SOAK_CASES says.
 """
 
 from __future__ import annotations
 
 import datetime
 import itertools
-import os
 import random
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -25,11 +24,12 @@ from properties.changes_between_calls import (
     run,
     telling_cases,
 )
+from properties.fuzzing import cases_wanted, first_seed
 
 import dynexplore
 from dynexplore.engine.config import config
 
-SEED = int(os.environ.get("DYNEXPLORE_SEED", datetime.date.today().toordinal()))
+SEED = first_seed(datetime.date.today().toordinal())
 
 
 def sampled(seed: int) -> Iterator[Case]:
@@ -79,7 +79,7 @@ def test_every_kind_of_change_is_seen(capfd: pytest.CaptureFixture[str]) -> None
 
     cases = telling_cases()
     random.Random(SEED).shuffle(cases)
-    total, counted, wrong = check(cases[: int(os.environ.get("DYNEXPLORE_CASES", "20000"))], say)
+    total, counted, wrong = check(cases[: cases_wanted(20_000)], say)
     say(f"seed {SEED}: {total} of {len(cases)} cases, {counted} with a graph and another answer of eager's")
     assert not wrong, f"seed {SEED}, {len(wrong)} wrong\n" + "\n\n".join(wrong[:5])
 

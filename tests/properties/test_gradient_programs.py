@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import strategies as st
-from properties.fuzz_rounds import Passed, run_for_long, run_slice
+from properties.fuzz_rounds import Passed, run_drawn_for_long, run_slice
 from properties.two_worlds import ZEROS, World, function_of, graphs_of_same_worlds
 
 PRELUDE = '''
@@ -224,5 +224,5 @@ def test_programs_that_talk_to_autograd_do_the_same(backend: str, count: int) ->
 def test_programs_that_talk_to_autograd_for_long(capfd: pytest.CaptureFixture[str]) -> None:
     """Thousands of such programs, from a seed that is printed."""
     with capfd.disabled():
-        tally = run_for_long(cases("eager", "aot_eager", "aot_eager"), check, lambda text: print(f"\n{text}", end="", flush=True))
+        tally = run_drawn_for_long(cases("eager", "aot_eager", "aot_eager"), check)
     assert not tally.failures, "\n\n".join(tally.failures)

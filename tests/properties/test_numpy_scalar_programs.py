@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import strategies as st
-from properties.fuzz_rounds import Passed, run_for_long, run_slice
+from properties.fuzz_rounds import Passed, run_drawn_for_long, run_slice
 from properties.two_worlds import World, function_of, graphs_of_same_worlds
 
 TENSOR_DTYPES = ("float32", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64")
@@ -198,5 +198,5 @@ def test_numpy_scalars_beside_tensors_do_the_same(backend: str, count: int) -> N
 def test_numpy_scalars_beside_tensors_for_long(capfd: pytest.CaptureFixture[str]) -> None:
     """Thousands of such programs, from a seed that is printed."""
     with capfd.disabled():
-        tally = run_for_long(cases("eager", "eager", "aot_eager"), check, lambda text: print(f"\n{text}", end="", flush=True))
+        tally = run_drawn_for_long(cases("eager", "eager", "aot_eager"), check)
     assert not tally.failures, "\n\n".join(tally.failures)

@@ -7,16 +7,13 @@ kept in `programs_that_failed/`, each file a program with the calls to make.
 
 from __future__ import annotations
 
-import os
-import random
-import sys
-import time
 import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, seed, settings
 from properties.drawn_programs import programs
+from properties.fuzzing import Tally, run_for_long
 from properties.program_files import CALL_LISTS, RELAXED, programs_of, read_program
 from properties.random_programs import assert_program_is_right
 
@@ -44,22 +41,18 @@ def test_enough_programs_were_drawn() -> None:
 
 @pytest.mark.soak
 def test_random_programs_for_long(capfd: pytest.CaptureFixture[str]) -> None:
-    """Thousands of new programs (DYNEXPLORE_SOAK_PROGRAMS of them, 5000 by default) from a seed that is printed."""
-    wanted = int(os.environ.get("DYNEXPLORE_SOAK_PROGRAMS", "5000"))
-    start = int(os.environ.get("DYNEXPLORE_SOAK_SEED", str(random.SystemRandom().randrange(10**6))))
-    each, failures, began = 100, [], time.monotonic()
-    for number in range(0, wanted, each):
-        round_seed = start + number
+    """Thousands of new programs, from a seed that is printed."""
+    each = 100
+
+    def one_round(round_seed: int, tally: Tally) -> None:
         failure = failure_of_round(round_seed, each)
-        with capfd.disabled():
-            print(
-                f"\n{number + each} programs, {time.monotonic() - began:.0f} s, seed {round_seed}, {len(failures)} failed", end=""
-            )
-            sys.stdout.flush()
-            if failure:
-                failures.append(failure)
-                print(f"\n{failure}", flush=True)
-    assert not failures, "\n\n".join(failures)
+        tally.cases += each
+        tally.with_graph += each  # they are not counted: a program of no graph is one of those that are wanted
+        tally.failures += [failure] * bool(failure)
+
+    with capfd.disabled():
+        tally = run_for_long(one_round, step=each)
+    assert not tally.failures, "\n\n".join(tally.failures)
 
 
 def failure_of_round(round_seed: int, count: int) -> str:

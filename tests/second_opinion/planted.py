@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.translate import dispatch
@@ -14,6 +16,14 @@ from dynexplore.recording.recording import Recording
 
 Flagged = tuple[ev.DivergenceFound, ev.InstructionStepped]
 Handler = Callable[[Any, Any, Any], None]
+
+
+def toy(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """A model with a graph, a break and a branch on data, in which wrong handlers are planted."""
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
 
 
 def recorded(fn: Callable[..., Any], *args: Any, **options: Any) -> Recording:

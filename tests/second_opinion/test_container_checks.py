@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,13 +18,6 @@ from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 NONE = ConstantVariable(None)
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    yield
-    dynexplore.reset()
 
 
 # -- wrong handlers ----------------------------------------------------------------------------------------------------

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import torch
 from second_opinion.planted import recorded
 
-import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import real_run
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    yield
-    dynexplore.reset()
 
 
 class Point:

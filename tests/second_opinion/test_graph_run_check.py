@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.fx
-from second_opinion.planted import assert_clean, first_of, recorded
+from second_opinion.planted import assert_clean, first_of, recorded, toy
 
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.second_opinion import graph_run_check
 from dynexplore.views import real_run
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    torch.manual_seed(0)
-    yield
-    dynexplore.reset()
-
-
-def toy(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    x = a / (torch.abs(a) + 1)
-    if b.sum() < 0:
-        b = b * -1
-    return x * b
-
 
 # -- which runs are compared ----------------------------------------------------------------------------------------------
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from second_opinion.planted import first_of, recorded, rule_for_method
 
-import dynexplore
 from dynexplore.engine.variables.containers.sequence import ListVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 NONE = ConstantVariable(None)
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    yield
-    dynexplore.reset()
 
 
 def does_nothing(ctx: Any, self: Any, args: Any, kwargs: Any) -> Any:

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from second_opinion.planted import first_of, recorded
+from second_opinion.planted import first_of, recorded, toy
 
 import dynexplore
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    torch.manual_seed(0)
-    yield
-    dynexplore.reset()
-
-
-def toy(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    x = a / (torch.abs(a) + 1)
-    if b.sum() < 0:
-        b = b * -1
-    return x * b
 
 
 def subtracts(frame: Any, step: Any, ctx: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,6 @@ import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    yield
-    dynexplore.reset()
-
 
 SCALE = 3
 OTHER = 5

@@ -8,34 +8,18 @@ import random
 import shutil
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from second_opinion.planted import assert_clean, recorded
+from second_opinion.planted import assert_clean, recorded, toy
 
 import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.operators import binary
 from dynexplore.recording.recording import Recording
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    torch.manual_seed(0)
-    yield
-    dynexplore.reset()
-
-
-def toy(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    x = a / (torch.abs(a) + 1)
-    if b.sum() < 0:
-        b = b * -1
-    return x * b
-
 
 # -- what is observed --------------------------------------------------------------------------------------------------
 
@@ -298,6 +282,6 @@ def test_what_is_said_of_a_divergence() -> None:
         explanation = dynexplore.explain(toy)(torch.ones(2), torch.ones(2))
     text = str(explanation)
     assert "The first divergence: frame 1, step" in text
-    assert f"{__file__}:{toy.__code__.co_firstlineno + 1} in toy" in text
+    assert f"{toy.__code__.co_filename}:{toy.__code__.co_firstlineno + 2} in toy" in text
     assert "BINARY_OP +: element [0] expected 2, found 0" in text
     assert operator.add(1, 1) == 2

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import torch
 
 import dynexplore
@@ -16,13 +14,6 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import real_run, text
 from dynexplore.views.explorer_data import explorer_data
 from sample_recordings import toy
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynexplore.reset()
-    yield
-    dynexplore.reset()
 
 
 def program(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ from dynexplore.engine.runtime.optimized import wrap
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import Recording
 from dynexplore.session.session import watched_store
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, assert_same_as_eager
 from sameness import differences
 
 
@@ -342,6 +342,16 @@ def test_another_object_in_a_global(kind: str, one: Any, other: Any, monkeypatch
 
 def reads_a_number(x: torch.Tensor) -> torch.Tensor:
     return x[:THING]
+
+
+def test_a_number_that_varies_stays_a_number() -> None:
+    """What is computed with it outside of the graph is done for ints and floats, and not for what only knows the operator."""
+
+    def adds(x: torch.Tensor, k: Any) -> Any:
+        return x * 2, k + k
+
+    report = assert_same_as_eager(adds, plain(), 1.5, then=[(plain(), 2.5), (plain(), "a"), (plain(), 3), (plain(), True)])
+    assert len(report.graphs) == 4
 
 
 class Many(torch.nn.Module):

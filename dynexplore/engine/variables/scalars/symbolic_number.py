@@ -153,6 +153,8 @@ def _asked(ctx: TraceContext, value: VariableTracker, symbol: str) -> bool | Non
 
 def _shift(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left << right`. By a number that varies it is a product with a power of 2: torch 2.11 knows no shift by a symbol."""
+    if float in (left.python_type(), right.python_type()):
+        return _node(ctx, symbol, left, right)  # raises, for every number
     negative = _asked(ctx, right, "<")
     if negative:
         return _with_constants(ctx, symbol, left, right)  # raises
