@@ -267,11 +267,15 @@ dict_version(PyObject *dictionary)
 #pragma GCC diagnostic pop
 }
 
-/* Of a type: every lookup through it ends where it ended.  0: it has none now. */
+/* Of a type: every lookup through it ends where it ended.  0: it has none now, which 3.11 says by a flag only. */
 static inline unsigned int
 type_version(PyTypeObject *type)
 {
+#if PY_IS_311
     return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+#else
+    return type->tp_version_tag;
+#endif
 }
 
 /* The dictionary of a type, borrowed: from 3.12 that of a static builtin type stands elsewhere. */
