@@ -94,6 +94,7 @@ NOTHING_TO_TEST = {
 OF_A_ROOM = {
     "engine/native": "the C extension: its tests bear the names of C files and of what they make",
     "engine/bytecode/test_versions": "the folder versions/, one file for each Python",
+    "engine/variables/scalars/test_identity_of_numbers": "`is` between numbers of several trackers",
     "engine/runtime/test_compile_caches": "real compilers: what they keep on disk, and what they ask of sizes",
     "engine/test_graph_break_examples": "the examples in graph_breaks.py, each run as a program",
     "second_opinion/test_new_tracker": "a tracker that the room has never met",
