@@ -681,11 +681,12 @@ def f(x):
     Kind(
         "DX402",
         "a tensor subclass that is not traced",
-        "The subclass changes what operators do, and the engine does not look into it.",
+        "Of a subclass the engine traces what its `__torch_function__` says; this one changes what tensors do in other ways.",
         "Pass plain tensors, or add the class to `config.traceable_tensor_subclasses`.",
         example="""
 class Marked(torch.Tensor):
-    pass
+    def dim(self):
+        return -1
 marked = torch.ones(3).as_subclass(Marked)
 def f(x):
     return x * 2 + marked
@@ -857,17 +858,19 @@ def f(x):
     ),
     Kind(
         "DX419",
-        "a TorchFunctionMode in a way that is not traced",
-        "The mode is asked about each call of torch in its block, and its answers are traced; here it is used in another way.",
-        "Leave the mode before this line, or enter it outside of the compiled function.",
+        "a `__torch_function__` in a way that is not traced",
+        "A mode, or the class of a tensor, is asked about each call of torch, and its answers are traced; here it is used"
+        " in another way.",
+        "Leave the mode before this line, or call the function with plain tensors.",
         example="""
 class Passes(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         return func(*args, **(kwargs or {}))
 
 def f(x):
+    y = x * 2
     with Passes(), torch.no_grad():
-        return x + 1
+        return y + 1
 """,
     ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class StepChecker:
         if handler is not None and frame.pc == frame.parsed.first_step[handler.target.index]:
             return  # it raised, and the exception was caught here
         made = _nodes_between(node_before, node_after) if node_after is not node_before else ()
-        is_right = bool(attempt.modes.entered) or fast_checks.is_right(step, frame, before, local, made, attempt.journal)
+        is_right = attempt.modes.may_be_asked or fast_checks.is_right(step, frame, before, local, made, attempt.journal)
         if is_right and not may_have_changed(state, frame.stack):
             return
         mark = StepMark(number, step.origin.offset, inline, "", node_before, node_after)

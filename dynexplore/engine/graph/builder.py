@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -222,7 +223,7 @@ class GraphBuilder:
                 make_call(op, target, passed, named)
         except Asked as asked:
             asked.passed = [*passed, *named.values()]
-            return asked
+            return asked if isinstance(target, FunctionType) or asked.is_about(op, target) else None
         except Exception:  # it raises the same when it is made for the graph, where that is dealt with
             return None
         return None

@@ -13,6 +13,7 @@ torch/csrc/utils/python_arg_parser.cpp (handle_torch_function_no_python_arg_pars
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,11 +27,28 @@ class Asked(BaseException):
     kwargs: None where torch passes three arguments only.
     """
 
-    def __init__(self, function: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> None:
+    def __init__(self, function: Any, classes: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> None:
         super().__init__(function)
-        self.function, self.types, self.kwargs = function, types, kwargs
-        self.arguments = args
+        self.function, self.types, self.kwargs = function, classes, kwargs
+        self.arguments = args  # `args` is a tuple that exceptions have
         self.passed: list[Any] = []  # the fake arguments of the call that was made
+
+    def is_about(self, op: str, target: Any) -> bool:
+        """Whether it is the call itself that asks, and not what torch calls on its way, in Python, to carry it out."""
+        asked, own = self.function, getattr(target, "__name__", target)
+        name = getattr(asked, "__name__", "")
+        if isinstance(asked, _OPERATORS):
+            return isinstance(target, _OPERATORS)
+        if op == "get_attr_of":
+            return bool(name == "__get__")
+        if isinstance(target, types.FunctionType):
+            return asked is target
+        if getattr(target, "__module__", "") == "_operator" or own.startswith("__"):
+            return True  # a slot of C asks under the name of a method: `x + 1` about `add`
+        return bool(name == own)
+
+
+_OPERATORS = (torch._ops.OperatorBase, torch._ops.OpOverloadPacket)
 
 
 class _Listener(TorchFunctionMode):
@@ -50,8 +68,8 @@ class _Listener(TorchFunctionMode):
 def make_call(op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call it as the program does: what torch.Tensor has under this name (they are of a subclass), without empty keywords."""
     if op == "get_attr_of":
-        found = inspect.getattr_static(torch.Tensor, target, None)
-        return found.__get__(args[0]) if hasattr(found, "__get__") else None
+        getter = inspect.getattr_static(torch.Tensor, target, None)
+        return getter.__get__(args[0]) if hasattr(getter, "__get__") else None
     function = target if op == "call_function" else getattr(torch.Tensor, target)
     return function(*args, **kwargs) if kwargs else function(*args)
 

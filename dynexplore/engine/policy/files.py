@@ -101,6 +101,7 @@ _TORCH: dict[str, Rule] = {
     "func/": _INLINED,
     "_functorch/apis.py": _INLINED,
     "_functorch/functional_call.py": _INLINED,
+    "_functorch/eager_transforms.py": Rule("alone", "inline", "the Python part of torch.func.grad and its like", "torch"),
     "_functorch/vmap.py": Rule("alone", "inline", "the Python part of torch.vmap", "torch"),
     "_library/custom_ops.py": _INLINED,
     "utils/_contextlib.py": _INLINED,

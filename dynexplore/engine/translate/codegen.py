@@ -40,6 +40,7 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.context_manager import restoring_modes
 from dynexplore.engine.variables.objects.function import NestedFunctionVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.torch_.tensor_subclass import with_classes_switched_off
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -226,6 +227,8 @@ class CodeGenerator:
             if not ctx.request.runs_as_it_is and not graph.as_it_stands:
                 function = unheard_by_autograd(function, graph)
             function = undone_on_failure(function, graph)
+            if ctx.function_modes.has_subclasses:
+                function = with_classes_switched_off(function)
             if ctx.graph.sets_modes:
                 function = restoring_modes(function)
             if ctx.narrator is not None:

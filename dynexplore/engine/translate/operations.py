@@ -76,9 +76,16 @@ def question_about(
     ctx: Interpreter, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> Asked | None:
     """What torch asks the innermost TorchFunctionMode when this operation is called."""
-    proxies = [proxy_of(ctx, arg, target) for arg in args]
-    named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
+    proxies = [_as_asked(ctx, arg, target) for arg in args]
+    named = {name: _as_asked(ctx, arg, target) for name, arg in kwargs.items()}
     return ctx.graph.question_about(op, target, proxies, named)
+
+
+def _as_asked(ctx: Interpreter, value: VariableTracker, target: Any) -> Any:
+    """An argument of a call that is made to hear a question: a class is given as it is, as no node holds it."""
+    if value.is_constant() or not issubclass(value.python_type(), type):
+        return proxy_of(ctx, value, target)
+    return value.live_value()
 
 
 def _is_view_of_data(fake: Any, tensors: Sequence[TensorVariable]) -> bool:

@@ -549,7 +549,7 @@ class Translator:
         self, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """Put a torch operation into the graph."""
-        answer = self.ask_function_mode(op, target, args, kwargs) if self.function_modes.entered else None
+        answer = self.ask_function_mode(op, target, args, kwargs) if self.function_modes.may_be_asked else None
         return answer if answer is not None else operations.add(self, op, target, args, kwargs)
 
     def ask_function_mode(

@@ -55,6 +55,7 @@ from dynexplore.engine.variables.scalars import (
 )
 from dynexplore.engine.variables.torch_ import (
     autograd_function,
+    func_grad,
     function_modes,
     nn_module,
     optimizer,
@@ -63,6 +64,7 @@ from dynexplore.engine.variables.torch_ import (
     tensor,
     tensor_constructors,
     tensor_numbers,
+    tensor_subclass,
     torch_rules,
     vmap,
 )

@@ -1,11 +1,11 @@
-"""FunctionModes: the TorchFunctionModes that traced code has entered, innermost last.
+"""FunctionModes: whom torch asks before a call: the TorchFunctionModes that traced code has entered, and classes of tensors.
 
 The idea: a mode that the program enters stays symbolic. Each call of torch that would ask it asks its tracker: its
 `__torch_function__` is interpreted, with the mode itself off the stack, as torch does it. Where the graph ends inside the block,
 the modified code enters the modes for real.
 
-In: what pushes and pops (torch_/function_modes.py). Out: whether a call has to ask at all (`asked`), which costs all others one
-look at a list.
+In: what pushes and pops (torch_/function_modes.py), tensors of subclasses (torch_/tensor_subclass.py). Out: whether a call has to
+ask at all (`may_be_asked`), which costs all others a look at a list.
 """
 
 from __future__ import annotations
@@ -19,10 +19,31 @@ if TYPE_CHECKING:
 
 
 class FunctionModes:
-    """The stack of one attempt; see the head of this file."""
+    """The modes of one attempt, innermost last, and whether classes are asked; see the head of this file."""
 
     def __init__(self) -> None:
         self.entered: list[VariableTracker] = []
+        self.has_subclasses = False  # whether a tensor came up whose class has a `__torch_function__`
+        self._without_subclasses = 0
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether a call of torch may ask the program."""
+        return bool(self.entered) or self.subclasses_are_asked
+
+    @property
+    def subclasses_are_asked(self) -> bool:
+        """Whether classes of tensors are asked."""
+        return self.has_subclasses and not self._without_subclasses
+
+    @contextlib.contextmanager
+    def without_subclasses(self) -> Iterator[None]:
+        """While a class answers no class is asked (torch._C.DisableTorchFunctionSubclass)."""
+        self._without_subclasses += 1
+        try:
+            yield
+        finally:  # as above
+            self._without_subclasses -= 1
 
     @contextlib.contextmanager
     def without_innermost(self) -> Iterator[VariableTracker]:

@@ -300,7 +300,7 @@ def _method_row_of_tensors(
 ) -> MethodAnswer | None:
     """The row of a method of tensors that torch wrote in Python: `torch.Tensor.backward(x)` is `x.backward()`."""
     name = function.__name__
-    if ctx.function_modes.entered or vars(torch.Tensor).get(name) is not function or not args or args[0].kind != "tensor":
+    if ctx.function_modes.may_be_asked or vars(torch.Tensor).get(name) is not function or not args or args[0].kind != "tensor":
         return None
     return METHODS.get((torch.Tensor, name))
 

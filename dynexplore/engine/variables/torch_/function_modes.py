@@ -17,7 +17,7 @@ torch/_dynamo/variables/torch_function.py does the same job.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -28,11 +28,12 @@ from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.context_manager import NONE, NothingManagerVariable
+from dynexplore.engine.variables.objects.class_lookup import class_tracker
+from dynexplore.engine.variables.objects.context_manager import NONE
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.signatures import builtin
-from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.tensor import NOT_ASKED, TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -95,56 +96,98 @@ def _is_enabled(ctx: TraceContext) -> VariableTracker:
 @rule(torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
       torch.overrides.has_torch_function_variadic)
 def _has_overrides(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    return ConstantVariable(bool(ctx.function_modes.entered))
+    if ctx.function_modes.entered or not ctx.function_modes.may_be_asked:
+        return ConstantVariable(bool(ctx.function_modes.entered))
+    return ConstantVariable(bool(_asked_classes(_tensors_in(ctx, args))))
+
+
+def _tensors_in(ctx: TraceContext, values: Sequence[VariableTracker]) -> list[VariableTracker]:
+    tensors: list[VariableTracker] = []
+    for value in values:
+        value = value.read(ctx)
+        if isinstance(value, TensorVariable):
+            tensors.append(value)
+        elif isinstance(value, ListVariable | TupleVariable):
+            tensors += _tensors_in(ctx, value.items)
+    return tensors
 
 
 @rule(torch.overrides.handle_torch_function)
 def _handle(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """What a function of torch that is written in Python calls when `has_torch_function` has said yes."""
     function, relevant, *given = args
-    tensors = [value for value in relevant.unpack(ctx) if isinstance(value, TensorVariable)]
+    tensors = _tensors_in(ctx, relevant.unpack(ctx))
     keywords = DictVariable({name: (ConstantVariable(name), value) for name, value in kwargs.items()})
-    return _ask(ctx, function, _overloaded(tensors), TupleVariable(given), keywords)
+    return _ask(ctx, function, _overloaded(tensors), _asked_classes(tensors), TupleVariable(given), keywords)
 
 
-def _overloaded(tensors: Sequence[VariableTracker]) -> list[type]:
+def _overloaded(tensors: Sequence[VariableTracker]) -> list[type[Any]]:
     """The types that a function written in Python names; those in C name subclasses of Tensor alone."""
-    found = dict.fromkeys(tensor.python_type() for tensor in tensors)
-    return [cls for cls in found if cls.__torch_function__ is not torch._C._disabled_torch_function_impl]
+    return _subclasses_first(cls for tensor in tensors if (cls := tensor.python_type()).__torch_function__ is not NOT_ASKED)
+
+
+def _asked_classes(tensors: Sequence[VariableTracker]) -> list[type[Any]]:
+    """The classes that are asked, in order."""
+    classes = (tensor.asked_class() for tensor in tensors if isinstance(tensor, TensorVariable))
+    return _subclasses_first(cls for cls in classes if cls is not None)
+
+
+def _subclasses_first(classes: Iterable[type[Any]]) -> list[type[Any]]:
+    """Each once, as they come, but a class before those that it extends (torch/overrides.py, _get_overloaded_args)."""
+    ordered: list[type[Any]] = []
+    for cls in classes:
+        if cls not in ordered:
+            place = next((index for index, other in enumerate(ordered) if issubclass(cls, other)), len(ordered))
+            ordered.insert(place, cls)
+    return ordered
 
 
 def ask_function_mode(
     ctx: TraceContext, op: str, target: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker | None:
-    """What the innermost mode makes of a call; None where torch does not ask about it, or there is no mode."""
-    if not ctx.function_modes.entered:
+    """What the innermost mode, or a class of its tensors, makes of a call; None where torch asks nobody about it."""
+    tensors = _tensors_in(ctx, [*args, *kwargs.values()])
+    classes = _asked_classes(tensors) if ctx.function_modes.subclasses_are_asked else []
+    if not ctx.function_modes.entered and not classes:
         return None
     asked = ctx.question_about(op, target, args, kwargs)
     if asked is None:
         return None
-    if isinstance(target, types.FunctionType) and asked.function is not target:
+    if not asked.is_about(op, target):
         ctx.break_graph("DX419", what=f"{target.__qualname__} does not ask it, what that calls does")
     given = _Given(ctx, asked.passed, [*args, *kwargs.values()])
     keywords = None
     if asked.kwargs is not None:
         keywords = DictVariable({name: (ConstantVariable(name), given.tracker_of(value)) for name, value in asked.kwargs.items()})
     arguments = TupleVariable([given.tracker_of(value) for value in asked.arguments])
-    tensors = given.tensors()
-    overloaded = _overloaded(tensors) if isinstance(asked.function, types.FunctionType) else [
-        tensors[0].python_type() if cls is FakeTensor else cls for cls in asked.types]
-    return _ask(ctx, _function_tracker(ctx, asked), overloaded, arguments, keywords)
+    if isinstance(asked.function, types.FunctionType):
+        overloaded = _overloaded(tensors)
+    else:  # a getter names the class of its tensor, plain or not
+        overloaded = [tensors[0].python_type()] if FakeTensor in asked.types else _asked_classes(tensors)
+    return _ask(ctx, _function_tracker(ctx, asked), overloaded, classes, arguments, keywords)
 
 
 def _ask(
-    ctx: TraceContext, function: VariableTracker, overloaded: Sequence[type], args: VariableTracker, kwargs: VariableTracker | None
+    ctx: TraceContext, function: VariableTracker, overloaded: Sequence[type[Any]], asked: Sequence[type[Any]],
+    args: VariableTracker, kwargs: VariableTracker | None,
 ) -> VariableTracker:
-    classes = TupleVariable([ctx.build(cls, None) for cls in overloaded])
-    rest = [args] if kwargs is None else [args, kwargs]
-    with ctx.function_modes.without_innermost() as mode:
-        answer = ctx.call_function(mode.get_attribute(ctx, "__torch_function__"), [function, classes, *rest], {}).read(ctx)
-    if answer.is_constant() and answer.as_constant() is NotImplemented:
-        ctx.break_graph("DX419", what="its `__torch_function__` gives NotImplemented")
-    return answer
+    """Ask the innermost mode, then the classes, until one has an answer."""
+    types_tracker = TupleVariable([class_tracker(ctx, cls) for cls in overloaded])
+    question = [function, types_tracker, args] if kwargs is None else [function, types_tracker, args, kwargs]
+    if ctx.function_modes.entered:
+        with ctx.function_modes.without_innermost() as mode:
+            answer = ctx.call_function(mode.get_attribute(ctx, "__torch_function__"), question, {}).read(ctx)
+        if not _is_not_implemented(answer):
+            return answer
+    for cls in asked:
+        answer = ctx.call_function(class_tracker(ctx, cls).get_attribute(ctx, "__torch_function__"), question, {}).read(ctx)
+        if not _is_not_implemented(answer):
+            return answer
+    ctx.break_graph("DX419", what="each `__torch_function__` that is asked gives NotImplemented")
+
+
+def _is_not_implemented(answer: VariableTracker) -> bool:
+    return answer.is_constant() and answer.as_constant() is NotImplemented
 
 
 class _Given:
@@ -161,10 +204,6 @@ class _Given:
         if isinstance(tracker, ListVariable | TupleVariable):
             for item, item_tracker in zip(value, tracker.items, strict=True):
                 self._note(item, item_tracker)
-
-    def tensors(self) -> list[VariableTracker]:
-        """The tensors among them."""
-        return [tracker for tracker in self.by_id.values() if isinstance(tracker, TensorVariable)]
 
     def tracker_of(self, value: Any) -> VariableTracker:
         """The tracker of an argument as the mode is to see it."""
@@ -227,10 +266,3 @@ class TensorGetterVariable(VariableTracker):
 
     def text(self) -> str:
         return f"Tensor.{self.getter.__self__.__name__}.__get__"
-
-
-@builtin(torch._C.DisableTorchFunctionSubclass)
-def _without_subclasses(ctx: TraceContext) -> VariableTracker:
-    """Subclasses of Tensor are not asked: none is traced that would be."""
-    cls: Any = torch._C.DisableTorchFunctionSubclass
-    return NothingManagerVariable(cls)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
 
-from dynexplore.engine.config import config
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -63,6 +62,10 @@ _AT_FIRST = {
 }
 
 
+NOT_ASKED: Any = torch._C._disabled_torch_function_impl
+OF_TORCH = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
 class TensorVariable(VariableTracker):
     """A tensor: `node` computes it, `fake` says what it is."""
 
@@ -79,6 +82,11 @@ class TensorVariable(VariableTracker):
     def python_type(self) -> type[Any]:
         return type(self.real) if self.real is not None else torch.Tensor
 
+    def asked_class(self) -> type[Any] | None:
+        """Its class, if torch asks that before a call: a subclass of Tensor whose `__torch_function__` is not switched off."""
+        cls = self.python_type()
+        return None if cls is torch.Tensor or cls.__torch_function__ is NOT_ASKED else cls
+
     def live_value(self) -> Any:
         return self.real if self.real is not None else super().live_value()
 
@@ -87,7 +95,7 @@ class TensorVariable(VariableTracker):
 
     def length(self, ctx: TraceContext) -> VariableTracker:
         self._rely_on_torch(ctx, "__len__")
-        if ctx.function_modes.entered:
+        if ctx.function_modes.may_be_asked:
             return self.call_method(ctx, "__len__", [], {})
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "len() of a 0-d tensor")
@@ -99,7 +107,7 @@ class TensorVariable(VariableTracker):
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         self._rely_on_torch(ctx, "__iter__")
-        if ctx.function_modes.entered:
+        if ctx.function_modes.may_be_asked:
             return self.call_method(ctx, "__iter__", [], {}).unpack(ctx)
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "iteration over a 0-d tensor")
@@ -145,7 +153,7 @@ class TensorVariable(VariableTracker):
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         rely_on_plain_access(ctx, self.python_type(), name)
-        answer = ctx.ask_function_mode("get_attr_of", name, [self], {}) if ctx.function_modes.entered else None
+        answer = ctx.ask_function_mode("get_attr_of", name, [self], {}) if ctx.function_modes.may_be_asked else None
         if answer is not None:
             return answer
         if name == "shape":
@@ -204,7 +212,7 @@ class TensorVariable(VariableTracker):
         rely_on_plain_access(ctx, self.python_type(), name)
         self._rely_on_torch(ctx, name)
         row = METHODS.get((torch.Tensor, name))
-        if ctx.function_modes.entered:
+        if ctx.function_modes.may_be_asked:
             answer = self._call_under_mode(ctx, name, args, kwargs)
             if answer is not None:
                 return answer
@@ -444,23 +452,28 @@ def _no_dunder_row(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Var
 
 
 def _is_plain_tensor(value: object) -> bool:
-    return issubclass(type(value), torch.Tensor)  # isinstance would ask `__class__` of an object of the program
+    return type(value) in OF_TORCH
 
 
 @builds_when(_is_plain_tensor, rank=10)
 def build_tensor(ctx: TraceContext, value: torch.Tensor, source: Source | None) -> VariableTracker:
-    """A live tensor becomes a graph input; subclasses other than Parameter and Buffer are not looked into."""
+    """A live tensor becomes a graph input."""
     if source is None:
         return ctx.constant_tensor(value)
-    if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, *config.traceable_tensor_subclasses):
-        ctx.break_graph("DX402", type=type(value).__qualname__)
+    return build_input(ctx, value, source, TensorVariable)
+
+
+def build_input(
+    ctx: TraceContext, value: torch.Tensor, source: Source, tracker: Callable[..., TensorVariable]
+) -> TensorVariable:
+    """A graph input, and the tracker that stands for it."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         ctx.break_graph("DX409", layout=str(value.layout))
     for name in _ACCESS:
         if not isinstance(raw_lookup(ctx, type(value), name), _IN_C):
             ctx.break_graph("DX402", type=type(value).__qualname__)  # a program put it there: fake tensors would ask it, too
     node = ctx.guard_tensor(value, source)
-    return TensorVariable(node, node.meta["example_value"], source, value)
+    return tracker(node, node.meta["example_value"], source, value)
 
 
 _ACCESS = ("__getattribute__", "__getattr__", "__setattr__")

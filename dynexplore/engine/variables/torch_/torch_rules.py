@@ -42,7 +42,7 @@ def _runs_now(function: Callable[..., Any]) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         name = getattr(function, "__name__", str(function))
-        answer = ctx.ask_function_mode("call_function", function, args, kwargs) if ctx.function_modes.entered else None
+        answer = ctx.ask_function_mode("call_function", function, args, kwargs) if ctx.function_modes.may_be_asked else None
         if answer is not None:
             return answer
         values = [constant_of(ctx, arg, name) for arg in args]

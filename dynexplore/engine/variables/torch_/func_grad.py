@@ -1,0 +1,104 @@
+"""torch.func.grad, vjp and what is made of them: a function and its derivative, both in the graph.
+
+The idea: as with vmap (vmap.py), torch writes the transforms in Python around a few functions in C: one begins a level, one wraps
+a tensor so that gradients are noted at that level alone, one unwraps it, one ends the level. The Python part is interpreted, the
+function of the user in its middle too; the few become nodes. The derivative itself (`_autograd_grad`) is one node, which runs
+autograd on what the nodes before it have noted; on fake tensors it gives the shapes.
+
+In: calls of torch._functorch's inner functions. Out: nodes, tensors.
+
+torch/_dynamo/variables/ctx_manager.py (GradIncrementNestingCtxManagerVariable) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._functorch import eager_transforms, predispatch
+
+from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.contract.active_mode import ActiveMode
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.context_manager import NONE, NothingManagerVariable, add_mode_node, leave_mode
+from dynexplore.engine.variables.rules import rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
+from dynexplore.engine.variables.signatures import builtin
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+_functorch: Any = torch._C._functorch
+_MODE = "torch.func.grad"
+
+
+@builtin(_functorch._grad_increment_nesting)
+def _begin(ctx: TraceContext) -> VariableTracker:
+    node = add_mode_node(ctx, _functorch._grad_increment_nesting)
+    level = node.meta["example_value"] = _functorch._grad_increment_nesting()
+    ctx.active_modes.append(ActiveMode(_end_for_real, _end_in_graph, of=_MODE))
+    return ConstantVariable(level)
+
+
+def _end_for_real() -> None:
+    _functorch._grad_decrement_nesting()
+
+
+def _end_in_graph(ctx: TraceContext) -> None:
+    add_mode_node(ctx, _functorch._grad_decrement_nesting)
+
+
+@builtin(_functorch._grad_decrement_nesting)
+def _end(ctx: TraceContext) -> VariableTracker:
+    leave_mode(ctx, next(mode for mode in reversed(ctx.active_modes) if mode.of == _MODE))
+    return NONE
+
+
+@rule(_functorch._wrap_for_grad)
+def _wrap(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ctx.operation("call_function", _functorch._wrap_for_grad, args, kwargs)
+
+
+@rule(predispatch._unwrap_for_grad)
+def _unwrap(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return ctx.operation("call_function", predispatch._unwrap_for_grad, args, kwargs)
+
+
+def require_gradients(tensor: torch.Tensor) -> torch.Tensor:
+    """`requires_grad_()` of a tensor that a level has wrapped, which functorch allows to itself alone."""
+    before = _functorch.get_inplace_requires_grad_allowed()
+    _functorch.set_inplace_requires_grad_allowed(True)
+    try:
+        return tensor.requires_grad_()
+    finally:
+        _functorch.set_inplace_requires_grad_allowed(before)
+
+
+@builtin(eager_transforms._set_tensor_requires_grad)
+def _require_gradients(ctx: TraceContext, tensor: VariableTracker, /) -> VariableTracker:
+    return ctx.operation("call_function", require_gradients, [tensor], {})
+
+
+@builtin(eager_transforms.enable_inplace_requires_grad)
+def _allowed(ctx: TraceContext, enabled: VariableTracker, /) -> VariableTracker:
+    """The node that needs it does so itself."""
+    return NothingManagerVariable(_functorch.set_inplace_requires_grad_allowed, (constant_of(ctx, enabled, "it"),))
+
+
+@builtin(torch.autograd.graph.disable_saved_tensors_hooks)
+def _without_hooks(ctx: TraceContext, message: VariableTracker, /) -> VariableTracker:
+    """Hooks on saved tensors are not traced: what sets them breaks the graph."""
+    manager: Any = torch.autograd.graph.disable_saved_tensors_hooks
+    return NothingManagerVariable(manager, (constant_of(ctx, message, "it"),))
+
+
+@builtin(eager_transforms._autograd_grad)
+def _derivative(
+    ctx: TraceContext, outputs: VariableTracker, inputs: VariableTracker, grad_outputs: VariableTracker = NONE,
+    retain_graph: VariableTracker | None = None, create_graph: VariableTracker | None = None,
+) -> VariableTracker:
+    """One node; a list of inputs is a tuple to it."""
+    parts = [outputs, inputs, grad_outputs, retain_graph or ConstantVariable(False), create_graph or ConstantVariable(True)]
+    given = [part if part.is_constant() else TupleVariable(part.unpack(ctx)) for part in parts]
+    return ctx.operation("call_function", eager_transforms._autograd_grad, given, {})

@@ -1,0 +1,179 @@
+"""Tensors of the program's own classes: what `__torch_function__` says is in the graph, and results have their class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from programs.program_table import Programs
+
+import dynexplore
+from engine_checks import assert_same_as_eager, graphs_compiled
+
+PROGRAMS = Programs()
+program = PROGRAMS.add
+X = torch.arange(6.0).reshape(2, 3).requires_grad_()
+
+
+class Plain(torch.Tensor):
+    """Keeps the `__torch_function__` that Tensor has."""
+
+    scale = 2.0
+
+    def scaled(self) -> Any:
+        return self * self.scale
+
+    @property
+    def rows(self) -> int:
+        return self.shape[0]
+
+
+class Deeper(Plain):
+    """A subclass of a subclass."""
+
+
+LOG: list[Any] = []
+
+
+class Logs(torch.Tensor):
+    """Notes what it is asked about, then does what Tensor does."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        LOG.append((getattr(func, "__name__", "?"), [one.__name__ for one in types], len(args)))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Adds(torch.Tensor):
+    """Adds where the program multiplies, and gives plain tensors."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.mul:
+            func = torch.add
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+class Refuses(torch.Tensor):
+    """Leaves the answer to others."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return NotImplemented if func is torch.Tensor.add else super().__torch_function__(func, types, args, kwargs)
+
+
+class Other(torch.Tensor):
+    """Changes a method of its own, past `__torch_function__`."""
+
+    def dim(self) -> int:
+        return -1
+
+
+def of(cls: type[Any]) -> torch.Tensor:
+    return torch.arange(6.0).reshape(2, 3).as_subclass(cls)
+
+
+@program(of(Plain), X, graphs=1)
+def results_have_the_class(s, x):
+    return s + 1, x * s, s.sum(), s.unbind(0), torch.cat([x, s]), s.shape, s.dtype, (s > 2).any(), x + 1
+
+
+@program(of(Plain), graphs=1)
+def its_own_methods_and_properties(s):
+    return s.scaled(), s.rows, type(s) is Plain, isinstance(s + 1, Plain), s.scale
+
+
+@program(of(Deeper), of(Plain), graphs=1)
+def a_subclass_is_asked_before_its_base(a, b):
+    return a + b, b + a, torch.stack([b, a])
+
+
+@program(X, graphs=1)
+def made_in_the_frame(x):
+    s = x.as_subclass(Plain)
+    y = s * 2
+    return y, s, y.as_subclass(torch.Tensor) + 1, [y, y]
+
+
+@program(X.detach(), graphs=1)
+def changed_in_place(x):
+    s = x.as_subclass(Plain)
+    t = s * 1
+    t.add_(1)
+    t[0] = 5
+    s.mul_(2)
+    return t, s
+
+
+@program(of(Adds), X, graphs=1)
+def its_own_answers(s, x):
+    return s * 3, x * s, s - 1, x * 2
+
+
+@program(of(Plain), graphs=1)
+def through_functions_of_torch_in_python(s):
+    return torch.nn.functional.relu(s), torch.nn.functional.softmax(s, dim=-1), torch.Tensor.__rsub__(s, 1), 1 - s, len(s), list(s)
+
+
+@program(of(Plain), graphs=1)
+def classes_switched_off(s):
+    with torch._C.DisableTorchFunctionSubclass():
+        y = s + 1
+    return y, s + 1
+
+
+@program(of(Refuses), X, graphs=1, breaks=["DX419"])
+def nobody_answers(s, x):
+    y = x * 2
+    try:
+        return s + 1
+    except TypeError:
+        return y
+
+
+@program(of(Other), X, graphs=1, breaks=["DX402"])
+def one_that_changes_more(s, x):
+    y = x * 2
+    return y + 1, s + 1, s.dim()
+
+
+@PROGRAMS.parameters()
+def test_subclasses(run: Callable[[], Any]) -> None:
+    """Each program gives what it gives in eager, classes included."""
+    run()
+
+
+def test_it_is_asked_what_it_is_asked_in_eager() -> None:
+    """The class hears of each call once, under the name and with the types that torch gives it, and of nothing else."""
+
+    def fn(s: Any, x: Any) -> Any:
+        y = s + 1
+        z = x @ s.T
+        return torch.nn.functional.relu(y), z.shape, y[0], 2 - s
+
+    assert_same_as_eager(fn, of(Logs), X, graphs=1, calls=2, setup=LOG.clear, observe=lambda: list(LOG))
+
+
+def test_a_class_that_is_changed_is_guarded() -> None:
+    """What its `__torch_function__` is, is relied on."""
+
+    class Counts(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return super().__torch_function__(func, types, args, kwargs)
+
+    compiled = dynexplore.optimize("eager")(lambda s: s * 2)
+    tensor = of(Counts)
+    assert type(compiled(tensor)) is Counts
+    Counts.__torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    assert type(compiled(tensor)) is torch.Tensor
+    assert graphs_compiled() == 2
+
+
+@pytest.mark.parametrize("backend", ["aot_eager"])
+def test_through_a_compiler(backend: str) -> None:
+    """A compiler gets a graph of plain tensors."""
+    assert_same_as_eager(lambda s, x: (s * 2 + x).relu(), of(Plain), X, graphs=1, breaks=0, backend=backend)
