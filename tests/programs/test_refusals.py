@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -158,3 +159,23 @@ class Upper:
 def test_super_of_an_unrelated_object_has_the_words_of_this_python() -> None:
     """Python 3.13 names the object's type."""
     assert_same_as_eager(lambda x: Upper().scaled(x), X, graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: spread_into(*3), lambda: spread_into(**3), lambda: max(*3), lambda: spread_into(*[1], *3),
+])
+def test_what_cannot_be_spread_names_the_callee(call: Callable[[], Any]) -> None:
+    """`f(*3)` says whose argument it was."""
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, str]:
+        try:
+            call()
+        except TypeError as error:
+            return x * 2, str(error)
+        return x, ""
+
+    assert_same_as_eager(program, torch.ones(3), graphs=range(1, 3))
+
+
+def spread_into(*args: Any, **kwargs: Any) -> None:
+    """Takes anything."""

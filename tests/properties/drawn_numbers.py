@@ -141,7 +141,7 @@ class Writer:
             lambda: [f"y = y {self.one_of('*', '+', '-')} {self.number()}"], lambda: [f"y = y * {self.number()}"],
             lambda: [f"y = {self.number(1)} {self.one_of('*', '-')} y"],
             lambda: [f"y = y + torch.full((min({self.name()}, 4),), 1.0).sum()"],
-            lambda: [f"y = y[: max(min({self.name()}, 9), -9)].sum() + y"],
+            lambda: [f"y = y[: {self.name()}].sum() + y"],
             lambda: [f"{self.one_of('n', 'm')} = {self.number()}"], lambda: ["print('here')"],
             lambda: [f"assert {self.condition()}"], lambda: ["break" if self.in_loop else f"return y, {self.number()}"],
         ]

@@ -8,6 +8,7 @@ from dynexplore.engine.bytecode import FACTS, Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -49,6 +50,9 @@ def call_function_ex(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None
     keywords = frame.pop() if step.arg else None
     args = frame.pop()
     function, first = _callee(frame)
+    spread = type_of(args)
+    if spread is not None and not hasattr(spread, "__iter__") and not hasattr(spread, "__getitem__"):
+        ctx.break_graph("DX218", argument=args.text())  # the real call names the callee in its TypeError
     kwargs: dict[str, VariableTracker] = {}
     if keywords is not None:
         for key in keywords.unpack(ctx):

@@ -108,6 +108,9 @@ def dict_update(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def dict_merge(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """f(**mapping): a key twice is a TypeError, which the real call raises."""
     mapping = frame.pop()
+    spread = type_of(mapping)
+    if spread is not None and not hasattr(spread, "keys"):
+        ctx.break_graph("DX218", argument=mapping.text())
     target = frame.stack[-step.arg]
     for key in mapping.unpack(ctx):
         present = target.contains(ctx, key)
