@@ -159,6 +159,9 @@ def test_a_cell_can_be_asked(lab: Lab) -> None:
         notebook.run_all()
         explorer = notebook.explorers.first
         asking, said = pane(explorer, "what-if"), pane(explorer, "what-if", " .dynx-verdict")
+        tab(explorer, "frames")
+        explorer.get_by_role("button", name="frame 1: ").click()  # it opens at the break, in f
+        tab(explorer, "what-if")
         expect(asking).to_contain_text("About the cell: the names that it reads")
         what_if(explorer, "5")
         expect(said).to_contain_text("It is compiled again: global 'a' TENSOR_MATCH")
@@ -205,7 +208,7 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         assert found_by_axe(notebook.page, inside=ROOT) == []
         tab(explorer, "frames")
         explorer.get_by_role("button", name="frame 2: f").click()
-        explorer.locator(".dynx-graph tbody tr", has_text="sin").first.click()
+        pane(explorer, "graph", " tbody tr").filter(has_text="sin").first.click()
         what_if(explorer, "5, 5", name="x")
         expect(pane(explorer, "what-if", " .dynx-detail")).to_contain_text("nothing was run")
         tab(explorer, "inspector")
