@@ -6,7 +6,8 @@ ours, and needs only the standard library, so that a recording can be looked at 
 
 In:  a Recording.
 Out: timeline.py (states to step through), text.py (every view as plain text), dot.py (graphs for graphviz), links.py
-     (what belongs together), html_text.py (a static page), explorer_data.py (what the explorer in the browser shows).
+     (what belongs together), headline.py (what happened, where, what to do), annotated.py (the source with what became of
+     it), html_text.py (a static page), explorer_data.py (what the explorer in the browser shows).
 
 PyTorch's counterpart: the tlparse tool, which makes report folders from logs.
 """

@@ -25,7 +25,9 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
-from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, real_run, text
+from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, real_run, story, text
+from dynexplore.views.annotated import Annotations
+from dynexplore.views.names import is_entry, module_path
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
 Plain = dict[str, Any]
@@ -33,7 +35,7 @@ Plain = dict[str, Any]
 Hand = tuple[int, tuple[int, ...]]
 """Which function is at hand in a state: the attempt, and the numbers of the inlined callees that lead to it."""
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of this shape; main.js there refuses another one in a sentence."""
 
 
@@ -45,8 +47,11 @@ def explorer_data(recording: Recording) -> Plain:
     for state in timeline:
         states.setdefault(state.frame, []).append(state)
     rules, table = _rules(recording), real_run.RealTable(recording)
+    annotations = Annotations(recording)
+    shown = {entered.frame for entered in story.shown_frames(recording)}
     frames = [
         {
+            **story.frame_story(recording, entered, shown, _node),
             **_frame(recording, entered, states.get(entered.frame, []), values, rules),
             "real": real_run.frame_data(recording, entered.frame, states.get(entered.frame, []), table),
         }
@@ -58,8 +63,12 @@ def explorer_data(recording: Recording) -> Plain:
         "versions": recording.versions,
         "summary": text.summary(recording),
         "explanation": text.explanation(recording),
+        "story": story.story_data(recording, states),
         "cut": str(recording.cut or ""),
-        "codes": {str(number): _code(code) for number, code in sorted(recording.codes.items())},
+        "codes": {
+            str(number): {**_code(code), "marks": story.marks_of(annotations, code, links.break_key)}
+            for number, code in sorted(recording.codes.items())
+        },
         "help": _help(recording),
         "rules": rules,
         "frames": frames,
@@ -159,7 +168,7 @@ def _rules(recording: Recording) -> dict[str, str]:
 
 def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: _Values, rules: dict[str, str]) -> Plain:
     """A translated frame: where it stands in the tree of frames, and the rows of each of its panes."""
-    frame = entered.frame
+    frame, wraps = entered.frame, is_entry(recording.original_code(entered.frame))
     return {
         "id": frame,
         "parent": entered.parent,
@@ -170,7 +179,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         "skipped": " ".join(event.reason for event in recording.of_frame(frame, ev.FrameSkipped)),
         "modified": _emitted(recording.modified_code(frame)),
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
-        "guards": [_guard(guard) for guard in recording.guards if guard.frame == frame],
+        "guards": [_guard(guard, wraps=wraps) for guard in recording.guards if guard.frame == frame],
         "breaks": [
             _break(recording, state.position, state.event, values) for state in states if isinstance(state.event, ev.GraphBroke)
         ],
@@ -190,19 +199,7 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
     piece_of = graph.piece_of
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     rows: list[Plain] = [
-        {
-            "key": links.node_key(node.frame, node.name),
-            "op": node.op,
-            "name": node.name,
-            "target": node.target,
-            "args": node.args,
-            "kwargs": node.kwargs,
-            "result": f"{node.dtype}{node.shape}",
-            "module": node.module,
-            "line": node.line,
-            **({"piece": piece_of[node.name]} if node.name in piece_of else {}),
-        }
-        for node in graph.nodes
+        {**_node(node), **({"piece": piece_of[node.name]} if node.name in piece_of else {})} for node in graph.nodes
     ]
     for row, node in zip(rows, graph.nodes, strict=True):
         if node.inputs:
@@ -219,6 +216,21 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
         "stayClosed": sorted(groups.start_closed(root, groups.MOST)),
     }
     return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows, **more}
+
+
+def _node(node: ev.NodeAdded) -> Plain:
+    """A node as a row of the table of its graph."""
+    return {
+        "key": links.node_key(node.frame, node.name),
+        "op": node.op,
+        "name": node.name,
+        "target": node.target,
+        "args": node.args,
+        "kwargs": node.kwargs,
+        "result": f"{node.dtype}{node.shape}",
+        "module": node.module,
+        "line": node.line,
+    }
 
 
 def _group(group: groups.Group, numbers: Mapping[str, int]) -> Plain:
@@ -239,11 +251,12 @@ def _artifact(artifact: ev.ArtifactMade) -> Plain:
     return {"part": artifact.part, "title": title, "language": artifact.language, "text": artifact.text}
 
 
-def _guard(guard: ev.GuardInstalled) -> Plain:
+def _guard(guard: ev.GuardInstalled, *, wraps: bool) -> Plain:
+    """A guard as a row; in the engine's wrapper around a module (`wraps`) sources are paths in that module."""
     return {
         "key": links.guard_key(guard.frame, guard.index),
         "index": guard.index,
-        "source": f"{guard.scope} {guard.source}".strip(),
+        "source": module_path(guard.source) if wraps else f"{guard.scope} {guard.source}".strip(),
         "kind": guard.kind,
         "expected": guard.expected,
         "check": guard.expression,
@@ -304,7 +317,7 @@ def _state(state: State, before: State | None, values: _Values, rules: dict[str,
         "kind": "" if isinstance(state.event, ev.InstructionStepped) else type(state.event).__name__,
         "text": text.step_row(state)[2].strip(),
         "attempt": state.attempt,
-        "code": state.code.id if state.code else -1,
+        "code": state.code.id if state.code else None,  # left out: of a frame that is not entered yet
         "new": int(before is None),
         "calls": list(state.calls),
         "keep": keep,

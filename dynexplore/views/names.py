@@ -55,6 +55,16 @@ def plain_name(qualname: str) -> str:
     return qualname.rpartition("<locals>.")[2]
 
 
+def module_path(source: str) -> str:
+    """The source of a guard in the engine's wrapper, as the path in the module that it wraps.
+
+    >>> module_path("target.layer.weight"), module_path("target"), module_path("args[0]")
+    ('module layer.weight', 'module', 'args[0]')
+    """
+    head, _, path = source.partition(".")
+    return source if head != "target" else f"module {path}".strip()
+
+
 def user_codes(recording: Recording) -> list[ev.CodeView]:
     """The code objects of frames and callees that the user wrote, in the order in which they were reached; those of libraries
     where there are no others."""

@@ -41,8 +41,9 @@ _PAGE = """\
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ margin: 16px auto; padding: 0 16px; max-width: 1800px; font-family: system-ui, sans-serif; }}
-h1 {{ font-size: 20px; }}
+body {{ margin: 8px auto; padding: 0 16px; max-width: 1800px; font-family: system-ui, sans-serif; }}
+h1 {{ position: absolute; clip-path: inset(50%); }} /* the headline says it, for those who see it */
+.dynexplore {{ --dynx-height: max(600px, calc(100vh - 60px)); --dynx-tab-height: max(160px, 22vh); }}
 footer {{ font-size: 12px; margin: 8px; }}
 {style}</style></head>
 <body><main><h1>{title}</h1>

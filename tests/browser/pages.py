@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from dynexplore.recording.recording import Recording
 from dynexplore.widgets import html
@@ -42,23 +42,58 @@ class Opened:
         return page
 
 
+TABS = {
+    **dict.fromkeys(("original", "modified"), "Bytecode"),
+    "state": "Stack & locals",
+    **dict.fromkeys(("graph", "diagram"), "Graph"),
+    **dict.fromkeys(("guards", "anatomy", "timeline"), "Guards & recompiles"),
+    **dict.fromkeys(("breaks", "inspector"), "Breaks"),
+    "frames": "Frames",
+    "real": "Real run",
+    "artefacts": "Artefacts",
+    **dict.fromkeys(("what-if", "live"), "What-if & live run"),
+}
+"""Pane -> the title of the tab in which it stands."""
+
+
+def tab(page: Page | Locator, pane: str) -> None:
+    """Open the tab in which a pane stands, of a page or of one explorer; the focus stays where it is."""
+    found = page.get_by_role("tab", name=TABS[pane], exact=True).first
+    if found.get_attribute("aria-selected") != "true":
+        found.evaluate(
+            "tab => { const before = document.activeElement; tab.click(); before?.focus?.({ preventScroll: true });"
+            " if (!before?.offsetParent) tab.closest('.dynexplore').focus({ preventScroll: true }); }"
+        )
+
+
+def pane(page: Page | Locator, key: str, inside: str = "") -> Locator:
+    """A pane whose tab is opened, or what stands in it."""
+    tab(page, key)
+    return page.locator(f".dynx-{key}{inside}")
+
+
 def status(page: Page) -> str:
     """What the stepper says."""
     return page.locator(".dynx-status").inner_text()
 
 
 def rows(page: Page, pane: str, mark: str) -> list[str]:
-    """The texts of the marked rows of a pane."""
+    """The texts of the marked rows of a pane, whose tab is opened."""
+    if pane in TABS:
+        tab(page, pane)
     return [" ".join(text.split()) for text in page.locator(f".dynx-{pane} .dynx-{mark}").all_inner_texts()]
 
 
 def node(page: Page, name: str) -> None:
     """Click the row of a node."""
-    page.locator(".dynx-graph tbody tr").filter(has=page.get_by_role("cell", name=name, exact=True)).first.click()
+    pane(page, "graph", " tbody tr").filter(has=page.get_by_role("cell", name=name, exact=True)).first.click()
 
 
 def table_rows(page: Page, selector: str) -> list[dict[str, str]]:
     """The rows of the tables there, each as what stands below which heading."""
+    key = selector.removeprefix(".dynx-").partition(" ")[0]
+    if key in TABS:
+        tab(page, key)
     found: list[dict[str, str]] = page.eval_on_selector_all(
         selector,
         "tables => tables.flatMap(table => { const names = [...table.tHead.rows[0].cells].map(c => c.textContent);"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import dynexplore
 from browser.axe_core import AXE, found_by_axe
-from browser.pages import Opened, node, rows, status
+from browser.pages import Opened, node, pane, rows, status, tab
 from dynexplore.recording.recording import Recording
 from sample_recordings import toy
 
@@ -69,6 +69,7 @@ def test_axe_finds_nothing_serious(opened: Opened, several: Recording, scheme: s
     """In both themes, over all panes, and with what opens over them."""
     page = opened(several if state != "empty" else Recording(title="nothing"), color_scheme=scheme)
     if state == "chosen":
+        tab(page, "frames")
         page.get_by_role("button", name="frame 2: ").click()
         node(page, "relu")
     elif state == "break":
@@ -89,13 +90,14 @@ def test_axe_finds_nothing_serious(opened: Opened, several: Recording, scheme: s
 def test_high_contrast(opened: Opened, several: Recording, context: dict[str, str]) -> None:
     """With the system's high contrast nothing is lost: what is chosen and at hand has an outline of its own."""
     page = opened(several, **context)
+    tab(page, "frames")
     page.get_by_role("button", name="frame 2: ").click()
     node(page, "relu")
     assert found_by_axe(page) == []
     if "forced_colors" in context:
         style = "e => getComputedStyle(e).outlineStyle"
-        assert page.locator(".dynx-graph .dynx-chosen").evaluate(style) == "dashed"
-        assert page.locator(".dynx-original .dynx-now").evaluate(style) == "solid"
+        assert pane(page, "graph", " .dynx-chosen").evaluate(style) == "dashed"
+        assert pane(page, "original", " .dynx-now").evaluate(style) == "solid"
 
 
 # -- by keyboard alone -------------------------------------------------------------------------------------------------
@@ -119,7 +121,7 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened: Opened, several: R
     """One round of Tab visits every button, field and pane once, each with a visible ring; rows are left to the arrows."""
     page = opened(several)
     wanted = page.evaluate(
-        "[...document.querySelectorAll('button, input, select, summary, textarea, .dynx-body, .dynx-says')]"
+        "[...document.querySelectorAll('button, input, select, summary, textarea, .dynx-body, [role=tab], [role=slider]')]"
         ".filter(e => e.tabIndex >= 0 && e.offsetParent).length"
     )
     seen = []
@@ -137,8 +139,12 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened: Opened, several: R
         "Search all panes",
         "Next graph break",
         "Source",
-        "FX graph",
-        "Copy graph table",
+        "Stack and locals",
+        "Graph so far",
+        "Step",
+        "Bytecode",
+        "Original bytecode",
+        "Copy original bytecode",
         "Keys (?)",
     ):
         assert any(words.startswith(name) for words in seen), name
@@ -147,14 +153,16 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened: Opened, several: R
 def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     """Choose a frame, go to its break and back, choose a node in its graph, find a word: no mouse."""
     page = opened(several)
-    tab_to(page, "frame 1: ")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    page.keyboard.press("6")  # the tab of the frames
+    tab_to(page, "frame ")
+    for key in ("ArrowUp",) * 20 + ("ArrowDown", "Enter"):  # from the first row one down
+        page.keyboard.press(key)
     assert page.locator(".dynx-frame[aria-current]").inner_text().startswith("frame 2: ")
     page.keyboard.press("B")
     assert "graph break DX104" in status(page)
     page.keyboard.press("a")
     assert status(page).endswith("attempt 2: attempt 2")
+    page.keyboard.press("3")  # the tab of the graph
     tab_to(page, "FX graph")
     for _ in range(4):
         page.keyboard.press("ArrowDown")
@@ -163,6 +171,8 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     page.keyboard.press("/")
     page.keyboard.type("softmax")
     page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    page.keyboard.press("6")
     expect(page.locator(".dynx-frame[aria-current]")).to_contain_text("__resume")
     page.keyboard.press("Escape")
     page.keyboard.press("Home")
@@ -173,13 +183,13 @@ def test_the_list_of_keys(opened: Opened, several: Recording) -> None:
     """`?` opens it and closes it; Esc closes it; the focus is back where it was; keys do nothing behind it."""
     page = opened(several)
     before = status(page)
-    tab_to(page, "FX graph")
+    tab_to(page, "Original bytecode")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    assert (focused(page), status(page)) == ("FX graph", before)
+    assert (focused(page), status(page)) == ("Original bytecode", before)
     page.keyboard.press("?")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_have_count(0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
-from browser.pages import Opened
+from browser.pages import Opened, pane
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from sample_recordings import toy
@@ -47,19 +47,19 @@ def made_by_a_compiler() -> Recording:
 def test_each_part_has_a_button_that_shows_and_hides_it(opened: Opened) -> None:
     """Half of them are on show at first; a click changes one, the others stay; text never becomes markup."""
     page = opened(made_by_a_compiler())
-    pane = page.locator(".dynx-artefacts")
-    titles = pane.locator("h4")
-    buttons = pane.locator(".dynx-parts button")
+    shown = pane(page, "artefacts")
+    titles = shown.locator("h4")
+    buttons = shown.locator(".dynx-parts button")
     assert buttons.all_inner_texts() == ["joint graph", "forward and backward", "kernel diagram", "kernels", "times"]
     assert titles.all_inner_texts() == ["forward graph of __compiled_fn_0", "forward kernels of __compiled_fn_0"]
-    expect(pane.locator("pre").first).to_have_text(TEXTS["graph"])
+    expect(shown.locator("pre").first).to_have_text(TEXTS["graph"])
     buttons.filter(has_text="times").click()
     buttons.filter(has_text="forward and backward").click()
     expect(titles).to_have_text(["forward kernels of __compiled_fn_0", "forward times of __compiled_fn_0"])
     expect(buttons.filter(has_text="times")).to_have_attribute("aria-pressed", "true")
     for name in ("kernels", "times"):
-        buttons.get_by_text(name, exact=True).or_(pane.get_by_role("button", name=name, exact=True)).first.click()
-    expect(pane).to_contain_text("all parts are hidden")
+        buttons.get_by_text(name, exact=True).or_(shown.get_by_role("button", name=name, exact=True)).first.click()
+    expect(shown).to_contain_text("all parts are hidden")
     assert page.title() != "1"
 
 
@@ -67,12 +67,12 @@ def test_each_part_has_a_button_that_shows_and_hides_it(opened: Opened) -> None:
 def test_the_kernel_diagram_is_drawn_where_there_is_graphviz(opened: Opened, graphviz: bool) -> None:
     """Else its text is shown."""
     page = opened(made_by_a_compiler(), graphviz=graphviz)
-    pane = page.locator(".dynx-artefacts")
-    pane.get_by_role("button", name="kernel diagram").click()
+    shown = pane(page, "artefacts")
+    shown.get_by_role("button", name="kernel diagram").click()
     if graphviz:
-        expect(pane.get_by_role("img", name="forward diagram of __compiled_fn_0")).to_contain_text("op0: cos")
+        expect(shown.get_by_role("img", name="forward diagram of __compiled_fn_0")).to_contain_text("op0: cos")
     else:
-        expect(pane).to_contain_text("digraph k")
+        expect(shown).to_contain_text("digraph k")
 
 
 def test_without_artefacts_there_is_no_pane(opened: Opened) -> None:
@@ -83,8 +83,8 @@ def test_without_artefacts_there_is_no_pane(opened: Opened) -> None:
 def test_the_pieces_of_a_split_graph_have_numbers_and_colours(opened: Opened) -> None:
     """A line for each piece above the table, a column of numbers in it, the same border for both."""
     page = opened(made_by_a_compiler())
-    table = page.locator(".dynx-graph table").first
-    lines = page.locator(".dynx-graph p.dynx-piece")
+    table = pane(page, "graph", " table").first
+    lines = pane(page, "graph", " p.dynx-piece")
     assert [line.split(":")[0] for line in lines.all_inner_texts()] == ["piece 1 of 2", "piece 2 of 2"]
     assert table.locator("th").last.inner_text() == "piece"
     numbers = {

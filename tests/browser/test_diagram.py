@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.large import compiled, large, node
-from browser.pages import Opened
+from browser.pages import Opened, pane, tab
 from dynexplore.views import dot
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import PAGE, grouped, start_closed
@@ -22,7 +22,7 @@ SCRIPTS = ROOT / "dynexplore/widgets/static/explorer"
 
 def boxes(page: Page) -> list[str]:
     """The first lines of the boxes of the diagram."""
-    page.locator(".dynx-diagram").scroll_into_view_if_needed()
+    pane(page, "diagram").scroll_into_view_if_needed()
     page.locator(".dynx-figure svg").first.wait_for()
     return page.locator(".dynx-figure .node").evaluate_all("all => all.map(g => g.querySelector('text').textContent)")
 
@@ -81,7 +81,7 @@ def test_boxes_are_part_of_the_links(opened: Opened, graphviz: bool) -> None:
     assert sorted(boxes(page)) == sorted(["a", "abs_1", "add", "truediv", "b", "sum_1", "lt", "output"])
     box(page, "lt").click()
     assert page.locator(".dynx-status").inner_text().endswith("COMPARE_OP <")
-    expect(page.locator(".dynx-graph .dynx-chosen")).to_contain_text("operator.lt")
+    expect(pane(page, "graph", " .dynx-chosen")).to_contain_text("operator.lt")
     page.locator(".dynx-graph tbody tr", has_text="truediv").first.click()
     assert "dynx-chosen" in str(box(page, "truediv").get_attribute("class"))
     assert "dynx-chosen" not in str(box(page, "lt").get_attribute("class"))
@@ -157,7 +157,7 @@ def test_size_and_place(opened: Opened) -> None:
     page.keyboard.press("+")
     assert svg.evaluate("e => e.getBoundingClientRect().width") == pytest.approx(width * 1.25**2, rel=0.01)
     page.locator(".dynx-graph tbody tr", has_text="n59").first.click()
-    body = page.locator(".dynx-diagram .dynx-body")
+    body = pane(page, "diagram", " .dynx-body")
     inside = "(e) => { const r = e.getBoundingClientRect(), b = e.closest('.dynx-body').getBoundingClientRect();"
     assert box(page, "n59").evaluate(inside + "return r.top >= b.top && r.bottom <= b.bottom; }")
     before = body.evaluate("e => e.scrollTop")
@@ -228,9 +228,10 @@ def test_the_kernel_is_asked_once_for_all_explorers(notebook: Page) -> None:
     data = json.loads(json.dumps(explorer_data(toy())))
     notebook.evaluate("data => show(data)", data)
     assert "graphviz" not in notebook.evaluate("asked")
-    notebook.locator(".dynx-diagram").first.scroll_into_view_if_needed()
+    pane(notebook, "diagram").first.scroll_into_view_if_needed()
     expect(notebook.locator(".dynx-figure svg")).to_have_count(1)
     notebook.evaluate("data => show(data)", data)
+    tab(notebook.locator(".dynexplore").nth(1), "diagram")
     notebook.locator(".dynx-diagram").nth(1).scroll_into_view_if_needed()
     expect(notebook.locator(".dynx-figure svg")).to_have_count(2)
     assert notebook.evaluate("asked").count("graphviz") == 1
@@ -239,9 +240,9 @@ def test_the_kernel_is_asked_once_for_all_explorers(notebook: Page) -> None:
 def test_a_kernel_that_is_gone(notebook: Page) -> None:
     """The pane says in a sentence why there is no diagram, and draws it when it is asked again later."""
     notebook.evaluate("data => { globalThis.broken = true; show(data); }", json.loads(json.dumps(explorer_data(toy()))))
-    pane = notebook.locator(".dynx-diagram")
-    pane.scroll_into_view_if_needed()
-    expect(pane.locator(".dynx-body")).to_contain_text("The kernel is gone.")
+    shown = pane(notebook, "diagram")
+    shown.scroll_into_view_if_needed()
+    expect(shown.locator(".dynx-body")).to_contain_text("The kernel is gone.")
     notebook.evaluate("globalThis.broken = false")
-    pane.get_by_role("button", name="Try again").click()
+    shown.get_by_role("button", name="Try again").click()
     expect(notebook.locator(".dynx-figure svg")).to_have_count(1)

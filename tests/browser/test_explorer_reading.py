@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.pages import Opened, rows, status
+from browser.pages import Opened, pane, rows, status, tab
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from sample_recordings import SAMPLES, inlined, toy
@@ -14,7 +14,11 @@ OFFSET = "row => [...row.children].map(cell => cell.textContent)"
 
 
 def copied(page: Page, name: str) -> str:
-    """What a copy button puts on the clipboard."""
+    """What a copy button puts on the clipboard; it stands in some tab."""
+    for one in page.get_by_role("tab").all():
+        if page.get_by_role("button", name=f"Copy {name}", exact=True).is_visible():
+            break
+        one.click()
     page.get_by_role("button", name=f"Copy {name}", exact=True).click()
     expect(page.locator(".dynx-said")).to_have_text(f"{name} copied")
     return str(page.evaluate("navigator.clipboard.readText()"))
@@ -28,7 +32,7 @@ def test_the_source_has_colours(opened: Opened, scheme: str) -> None:
     assert "def" in words["keyword"] and "return" in words["keyword"]
     assert words["definition"] == ["toy"] and "1" in words["number"]
     assert (
-        "".join(page.locator(".dynx-source .dynx-line").first.locator("span:not(.dynx-number)").all_inner_texts())
+        "".join(page.locator(".dynx-source .dynx-line").first.locator("span:not(.dynx-number):not(.dynx-gutter)").all_inner_texts())
         == "def toy(a, b):"
     )
     kinds = ("keyword", "definition", "number")
@@ -41,6 +45,7 @@ def test_bytecode_is_aligned(opened: Opened, name: str) -> None:
     """Both listings have as many rows, equally high, nothing lost; what comes from an instruction never stands above it."""
     recording = SAMPLES[name]()
     page = opened(recording)
+    page.evaluate("dynexplore.go(2)")  # in the function itself
     sides = {
         side: page.locator(f".dynx-{side} tbody tr").evaluate_all(f"rows => rows.map({OFFSET})")
         for side in ("original", "modified")
@@ -62,12 +67,12 @@ def test_bytecode_is_aligned(opened: Opened, name: str) -> None:
 def test_roles_are_words_and_colours(opened: Opened) -> None:
     """Each emitted instruction bears its role as a label; a gap says what became of the instruction beside it."""
     page = opened(toy())
-    labels = page.locator(".dynx-modified .dynx-role")
+    labels = pane(page, "modified", " .dynx-role")
     roles = labels.all_inner_texts()
     assert {"call graph", "load input", "resume"} <= set(roles)
     colours = dict(zip(roles, labels.evaluate_all("e => e.map(one => getComputedStyle(one).borderLeftColor)"), strict=True))
     assert len({colours["call graph"], colours["resume"], colours["original"]}) == 3
-    gaps = [" ".join(text.split()) for text in page.locator(".dynx-modified .dynx-blank").all_inner_texts()]
+    gaps = [" ".join(text.split()) for text in pane(page, "modified", " .dynx-blank").all_inner_texts()]
     assert {"in the graph", "evaluated at compile time"} <= set(gaps)
     assert page.locator(".dynx-blank").first.get_attribute("aria-hidden") == "true"
 
@@ -112,6 +117,7 @@ def test_search_goes_through_all_frames(opened: Opened) -> None:
     field.fill("operator.mul")
     expect(count).to_have_text("0 found here, 2 in 1 other frame")
     field.press("Enter")
+    tab(page, "frames")
     assert page.locator(".dynx-frame[aria-current]").inner_text().startswith("frame 2: ")
     assert rows(page, "graph", "chosen")[0].startswith("call_function mul operator.mul")
     first = status(page)
@@ -119,11 +125,13 @@ def test_search_goes_through_all_frames(opened: Opened) -> None:
     assert status(page) != first and rows(page, "graph", "chosen")[0].startswith("call_function mul_1")
     field.fill("truediv")
     field.press("Enter")
+    tab(page, "frames")
     assert page.locator(".dynx-frame[aria-current]").inner_text().startswith("frame 1: ")
     page.get_by_label("Search in").select_option("this frame")
     field.fill("operator.mul")
     expect(count).to_have_text("0 found")
     field.press("Enter")
+    tab(page, "frames")
     assert page.locator(".dynx-frame[aria-current]").inner_text().startswith("frame 1: ")
 
 
@@ -151,13 +159,14 @@ def test_frames_can_be_filtered(opened: Opened) -> None:
         )
         r.record(ev.FrameEntered(frame=r.next_frame_id(), parent=number - 1 if number % 2 == 0 else None, code=code, arguments=()))
     page = opened(r)
+    tab(page, "frames")
     page.get_by_label("Filter frames").fill("f4")
-    assert [text.split("\n")[0].strip() for text in page.locator(".dynx-frames .dynx-frame:visible").all_inner_texts()] == [
+    assert [text.split("\n")[0].strip() for text in pane(page, "frames", " .dynx-frame:visible").all_inner_texts()] == [
         "frame 3: f3",
         "frame 4: f4",
     ]
     page.get_by_label("Filter frames").fill("")
-    assert page.locator(".dynx-frames .dynx-frame:visible").count() == 8
+    assert pane(page, "frames", " .dynx-frame:visible").count() == 8
 
 
 def test_copies(opened: Opened) -> None:
@@ -172,7 +181,7 @@ def test_copies(opened: Opened) -> None:
     assert table[0] == "__compiled_fn_0" and table[1].split()[:3] == ["opcode", "name", "target"]
     assert len(table) == 3 + len(r.graphs[0].nodes)
     assert len(copied(page, "guard").splitlines()) == 2 + 4
-    page.locator(".dynx-guards .dynx-row").nth(2).click()
+    pane(page, "guards", " .dynx-row").nth(2).click()
     assert len(copied(page, "guard").splitlines()) == 3
     issue = copied(page, "graph break as an issue")
     assert (
@@ -204,7 +213,7 @@ def test_arrows_go_through_long_lists(opened: Opened) -> None:
     r.record(ev.AttemptStarted(frame=1, attempt=1))
     r.record(ev.InstructionStepped(frame=1, attempt=1, offset=0, step=0, op="NOP"))
     page = opened(r)
-    page.locator(".dynx-original .dynx-body").focus()
+    pane(page, "original", " .dynx-body").focus()
     for _ in range(160):
         page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.children[1].textContent") == str(2 * 159)
@@ -217,6 +226,6 @@ def test_no_source_is_said_in_a_sentence(opened: Opened) -> None:
     r.record(ev.FrameEntered(frame=r.next_frame_id(), parent=None, code=code, arguments=()))
     page = opened(r)
     assert "The source of f is not available" in page.locator(".dynx-source").inner_text()
-    assert "RESUME" in page.locator(".dynx-original tbody").inner_text()
-    node_count = page.locator(".dynx-graph tbody tr").count()
+    assert "RESUME" in pane(page, "original", " tbody").inner_text()
+    node_count = pane(page, "graph", " tbody tr").count()
     assert node_count == 0

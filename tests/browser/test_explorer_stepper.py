@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.pages import Opened, node, rows, status
+from browser.pages import Opened, node, pane, rows, status, tab
 from dynexplore.engine import events as ev
-from dynexplore.views.explorer_data import explorer_data
-from sample_recordings import toy
+from sample_recordings import inlined, toy
 
 
 def position(page: Page) -> int:
@@ -38,41 +39,71 @@ def test_playing_goes_forward_and_stops(opened: Opened) -> None:
     expect(page.get_by_role("button", name="Play the steps")).to_have_text("Play")
 
 
+def test_steps_go_on_into_the_next_frame(opened: Opened) -> None:
+    """Behind the last step of a frame stands the first of the next, and before it the last of this one."""
+    page = opened(toy())
+    page.keyboard.press("End")
+    assert status(page).startswith("39 of 39")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on") and position(page) == 1
+    page.keyboard.press("ArrowLeft")
+    assert status(page).startswith("39 of 39")
+
+
+def test_it_opens_at_the_first_break_or_operator(opened: Opened) -> None:
+    """Where nothing breaks it is the first operator that a line of the user put into the graph."""
+    assert status(opened(toy())).endswith("attempt 1: graph break DX104: `if` on a tensor value")
+    page = opened(inlined())
+    assert "relu" in page.locator(".dynx-growing .dynx-newest").text_content()
+    assert page.locator(".dynx-source .dynx-line.dynx-now").inner_text().endswith("return y.relu()")
+    page.get_by_role("button", name="back to outer").click()
+    assert page.locator(".dynx-source h3").inner_text().startswith("outer")
+
+
 def test_jumps_to_breaks(opened: Opened) -> None:
-    """b and Shift+b go from break to break, and the buttons do; where there is none they say so and do nothing."""
+    """b and Shift+b go from break to break, in whatever frame; where there is none the buttons say so and do nothing."""
     recording = toy()
-    recording.record(recording.breaks[0])  # once more, behind everything else
+    first = recording.breaks[0]
+    elsewhere = replace(first, frame=2, attempt=1)
+    recording.record(elsewhere)  # once more, in another frame
     page = opened(recording)
     page.keyboard.press("Home")
-    states = explorer_data(recording)["frames"][0]["states"]
-    breaks = [number for number, state in enumerate(states, 1) if state.get("kind") == "GraphBroke"]
-    assert len(breaks) == 2
     page.keyboard.press("b")
-    assert position(page) == breaks[0] and "graph break DX104" in status(page)
+    assert position(page) == 18 and "graph break DX104" in status(page)
     assert page.get_by_role("button", name="Previous graph break").get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="Next graph break").click()
-    assert position(page) == breaks[1]
+    assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on")
+    there = status(page)
+    assert "graph break DX104" in there
     assert page.get_by_role("button", name="Next graph break").get_attribute("aria-disabled") == "true"
     page.get_by_role("button", name="Next graph break").click(force=True)
     page.keyboard.press("b")
-    assert position(page) == breaks[1]
+    assert status(page) == there
     page.keyboard.press("B")
-    assert position(page) == breaks[0]
+    assert position(page) == 18 and page.locator(".dynx-source h3").inner_text().startswith("toy example.py")
 
 
-def test_attempts_are_shown_with_what_became_of_them(opened: Opened) -> None:
-    """Each attempt has a button that says why it was discarded, or that it was kept; a and Shift+a jump between them."""
+def test_the_strip_has_calls_frames_and_attempts(opened: Opened) -> None:
+    """What was discarded is pale, a break has an edge, a hit is a dot; a click goes there, a and Shift+a jump between attempts."""
     page = opened(toy())
-    buttons = page.locator(".dynx-attempts button")
-    assert [text.split(":")[0] for text in buttons.all_inner_texts()] == ["Attempt 1, discarded", "Attempt 2, kept"]
-    assert buttons.nth(1).get_attribute("aria-current") == "true"
-    buttons.first.click()
-    assert status(page) == "2 of 39, attempt 1: attempt 1"
-    assert buttons.first.get_attribute("aria-current") == "true"
-    page.keyboard.press("a")
-    assert "attempt 2: attempt 2" in status(page)
+    segments = page.locator(".dynx-segment")
+    assert segments.evaluate_all("all => all.map(e => e.textContent)") == ["", "toy: graph 1", "line 12: graph 2"]
+    assert "discarded: graph break DX104" in str(segments.nth(0).get_attribute("title"))
+    assert [("dynx-thrown" in str(one.get_attribute("class"))) for one in segments.all()] == [True, False, False]
+    assert [("dynx-breaks" in str(one.get_attribute("class"))) for one in segments.all()] == [True, True, False]
+    assert page.locator(".dynx-dot").all_inner_texts() == ["1"]
+    assert segments.nth(0).get_attribute("aria-current") == "true"
+    segments.nth(1).click(position={"x": 2, "y": 5})
+    assert "attempt 2: attempt 2" in status(page) and segments.nth(1).get_attribute("aria-current") == "true"
     page.keyboard.press("A")
     assert status(page).endswith("attempt 1: attempt 1")
+    page.keyboard.press("a")
+    assert "attempt 2: attempt 2" in status(page)
+    page.keyboard.press("a")
+    assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on")
+    strip = page.get_by_role("slider", name="Step")
+    assert strip.get_attribute("aria-valuenow") == str(39 + position(page))
+    assert strip.get_attribute("aria-valuetext") == status(page)
 
 
 def test_to_what_made_it(opened: Opened) -> None:
@@ -105,9 +136,11 @@ def test_what_a_step_did(opened: Opened) -> None:
     r.record(step)
     r.record(ev.InstructionStepped(frame=frame, attempt=1, offset=2, step=1, op="STORE_FAST", arg="a", changed=(("a", view[1]),)))
     page = opened(r)
+    tab(page, "frames")
     page.get_by_role("button", name=f"frame {frame}: ").click()
+    tab(page, "state")
     page.keyboard.press("End")
-    assert page.locator(".dynx-state h3").inner_text() == "Stack and locals: 1 popped, 1 local changed"
+    assert pane(page, "state", " h3").inner_text() == "Stack and locals: 1 popped, 1 local changed"
     assert rows(page, "state", "gone") == ["− popped float32[1]"]
     assert rows(page, "state", "new") == ["~ a float32[1] float32[0]"]
 
@@ -121,6 +154,7 @@ def test_the_address_names_the_place(opened: Opened, item: str) -> None:
     page.keyboard.press("ArrowRight")
     page.wait_for_timeout(400)
     assert page.evaluate("location.hash") == "#frame=1&step=26"
+    tab(page, "frames")
     page.get_by_role("button", name="frame 2: ").first.click()
     page.wait_for_timeout(400)
     assert page.evaluate("location.hash").startswith("#frame=2&step=")
@@ -135,7 +169,7 @@ def test_the_address_names_the_place(opened: Opened, item: str) -> None:
 def test_a_link_to_nowhere_is_left_alone(opened: Opened, place: str) -> None:
     """What the address names and the recording does not have does no harm."""
     page = opened(toy(), place=place)
-    assert position(page) in (2, 21)
+    assert position(page) in (2, 18)
 
 
 def test_an_explorer_that_is_not_the_page_leaves_the_address_alone(opened: Opened) -> None:

@@ -17,6 +17,7 @@ from playwright.sync_api import Locator, expect
 
 from browser.axe_core import found_by_axe, set_apart
 from browser.lab import NO_DOT, NOTEBOOKS, TOP, Lab, NotebookPage, jupyterlab_is_there, running_lab
+from browser.pages import pane, tab
 from browser.system_browser import chromium
 
 PICTURES = Path(os.environ.get("DYNEXPLORE_SCREENSHOTS") or TOP / "build" / "screenshots")
@@ -75,12 +76,12 @@ def keep_pictures(notebook: NotebookPage, pictured: set[str]) -> None:
         notebook.page.locator(".jp-Notebook").screenshot(path=folder / f"notebook-{theme}.png")
         for number, explorer in enumerate(notebook.explorers.all(), start=1):
             explorer.screenshot(path=folder / f"explorer{number}-{theme}.png")
-    for pane in notebook.explorers.first.locator("section").all():
-        words = (pane.get_attribute("class") or "").split()
+    for section in notebook.explorers.first.locator("section:visible").all():
+        words = (section.get_attribute("class") or "").split()
         name = next(word.removeprefix("dynx-") for word in words if word.startswith("dynx-") and word != "dynx-pane")
         if name not in pictured:
             pictured.add(name)
-            pane.screenshot(path=PICTURES / "panes" / f"{name}.png")
+            section.screenshot(path=PICTURES / "panes" / f"{name}.png")
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.name[:2])
@@ -103,7 +104,7 @@ def test_the_kernel_sends_what_draws_diagrams(lab: Lab) -> None:
         notebook.run_all()
         first, second = notebook.explorers.all()
         for explorer, boxes in ((first, 8), (second, 4)):
-            explorer.locator(".dynx-diagram").scroll_into_view_if_needed()
+            pane(explorer, "diagram").scroll_into_view_if_needed()
             expect(explorer.locator(".dynx-figure .node")).to_have_count(boxes)
         first.locator(".dynx-figure .node", has_text="operator.lt").click()
         assert status(first).endswith("COMPARE_OP <")
@@ -111,8 +112,9 @@ def test_the_kernel_sends_what_draws_diagrams(lab: Lab) -> None:
 
 def what_if(explorer: Locator, shape: str, name: str = "a") -> Locator:
     """Another shape for an input, in the what-if pane; where the answer will stand."""
+    tab(explorer, "what-if")
     explorer.get_by_label(f"shape of {name}").fill(shape)
-    return explorer.locator(".dynx-what-if .dynx-verdict")
+    return pane(explorer, "what-if", " .dynx-verdict")
 
 
 def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
@@ -156,31 +158,40 @@ def test_a_cell_can_be_asked(lab: Lab) -> None:
     with lab.opened([BEFORE, CELL, "assert torch.equal(a, torch.ones(3))"]) as notebook:
         notebook.run_all()
         explorer = notebook.explorers.first
-        asking, said = explorer.locator(".dynx-what-if"), explorer.locator(".dynx-what-if .dynx-verdict")
+        asking, said = pane(explorer, "what-if"), pane(explorer, "what-if", " .dynx-verdict")
+        tab(explorer, "frames")
+        explorer.get_by_role("button", name="frame 1: ").click()  # it opens at the break, in f
+        tab(explorer, "what-if")
         expect(asking).to_contain_text("About the cell: the names that it reads")
         what_if(explorer, "5")
         expect(said).to_contain_text("It is compiled again: global 'a' TENSOR_MATCH")
 
+        tab(explorer, "frames")
         explorer.get_by_role("button", name="frame 2: f").click()
+        tab(explorer, "what-if")
         expect(asking).to_contain_text("About f, as it was called for frame 2.")
         expect(said).to_have_text("Change an input to see what the engine would do.")
         explorer.get_by_label("value of n").fill("7")
         expect(said).to_contain_text("It hits entry")
 
+        tab(explorer, "inspector")
         explorer.get_by_role("button", name="Edit the function").click()
         field = explorer.get_by_label("source of the function")
         field.fill(field.input_value().replace("print('hi')", "pass"))
+        tab(explorer, "frames")
         explorer.get_by_role("button", name="frame 1: ").click()  # what is edited stays what it was
+        tab(explorer, "inspector")
         explorer.get_by_role("button", name="Run again").click()
         editor = explorer.locator(".dynx-editor")
         expect(editor).to_contain_text("The function ran on copies of the inputs.")
         expect(editor).to_contain_text("This is f, as it was called for frame 2.")
         expect(editor.locator("tr", has_text="breaks")).to_have_text(re.compile(r"breaks\s*1\s*0"))
         editor.get_by_role("button", name="Close").click()
+        tab(explorer, "inspector")
         explorer.get_by_role("button", name="Edit the function").click()
         expect(explorer.get_by_label("source of the function")).to_have_value(CELL.partition("\n")[2] + "\n")
 
-        live = explorer.locator(".dynx-live")
+        live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
         expect(live).to_contain_text("This runs the cell")
         live.get_by_role("button", name="To the end of the call").click()
@@ -195,18 +206,20 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         notebook.theme(theme)
         explorer = notebook.explorers.first
         assert found_by_axe(notebook.page, inside=ROOT) == []
+        tab(explorer, "frames")
         explorer.get_by_role("button", name="frame 2: f").click()
-        explorer.locator(".dynx-graph tbody tr", has_text="sin").first.click()
+        pane(explorer, "graph", " tbody tr").filter(has_text="sin").first.click()
         what_if(explorer, "5, 5", name="x")
-        expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text("nothing was run")
+        expect(pane(explorer, "what-if", " .dynx-detail")).to_contain_text("nothing was run")
+        tab(explorer, "inspector")
         explorer.get_by_role("button", name="Edit the function").click()
         explorer.get_by_role("button", name="Run again").click()
         expect(explorer.locator(".dynx-editor")).to_contain_text("The function ran on copies of the inputs.")
-        live = explorer.locator(".dynx-live")
+        live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
         live.get_by_role("button", name="Run to the next graph break").click()
         expect(live.locator("[role=status]")).to_contain_text("graph break")
-        explorer.locator(".dynx-diagram").scroll_into_view_if_needed()
+        pane(explorer, "diagram").scroll_into_view_if_needed()
         expect(explorer.locator(".dynx-figure .node").first).to_be_visible()
         explorer.get_by_role("searchbox", name="Search all panes").fill("load")
         notebook.page.keyboard.press("Enter")
@@ -250,7 +263,7 @@ def test_keys_do_not_reach_the_notebook(lab: Lab) -> None:
         for focused in (
             notebook.explorers.get_by_role("button", name="Step forward"),
             notebook.explorers.get_by_role("slider"),
-            notebook.explorers.locator(".dynx-graph .dynx-body").first,
+            notebook.explorers.locator(".dynx-source .dynx-body").first,
             notebook.explorers.get_by_role("searchbox"),
         ):
             focused.focus()

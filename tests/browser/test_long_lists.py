@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.large import large
-from browser.pages import Opened
+from browser.pages import Opened, pane, tab
 
 ROWS = ".dynx-graph tbody tr:not(.dynx-gap)"
 
@@ -14,7 +14,9 @@ ROWS = ".dynx-graph tbody tr:not(.dynx-gap)"
 @pytest.fixture
 def page(opened: Opened) -> Page:
     """A graph of 3,000 nodes."""
-    return opened(large(nodes=3000))
+    page = opened(large(nodes=3000))
+    tab(page, "graph")
+    return page
 
 
 def in_view(page: Page, text: str) -> bool:
@@ -27,13 +29,13 @@ def in_view(page: Page, text: str) -> bool:
 def test_few_rows_stand_in_the_page(page: Page) -> None:
     """Of 3,000 rows less than 200, and whoever asks hears how many there are."""
     assert page.locator(ROWS).count() < 200
-    assert page.locator(".dynx-graph table").get_attribute("aria-rowcount") == "3000"
+    assert pane(page, "graph", " table").get_attribute("aria-rowcount") == "3000"
     assert page.locator(ROWS).nth(5).get_attribute("aria-rowindex") == "6"
 
 
 def test_scrolling_brings_the_others(page: Page) -> None:
     """At any place of the list the rows that belong there are drawn, to its end."""
-    body = page.locator(".dynx-graph .dynx-body")
+    body = pane(page, "graph", " .dynx-body")
     for part, name in ((0.5, "n1500"), (0, "n0"), (1, "n2999")):
         body.evaluate("(e, part) => { e.scrollTop = part * (e.scrollHeight - e.clientHeight); }", part)
         expect(page.locator(ROWS).filter(has=page.get_by_role("cell", name=name, exact=True))).to_have_count(1)
@@ -45,20 +47,20 @@ def test_what_is_chosen_comes_into_view(page: Page) -> None:
     """A row that does not stand in the page is drawn, lit and scrolled to when it is chosen elsewhere."""
     page.evaluate("dynexplore.choose('node:1:n2345')")
     assert in_view(page, "n2345")
-    expect(page.locator(".dynx-graph .dynx-chosen")).to_contain_text("n2345")
+    expect(pane(page, "graph", " .dynx-chosen")).to_contain_text("n2345")
     page.evaluate("dynexplore.choose('node:1:n7')")
     assert in_view(page, "n7")
-    expect(page.locator(".dynx-graph .dynx-chosen")).to_have_count(1)
+    expect(pane(page, "graph", " .dynx-chosen")).to_have_count(1)
 
 
 def test_marks_are_there_after_scrolling(page: Page) -> None:
     """Rows that come into the page later have the marks of what was chosen before."""
     page.evaluate("dynexplore.choose('node:1:n7')")
-    body = page.locator(".dynx-graph .dynx-body")
+    body = pane(page, "graph", " .dynx-body")
     body.evaluate("e => { e.scrollTop = e.scrollHeight; }")
-    expect(page.locator(".dynx-graph .dynx-chosen")).to_have_count(0)
+    expect(pane(page, "graph", " .dynx-chosen")).to_have_count(0)
     body.evaluate("e => { e.scrollTop = 0; }")
-    expect(page.locator(".dynx-graph .dynx-chosen")).to_contain_text("n7")
+    expect(pane(page, "graph", " .dynx-chosen")).to_contain_text("n7")
 
 
 def test_search_finds_rows_that_are_not_drawn(page: Page) -> None:
@@ -76,6 +78,6 @@ def test_keys_stay_inside_when_the_row_goes(page: Page) -> None:
     """A row with the focus that is scrolled away leaves it to the pane: keys do not reach the notebook."""
     page.locator(ROWS).nth(3).click()
     page.locator(ROWS).nth(3).focus()
-    page.locator(".dynx-graph .dynx-body").evaluate("e => { e.scrollTop = e.scrollHeight; }")
+    pane(page, "graph", " .dynx-body").evaluate("e => { e.scrollTop = e.scrollHeight; }")
     expect(page.locator(ROWS).last).to_contain_text("n2999")
     assert page.evaluate("document.activeElement.closest('.dynexplore') !== null")

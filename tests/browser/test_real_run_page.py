@@ -9,7 +9,7 @@ import torch
 from playwright.sync_api import Page
 
 import dynexplore
-from browser.pages import Opened, status, table_rows
+from browser.pages import Opened, pane, status, tab, table_rows
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.variables.operators import binary
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -31,7 +31,8 @@ def recorded(**options: Any) -> Recording:
 
 def real_cells(page: Page) -> list[str]:
     """The texts of the real values of stack and locals."""
-    return [" ".join(text.split()) for text in page.locator(".dynx-state .dynx-real-value").all_inner_texts()]
+    tab(page, "state")
+    return [" ".join(text.split()) for text in pane(page, "state", " .dynx-real-value").all_inner_texts()]
 
 
 def to_step(page: Page, text: str) -> None:
@@ -50,14 +51,14 @@ def test_a_clean_run_says_so(opened: Opened) -> None:
     assert page.locator(".dynx-flag").count() == 0
     assert page.locator(".dynx-diverges").count() == 0
     assert "nothing diverges" in page.locator(".dynx-control-real").inner_text()
-    pane = page.locator(".dynx-real").first.inner_text()
-    assert "Nothing diverges: 2 runs of graphs" in pane
-    assert pane.count(" ms") == 2
+    shown = pane(page, "real").first.inner_text()
+    assert "Nothing diverges: 2 runs of graphs" in shown
+    assert shown.count(" ms") == 2
     to_step(page, "BINARY_OP +")
     cells = real_cells(page)
     assert "replayed min 2 mean 2.5 max 3, first 2, 3" in cells  # |a| + 1, inside the graph
     assert "min -2 mean -0.5 max 1, first 1, -2" in cells  # the argument a, of the call itself
-    assert "rule: operators.py" in page.locator(".dynx-state").inner_text()
+    assert "rule: operators.py" in pane(page, "state").inner_text()
     to_step(page, "BINARY_OP /")
     assert any("first 0.5, -0.66667" in cell and "replayed" not in cell for cell in real_cells(page))  # an output
 
@@ -91,11 +92,11 @@ def test_a_wrong_handler_is_flagged_at_its_step(opened: Opened) -> None:
     page = opened(recording)
     page.locator(".dynx-flag").click()
     assert status(page).endswith("attempt 2: BINARY_OP +")
-    said = page.locator(".dynx-state .dynx-diverges").inner_text()
+    said = pane(page, "state", " .dynx-diverges").inner_text()
     assert "BINARY_OP +: element [0] expected 2, found 0" in said
-    assert "subtracts" in page.locator(".dynx-state").inner_text()
+    assert "subtracts" in pane(page, "state").inner_text()
     page.keyboard.press("ArrowRight")
-    assert page.locator(".dynx-state .dynx-diverges").count() == 0
+    assert pane(page, "state", " .dynx-diverges").count() == 0
 
 
 class Point:
@@ -154,8 +155,8 @@ def test_a_wrong_handler_of_containers_is_flagged_at_its_step(opened: Opened, op
     page = opened(recording)
     page.locator(".dynx-flag").click()
     assert f": {op}" in status(page)
-    assert said in page.locator(".dynx-state .dynx-diverges").first.inner_text()
-    assert handler.__name__ in page.locator(".dynx-state").inner_text()
+    assert said in pane(page, "state", " .dynx-diverges").first.inner_text()
+    assert handler.__name__ in pane(page, "state").inner_text()
 
 
 def test_containers_and_objects_have_real_values(opened: Opened) -> None:
@@ -180,9 +181,9 @@ def test_a_backend_that_is_off_is_flagged_at_the_output(opened: Opened) -> None:
     page = opened(recorded(backend=off))
     page.locator(".dynx-flag").click()
     assert status(page).endswith("BINARY_OP /")
-    assert "the backend's output differs from that of the graph" in page.locator(".dynx-state .dynx-diverges").inner_text()
-    page.locator(".dynx-divergences button").last.click()
-    assert "__resume_at" in page.locator("[aria-current].dynx-frame").inner_text()
+    assert "the backend's output differs from that of the graph" in pane(page, "state", " .dynx-diverges").inner_text()
+    pane(page, "real", " .dynx-divergences button").last.click()
+    assert "__resume_at" in pane(page, "frames", " [aria-current].dynx-frame").inner_text()
     assert status(page).endswith("BINARY_OP *")
 
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.lab import Lab, running_lab
+from browser.pages import pane, tab
 
 PROGRAM = """
 import torch, dynexplore
@@ -34,21 +35,22 @@ def test_the_kernel_answers(lab: Lab) -> None:
     with lab.opened([PROGRAM, "len(explanation.session.entries), explanation.session.call_count"]) as notebook:
         notebook.run_all()
         explorer = notebook.explorers.first
-        said = explorer.locator(".dynx-what-if [role=status]")
+        said = pane(explorer, "what-if", " [role=status]")
         for size in range(6, 13):
             explorer.get_by_label("shape of x").fill(str(size))
             expect(said).to_contain_text("It hits entry")
-            expect(explorer.locator(".dynx-what-if .dynx-detail")).to_contain_text(re.compile(r"answered in \d+ ms"))
+            expect(pane(explorer, "what-if", " .dynx-detail")).to_contain_text(re.compile(r"answered in \d+ ms"))
         explorer.get_by_label("value of n").fill("7")
         expect(said).to_contain_text("It is compiled again: local 'n' EQUALS: expected 3, found 7")
 
+        tab(explorer, "inspector")
         explorer.get_by_role("button", name="Edit the function").click()
         field = explorer.get_by_label("source of the function")
         field.fill(field.input_value().replace("dynexplore.graph_break()", "pass"))
         explorer.get_by_role("button", name="Run again").click()
-        expect(explorer.locator(".dynx-inspector [role=status]")).to_have_text("The function ran on copies of the inputs.")
+        expect(pane(explorer, "inspector", " [role=status]")).to_have_text("The function ran on copies of the inputs.")
 
-        live = explorer.locator(".dynx-live")
+        live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
         live.get_by_role("button", name="Run to the next graph break").click()
         expect(live.locator("[role=status]")).to_contain_text("graph break")

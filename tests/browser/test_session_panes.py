@@ -15,7 +15,7 @@ import torch
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import dynexplore
-from browser.pages import table_rows
+from browser.pages import pane, tab, table_rows
 from browser.system_browser import FLAGS, chromium
 from dynexplore.widgets import html
 from dynexplore.widgets.explorer import Explorer
@@ -92,7 +92,8 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
 
 
 def cells(page: Page, selector: str) -> list[str]:
-    """The rows of a table, each in one line."""
+    """The rows of a table, each in one line; its tab is opened."""
+    tab(page, selector.removeprefix(".dynx-").partition(" ")[0])
     return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
 
 
@@ -100,24 +101,28 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     """Controls for each input; the answer names the outcome, every failing guard and what would differ; anatomy follows."""
     explanation = dynexplore.explain(program, torch.ones(4))
     page, _ = opened(explanation)
-    said = page.locator(".dynx-what-if [role=status]")
+    said = pane(page, "what-if", " [role=status]")
+    tab(page, "what-if")
     page.get_by_label("shape of x").fill("2, 3")
     page.get_by_label("value of n").fill("4")
     expect(said).to_contain_text("It is compiled again: local 'x' TENSOR_MATCH: expected float32[4] cpu, found float32[2, 3] cpu")
-    expect(page.locator(".dynx-what-if .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
+    expect(pane(page, "what-if", " .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
     # the answer to the first change is there before the second one's
-    expect(page.locator(".dynx-what-if .dynx-fails li").last).to_contain_text("found 4")
-    expect(page.locator(".dynx-anatomy tbody tr").nth(2)).to_contain_text("not reached")
+    expect(pane(page, "what-if", " .dynx-fails li").last).to_contain_text("found 4")
+    expect(pane(page, "anatomy", " tbody tr").nth(2)).to_contain_text("not reached")
+    tab(page, "what-if")
     expect(page.locator(".dynx-what-if tbody tr", has_text="float32[2, 3]").first).to_be_visible()
     assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "entry 0: n EQUALS 3, found 4 (not reached)".replace(
         "0", str(explanation.session.entries[0].number), 1
     )
     assert "~ x = input: float32[4] x = input: float32[2, 3]" in cells(page, ".dynx-what-if tbody tr")
+    tab(page, "anatomy")
     rows = cells(page, ".dynx-anatomy tbody tr")
     assert rows[0].startswith("0 pass GLOBAL_STATE") and rows[1].startswith(
         "1 fail local x TENSOR_MATCH float32[4] cpu float32[2, 3]"
     )
     assert "LOAD_FAST x (offset" in rows[1] and rows[2].startswith("2 not reached local n EQUALS 3 4")
+    tab(page, "what-if")
     page.get_by_label("dtype of x").select_option("int64")
     page.get_by_label("requires_grad").check()
     expect(said).to_have_text("a tensor of torch.int64 cannot require grad: only floating point and complex ones can")
@@ -133,15 +138,17 @@ def test_a_miss_in_the_timeline(opened: Any) -> None:
     """Calls against entries; a miss can be chosen and shows guard, graphs and guard sets side by side."""
     explanation = dynexplore.explain(program).calls(torch.ones(4), torch.ones(4), torch.ones(5), (torch.ones(6), 4))
     page, _ = opened(explanation, connected=False)
+    tab(page, "timeline")
     rows = cells(page, ".dynx-timeline > .dynx-body > table tbody tr")
     assert rows[0].startswith("1: float32[4] cpu program compile + made")
     assert any("● hit" in row for row in rows) and any("✕ miss" in row and "+ made" in row for row in rows)
     page.locator(".dynx-timeline button", has_text="✕ miss").last.click()
-    detail = page.locator(".dynx-timeline .dynx-detail")
+    detail = pane(page, "timeline", " .dynx-detail")
     expect(detail).to_contain_text("Guard failed: local")
     page.locator(".dynx-timeline button", has_text="✕ miss").first.click()
     expect(detail).to_contain_text("expected  float32[4] cpu")
     assert "~ x = input: float32[4] x = input: float32[s" in " | ".join(cells(page, ".dynx-timeline .dynx-detail tbody tr"))
+    tab(page, "anatomy")
     select = page.get_by_label("verdicts on")
     select.select_option(label="call 3: program (recompile)")
     assert cells(page, ".dynx-anatomy .dynx-said-fail")[0].startswith("1 fail local x TENSOR_MATCH")
@@ -150,30 +157,30 @@ def test_a_miss_in_the_timeline(opened: Any) -> None:
 def test_a_break_is_inspected_and_edited_away(opened: Any) -> None:
     """Reason, place, stack, values, resume function; the edited function runs again, and what is wrong with a text is said."""
     page, _ = opened(dynexplore.explain(program, torch.ones(4)))
-    pane = page.locator(".dynx-inspector")
-    expect(pane.locator("dl")).to_contain_text("how to fix")
-    expect(pane.locator(".dynx-place").first).to_contain_text("dynexplore.graph_break()\n    ^^^")
+    shown = pane(page, "inspector")
+    expect(shown.locator("dl")).to_contain_text("how to fix")
+    expect(shown.locator(".dynx-place").first).to_contain_text("dynexplore.graph_break()\n    ^^^")
     assert "y TensorVariable mul: float32[4] cpu" in cells(page, ".dynx-inspector tbody tr")
     received = cells(page, ".dynx-inspector table[aria-label^='Arguments of'] tbody tr")
     assert "y float32[4] cpu" in received and "n None" in received
     assert any(row.endswith("unchanged") for row in cells(page, ".dynx-inspector table[aria-label*='beside'] tbody tr"))
-    pane.get_by_role("button", name="Edit the function").click()
-    field = pane.get_by_label("source of the function")
+    shown.get_by_role("button", name="Edit the function").click()
+    field = shown.get_by_label("source of the function")
     source = field.input_value()
     field.fill(source.replace("dynexplore.graph_break()", "pass"))
-    pane.get_by_role("button", name="Run again").click()
-    expect(pane.locator("[role=status]")).to_have_text("The function ran on copies of the inputs.")
+    shown.get_by_role("button", name="Run again").click()
+    expect(shown.locator("[role=status]")).to_have_text("The function ran on copies of the inputs.")
     assert table_rows(page, ".dynx-inspector table[aria-label='Before and after']") == [
         {"": "graphs", "before": "2", "after": "1"},
         {"": "operators", "before": "3", "after": "3"},
         {"": "breaks", "before": "1", "after": "0"},
     ]
     field.fill(source.replace("return y", "return z"))
-    pane.get_by_role("button", name="Run again").click()
-    expect(pane.locator("[role=status]")).to_contain_text("It raises NameError in line 6")
+    shown.get_by_role("button", name="Run again").click()
+    expect(shown.locator("[role=status]")).to_contain_text("It raises NameError in line 6")
     field.fill("def program(x")
-    pane.get_by_role("button", name="Run again").click()
-    expect(pane.locator("[role=status]")).to_contain_text("The text has a syntax error in line 1")
+    shown.get_by_role("button", name="Run again").click()
+    expect(shown.locator("[role=status]")).to_contain_text("The text has a syntax error in line 1")
     field.press("j")
     assert field.input_value().endswith("j")
 
@@ -181,26 +188,26 @@ def test_a_break_is_inspected_and_edited_away(opened: Any) -> None:
 def test_a_live_run_is_stepped(opened: Any) -> None:
     """Start, steps, to the break, to the end; each says where the real run stands."""
     page, _ = opened(dynexplore.explain(program, torch.ones(4)))
-    pane = page.locator(".dynx-live")
-    said = pane.locator("[role=status]")
-    expect(pane.get_by_role("button", name="Run ten steps")).to_be_disabled()
-    pane.get_by_role("button", name="Run the call again").click()
+    shown = pane(page, "live")
+    said = shown.locator("[role=status]")
+    expect(shown.get_by_role("button", name="Run ten steps")).to_be_disabled()
+    shown.get_by_role("button", name="Run the call again").click()
     expect(said).to_have_text("Paused before its first step.")
-    pane.get_by_role("button", name="Run one step").click()
+    shown.get_by_role("button", name="Run one step").click()
     expect(said).to_contain_text("Paused at step 1, frame 1 program")
-    pane.get_by_role("button", name="Run to the next graph break").click()
+    shown.get_by_role("button", name="Run to the next graph break").click()
     expect(said).to_contain_text("graph break")
-    expect(pane.locator(".dynx-place")).to_contain_text("dynexplore.graph_break()")
+    expect(shown.locator(".dynx-place")).to_contain_text("dynexplore.graph_break()")
     assert {"local": "y", "value": "mul: float32[4] cpu"} in table_rows(page, ".dynx-live table[aria-label^=Locals]")
     assert any("graph_break" in row["stack"] for row in table_rows(page, ".dynx-live table[aria-label^=Stack]"))
-    pane.get_by_role("button", name="Run to the end of the call").click()
+    shown.get_by_role("button", name="Run to the end of the call").click()
     expect(said).to_contain_text("Finished with the result tensor(")
     seen = table_rows(page, ".dynx-live table[aria-label^=Real]")
     assert all([*row] == ["frame", "of", "name", "real value", "range", "first elements"] for row in seen)
     assert any(row["real value"].startswith("float32[4]") and row["range"].startswith("min ") for row in seen)
-    pane.get_by_role("button", name="Run the call again").click()
-    pane.get_by_role("button", name="Run one step").click()
-    pane.get_by_role("button", name="Abort the call").click()
+    shown.get_by_role("button", name="Run the call again").click()
+    shown.get_by_role("button", name="Run one step").click()
+    shown.get_by_role("button", name="Abort the call").click()
     expect(said).to_contain_text("Stopped")
 
 
@@ -208,13 +215,15 @@ def test_without_a_kernel_they_say_why(opened: Any) -> None:
     """In a file, and when the kernel cannot answer, each pane says why; when it is back it can be asked again."""
     explanation = dynexplore.explain(program, torch.ones(4))
     page, _ = opened(explanation, connected=False)
-    expect(page.locator(".dynx-what-if .dynx-body")).to_contain_text("an exported file has none")
-    expect(page.locator(".dynx-live .dynx-body")).to_contain_text("An exported file cannot run the call.")
+    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("an exported file has none")
+    expect(pane(page, "live", " .dynx-body")).to_contain_text("An exported file cannot run the call.")
+    tab(page, "inspector")
     expect(page.locator(".dynx-editor")).to_contain_text("An exported file cannot run it.")
     page, kernel = opened(explanation, is_gone=True)
-    expect(page.locator(".dynx-what-if .dynx-form")).to_contain_text("The kernel is gone.")
+    expect(pane(page, "what-if", " .dynx-form")).to_contain_text("The kernel is gone.")
     page.get_by_role("button", name="Run the call again").click()
-    expect(page.locator(".dynx-live [role=status]")).to_have_text("The kernel is gone.")
+    expect(pane(page, "live", " [role=status]")).to_have_text("The kernel is gone.")
     kernel.is_gone = False
+    tab(page, "what-if")
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_label("shape of x")).to_have_value("4")

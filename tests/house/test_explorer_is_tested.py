@@ -25,6 +25,8 @@ PANES = {
     "frames": "test_explorer_reading.py::test_frames_can_be_filtered",
     "timeline": "test_session_panes.py::test_a_miss_in_the_timeline",
     "source": "test_explorer_page.py::test_a_node_lights_up_all_that_belongs_to_it",
+    "boxes": "test_story_view.py::test_stack_and_locals_are_boxes",
+    "growing": "test_story_view.py::test_the_graph_grows_and_shrinks",
     "original": "test_explorer_page.py::test_a_node_lights_up_all_that_belongs_to_it",
     "modified": "test_explorer_reading.py::test_roles_are_words_and_colours",
     "state": "test_explorer_page.py::test_steps_go_both_ways",
@@ -136,8 +138,8 @@ def text_of(root: Path, test: str) -> str:
 
 
 def names_pane(text: str, key: str) -> bool:
-    """Whether a test asks for the pane by its class, or gives its key to `rows`."""
-    return bool(re.search(rf"dynx-{key}\b", text) or re.search(rf"rows\(page, '{key}'", text))
+    """Whether a test asks for the pane by its class, or gives its key to `rows` or `pane`."""
+    return bool(re.search(rf"dynx-{key}\b", text) or re.search(rf"\b(rows|pane)\(\w+, '{key}'", text))
 
 
 def unchecked(root: Path) -> list[str]:

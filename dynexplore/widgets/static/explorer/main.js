@@ -12,7 +12,7 @@ import { Explorer } from "./page.js";
 import { unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
-const SCHEMA = 3;
+const SCHEMA = 4;
 
 /**
  * Show the explorer of `data` in `host`.

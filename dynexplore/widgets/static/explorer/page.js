@@ -1,8 +1,9 @@
 // @ts-check
 /**
- * The explorer: linked panes over one recording, and a stepper that goes both ways.
+ * The explorer: a story that is one screen high, and below it linked panes over one recording, one tab open at a time.
  *
- * Which idea lives here: the page holds one selection, the item that was chosen, and one position, the state that is
+ * Which idea lives here: the story answers in order: what happened (the headline), where (the source, marked), what is going on
+ * (stack, locals, and the graph as it grows), when (the strip of time). The page holds one selection, the item that was chosen, and one position, the state that is
  * shown. Every row of every pane is known under its link key, so lighting up what belongs together is looking up keys,
  * in whatever pane they stand. All of it happens in the browser; the kernel, where there is one, is asked only by panes
  * that need a live program (`live`).
@@ -10,6 +11,7 @@
 
 import { make } from "./dom.js";
 import { States } from "./fold.js";
+import { headline } from "./headline.js";
 import { Links } from "./links.js";
 import { PANES } from "./panes/index.js";
 import { copyButton } from "./copying.js";
@@ -17,12 +19,16 @@ import { follow } from "./controls/place.js";
 import { keyOf } from "./rows.js";
 import { Search } from "./search.js";
 import { Stepper } from "./stepper.js";
+import { Tabs } from "./tabs.js";
 import { CONTROLS } from "./controls/index.js";
 
 /**
  * @typedef {import("./types.js").Frame} Frame
  * @typedef {import("./types.js").View} View
  */
+
+/** The file of the engine's wrappers, as views/names.py has it. */
+const WRAPPER = "<dynexplore entry>";
 
 /** One explorer on the page. */
 export class Explorer {
@@ -37,7 +43,9 @@ export class Explorer {
     this.live = live;
     this.ownsAddress = ownsAddress;
     this.links = new Links(data);
-    this.frame = data.frames[0];
+    /** @type {Frame[]} the frames that stepping goes through, one after the other */
+    this.walk = data.frames.filter(({ hidden }) => !hidden);
+    this.frame = this.walk[0];
     this.position = 0;
     this.chosen = "";
     /** @type {Map<Frame, States>} */
@@ -46,8 +54,8 @@ export class Explorer {
     this.views = [];
     /** @type {Map<View, HTMLElement>} the panes among them, and where they stand */
     this.sections = new Map();
-    /** @type {Frame | undefined} the frame that the panes show */
-    this.shown = undefined;
+    /** @type {Map<View, Frame>} the frame that each of them shows */
+    this.shown = new Map();
     this.root = make("div", "dynexplore");
     this.root.tabIndex = -1; // a click anywhere in it gives it the keys
     this.root.setAttribute("role", "region");
@@ -57,12 +65,12 @@ export class Explorer {
     if (live) live.frame = this.frame?.id;
     this.search = new Search(this);
     this.stepper = new Stepper(this);
-    this.panes = make("div", "dynx-panes");
+    this.tabs = new Tabs(this);
     this.said = make("div", "dynx-said");
     this.said.setAttribute("role", "status");
     host.append(this.root); // first, so that what is built can be measured
     this.build();
-    if (this.frame && !(ownsAddress && follow(this))) this.show(this.frame, this.states().first);
+    if (this.frame && !(ownsAddress && follow(this))) this.open();
   }
 
   /** The state that is shown. */
@@ -74,36 +82,52 @@ export class Explorer {
 
   build() {
     const { data, root, live } = this;
-    const head = make("div", "dynx-head", "", make("strong", "", data.summary));
-    root.append(head, this.said);
+    const tools = make("div", "dynx-tools");
+    const head = make("div", "dynx-head", "", headline(this), tools);
+    root.append(head);
     for (const control of CONTROLS) {
       if (control.wanted && !control.wanted(data, live)) continue;
       const place = make("div", `dynx-control dynx-control-${control.key}`);
-      head.append(place);
+      tools.append(place);
       this.views.push(control.build(this, place));
     }
-    head.append(this.search.element);
     if (!this.frame) {
       root.append(make("pre", "dynx-note", data.explanation));
       return;
     }
-    root.append(this.stepper.element, this.panes);
+    root.classList.add("dynx-has-story");
+    const now = make("div", "dynx-side");
+    const story = make("div", "dynx-story", "", now);
+    tools.append(this.search.element);
+    this.tabs.bar.append(this.said);
+    root.append(story, this.stepper.element, this.tabs.bar, this.tabs.panels);
     this.views.push(this.stepper);
     for (const pane of PANES) {
       if (pane.wanted && !pane.wanted(data, live)) continue;
       const place = this.place(pane);
       const view = pane.build(this, place);
+      if (pane.place === "source") story.prepend(place.section);
+      else if (pane.place === "now") now.append(place.section);
+      else this.tabs.take(pane.key, place.section)(view);
       for (const [what, text] of Object.entries(view.copies ?? {})) {
         place.tools.append(copyButton(this, what, text, Object.keys(view.copies ?? {}).length > 1 ? `Copy ${what}` : "Copy"));
       }
       this.views.push(view);
       this.sections.set(view, place.section);
     }
+    this.tabs.finish();
     if (data.cut) root.append(make("p", "dynx-note", `The recording was ${data.cut}.`));
   }
 
+  /** Where something happened, or begins: views/story.py says where. */
+  open() {
+    const [id, position = 0] = this.data.story.opening;
+    const frame = this.data.frames.find((one) => one.id === id);
+    this.show(frame ?? this.frame, frame ? position : 0);
+  }
+
   /** @param {import("./types.js").Pane} pane @returns {import("./types.js").Place} */
-  place({ key, title, span = 6 }) {
+  place({ key, title }) {
     const heading = make("h3", "", title);
     const body = make("div", "dynx-body");
     body.tabIndex = 0; // what scrolls can be scrolled by keyboard
@@ -111,8 +135,6 @@ export class Explorer {
     body.setAttribute("aria-label", title);
     const tools = make("div", "dynx-tools");
     const section = make("section", `dynx-pane dynx-${key}`, "", make("div", "dynx-title", "", heading, tools), body);
-    section.style.setProperty("--dynx-span", String(span));
-    this.panes.append(section);
     return { section, heading, tools, body };
   }
 
@@ -138,10 +160,24 @@ export class Explorer {
     return sentence ? `${op} (${effect}): ${sentence}` : "";
   }
 
+  /**
+   * What something is called in the program: the engine's wrapper around a module calls it `target`, the program knows its path.
+   * @param {string} source @returns {string}
+   */
+  names(source) {
+    if (!this.isWrapper(this.frame)) return source;
+    return source === "target" ? this.data.title : source.replace(/^target\./, "");
+  }
+
+  /** Whether a frame is the engine's own wrapper around a module or a callable object. @param {Frame} frame */
+  isWrapper({ code }) {
+    return this.data.codes[code]?.file === WRAPPER;
+  }
+
   /** The text of a value, with where it comes from. @param {number} number @returns {string} */
   value(number) {
     const { text, source, node } = this.data.values[number];
-    const origin = node || source;
+    const origin = node || this.names(source);
     return origin && origin !== text ? `${origin}: ${text}` : text;
   }
 
@@ -149,15 +185,54 @@ export class Explorer {
 
   /** @param {Frame} frame @param {number} position @param {string} [item] */
   show(frame, position, item) {
-    const another = frame !== this.shown;
+    const another = frame !== this.frame;
     this.frame = frame;
-    if (another) {
-      this.shown = frame;
-      if (this.live) this.live.frame = frame.id;
-      this.keepFocus(() => this.views.forEach((view) => view.showFrame?.(frame)));
-    }
+    if (this.live) this.live.frame = frame.id;
     this.go(position, item);
     if (another && this.search.field.value) this.search.find();
+  }
+
+  /** One step, from frame to frame: behind the last state of a frame stands the first of the next. @param {number} by */
+  step(by) {
+    const to = this.position + by;
+    if (to >= 0 && to < this.frame.states.length) return this.go(to);
+    const next = this.walk[this.walk.indexOf(this.frame) + by];
+    if (next) this.show(next, by > 0 ? 0 : next.states.length - 1);
+  }
+
+  /**
+   * The nearest state before or behind this one, in whatever frame.
+   * @param {number} by 1 or -1
+   * @param {(state: import("./types.js").State) => boolean} is
+   * @returns {{frame: Frame, position: number} | undefined}
+   */
+  near(by, is) {
+    let at = this.walk.indexOf(this.frame);
+    let position = this.position + by;
+    for (let frame = this.frame; frame; frame = this.walk[(at += by)], position = by > 0 ? 0 : (frame?.states.length ?? 0) - 1) {
+      for (; position >= 0 && position < frame.states.length; position += by) {
+        if (is(frame.states[position])) return { frame, position };
+      }
+    }
+    return undefined;
+  }
+
+  /** The views that are seen: those of tabs that are not open wait. @returns {View[]} */
+  get seen() {
+    return this.views.filter((view) => !this.tabs.hides(view));
+  }
+
+  /** Let views show the frame and the state at hand, which they did not follow while they were hidden. @param {View[]} views */
+  catchUp(views) {
+    if (!this.shown.size) return; // nothing is on show yet
+    this.keepFocus(() => this.paint(views));
+  }
+
+  /** Let a view show the frame at hand. @param {View} view */
+  frameOf(view) {
+    if (this.shown.get(view) === this.frame) return;
+    this.shown.set(view, this.frame);
+    view.showFrame?.(this.frame);
   }
 
   /** @param {number} position @param {string} [item] what is chosen, when it is not the step itself */
@@ -184,12 +259,13 @@ export class Explorer {
     this.go(again ? (later ?? steps[0]) : (steps[0] ?? this.position), item);
   }
 
-  paint() {
+  paint(views = this.seen) {
     const { state, position } = this;
+    for (const view of views) this.frameOf(view);
     if (!state) return;
-    for (const view of this.views) view.showState?.(state, position);
+    for (const view of views) view.showState?.(state, position);
     const marks = this.marks();
-    const lists = this.views.flatMap((view) => view.lists ?? []);
+    const lists = views.flatMap((view) => view.lists ?? []);
     for (const list of lists) list.aim(marks); // all that reads the layout comes before all that changes it
     for (const list of lists) list.light(marks);
   }
@@ -203,6 +279,9 @@ export class Explorer {
       mark(this.chosen, "dynx-chosen");
     }
     mark(`instruction:${this.state.code}:${this.state.offset}`, "dynx-now");
+    const code = this.data.codes[this.state.code ?? -1];
+    const row = code?.rows.find(({ offset }) => offset === this.state.offset);
+    if (row?.line) mark(`line:${this.state.code}:${row.line}`, "dynx-now");
     return marks;
   }
 
@@ -249,7 +328,8 @@ export class Explorer {
   /** @param {EventTarget | null} target @returns {Record<string, () => void>} */
   keyActs(target) {
     const arrows = { ArrowUp: () => this.move(target, -1), ArrowDown: () => this.move(target, 1) };
-    return Object.assign({ "/": () => this.search.field.focus() }, arrows, ...this.views.map((view) => view.keys ?? {}));
+    const own = this.frame ? [this.tabs.keys, ...this.seen.map((view) => view.keys ?? {}), this.tabs.keysAt(target)] : [];
+    return Object.assign({ "/": () => this.search.field.focus() }, arrows, ...own);
   }
 
   /** Move the focus to the row above or below in the same pane. @param {EventTarget | null} target @param {number} by */
@@ -257,7 +337,7 @@ export class Explorer {
     const pane = /** @type {Element | null} */ (target)?.closest(".dynx-body");
     if (!pane) return;
     const focused = /** @type {HTMLElement} */ (document.activeElement);
-    for (const list of this.views.flatMap((view) => view.lists ?? [])) if (list.move?.(focused, by)) return;
+    for (const list of this.seen.flatMap((view) => view.lists ?? [])) if (list.move?.(focused, by)) return;
     const rows = /** @type {HTMLElement[]} */ ([...pane.querySelectorAll(".dynx-row, .dynx-frame")]).filter((row) => row.offsetParent);
     const at = rows.indexOf(focused);
     rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + by))]?.focus();

@@ -46,13 +46,15 @@ export class Search {
   }
 
   find() {
-    const { root, sections } = this.explorer;
+    const { root, sections, tabs } = this.explorer;
     for (const row of root.querySelectorAll(".dynx-found")) row.classList.remove("dynx-found");
     for (const view of sections.keys()) for (const list of view.lists ?? []) list.forget?.();
     const wanted = this.field.value.toLowerCase();
     this.hits = [];
     for (const [view, section] of wanted ? sections : []) {
-      this.hits.push(...inPage(section, wanted), ...(view.lists ?? []).flatMap((list) => list.find?.(wanted) ?? []));
+      this.explorer.frameOf(view);
+      const hits = [...inPage(section, wanted), ...(view.lists ?? []).flatMap((list) => list.find?.(wanted) ?? [])];
+      this.hits.push(...hits.map(({ key, reveal }) => ({ key, reveal: () => (tabs.reveal(view), reveal()) })));
     }
     this.others = wanted && this.scope.value === "all" ? this.elsewhere(wanted) : [];
     this.at = -1;
@@ -80,6 +82,7 @@ export class Search {
     if (this.at + 1 >= hits.length && others.length) this.leave(others[0]);
     else this.at = (this.at + 1) % hits.length;
     const hit = this.hits[this.at];
+    hit?.reveal(); // its tab is open from now on
     if (hit?.key) explorer.choose(hit.key);
     hit?.reveal()?.scrollIntoView({ block: "nearest" });
     const where = this.others.length ? ` in frame ${explorer.frame.id}, ${this.others.length} in others` : "";

@@ -6,7 +6,11 @@
  * @typedef {{offset: number, op: string, arg?: string, line?: number, mark?: number, role?: string, origin?: number,
  *   steps?: [string, string][], column?: number, endLine?: number, endColumn?: number, byteColumn?: number,
  *   endByteColumn?: number}} Row  the columns say which piece of the source it stands for; -1 where that is unknown
- * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[]}} Code
+ * @typedef {{key: string, cause: string, remedy: string}} BreakMark  a graph break at a line
+ * @typedef {{name: string, file: string, first: number, lines: string[], rows: Row[],
+ *   marks?: Record<string, {graphs: number[], breaks?: BreakMark[]}>}} Code
+ * @typedef {{lines: string[], level: string, place: number[], opening: number[], graphs: number, breaks: number,
+ *   recompiles: number, graphNames: string[]}} Story  see views/story.py
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
  *   guards?: string[], item?: string, rule?: string}} State  one moment of a frame, as its difference to the moment before
@@ -22,7 +26,8 @@
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
  *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
- *   states: State[], real?: FrameReal}} Frame
+ *   states: State[], real?: FrameReal, title: string, numbers: number[], hidden?: number,
+ *   thrown?: Record<string, (GraphNode & {reads: string[]})[]>}} Frame  see views/story.py
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,
  *   why: string, ran: {moment: string, name: string, value: number}[]}} FrameReal  see views/real_run.py
@@ -47,7 +52,7 @@
  *   facts: {name: string, text: string}[], places: {place: string, code: string, from: number, to: number}[],
  *   stack: Named[], locals: Named[],
  *   resume: {name: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
- * @typedef {{schema: number, title: string, summary: string, explanation: string, cut: string,
+ * @typedef {{schema: number, title: string, summary: string, explanation: string, story: Story, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],
@@ -81,7 +86,7 @@
  * @typedef {object} Pane  what panes/index.js lists
  * @property {string} key  one word; the pane's section has the class dynx-KEY
  * @property {string} title  its heading
- * @property {number} [span]  how many of the page's 12 columns it takes, when there is room; 6 when left out
+ * @property {"source" | "now"} [place]  where in the story it stands; left out: in a tab (tabs.js says in which)
  * @property {(data: Data, live: import("./live.js").Live | null) => boolean} [wanted]  whether there is anything to show
  * @property {(explorer: import("./page.js").Explorer, place: Place) => View} build  fills `place.body`
  *

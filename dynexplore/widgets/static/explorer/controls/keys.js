@@ -9,12 +9,14 @@ import { make, makeButton } from "../dom.js";
 
 /** What each key does; the tests press them. */
 const KEYS = [
-  ["← →", "step back, step forward"],
-  ["Home, End", "first step, last step"],
+  ["← →", "step back, step forward, from frame to frame"],
+  ["Home, End", "first step, last step of the frame"],
   ["p", "play or pause"],
-  ["b, B", "next graph break, previous graph break"],
+  ["b, B", "next graph break, previous graph break, in any frame"],
   ["a, A", "next attempt, previous attempt"],
   ["m", "the step that created the selection"],
+  ["1 … 9", "open a tab"],
+  ["f", "more room for the tabs, or less"],
   ["Tab", "move between panes, buttons and fields"],
   ["↑ ↓", "move between the rows of a pane"],
   ["Enter", "select the row and highlight everything related to it"],

@@ -9,42 +9,41 @@ import { make, makeButton } from "../dom.js";
 /** Where a bubble points, and what it says. @type {[string, string, string][]} */
 const BUBBLES = [
   [
+    ".dynx-headline",
+    "What happened",
+    "How many graphs your program became, how often a graph broke, and how often it was compiled again; where the worst of it " +
+      "is (click to go there), and what to do.",
+  ],
+  [
+    ".dynx-source",
+    "Where",
+    "Your source. The number beside a line is that of the graph that holds it; where a graph breaks the line says why. The " +
+      "current instruction is marked. Click anything to highlight what is related to it.",
+  ],
+  [
+    ".dynx-boxes",
+    "The symbolic stack",
+    "The engine interprets your function one bytecode instruction at a time, with symbolic values instead of tensors. Below " +
+      "each stands the value that it really had. + pushed, − popped, ~ changed.",
+  ],
+  [
+    ".dynx-growing",
+    "The graph grows",
+    "Tensor operations become nodes of a graph, which a backend compiles. Here is what there is at this step.",
+  ],
+  [
     ".dynx-stepper",
     "Step forward and back",
-    "The engine interprets your function one bytecode instruction at a time, with symbolic values instead of tensors. " +
-      "The arrow keys and the slider go through these steps; this line says what each of them did.",
+    "The strip is all that ran: calls, functions, attempts; a striped attempt was discarded. Click into it, or use the arrow " +
+      "keys; b goes to the next graph break.",
   ],
   [
-    ".dynx-source, .dynx-original",
-    "Source and bytecode",
-    "Your source, and the bytecode that Python compiled it to. The current instruction is marked in both. " +
-      "Click anything to highlight what is related to it in every pane.",
+    ".dynx-tabbar",
+    "Everything else",
+    "Bytecode, graphs, guards and recompiles, breaks, frames, the real run, what-if: one tab at a time; the digits open them.",
   ],
   [
-    ".dynx-state",
-    "The symbolic stack",
-    "The values on the stack and in local variables at this step. Of a tensor the engine knows dtype and shape, not the " +
-      "elements. + added, − removed, ~ changed.",
-  ],
-  [
-    ".dynx-graph",
-    "The FX graph",
-    "Tensor operations become nodes of a graph, which a backend compiles. Select a node to go to the step that created it.",
-  ],
-  [
-    ".dynx-guards",
-    "Guards",
-    "The conditions under which the compiled code may be used again. If one fails in a later call, the function is captured " +
-      "and compiled again: a recompile.",
-  ],
-  [
-    ".dynx-modified, .dynx-breaks",
-    "Modified bytecode and graph breaks",
-    "What runs instead of your bytecode, each instruction with its role. Where the capture had to stop, a graph break " +
-      "gives the reason and a fix; a resume function continues after it.",
-  ],
-  [
-    ".dynx-head",
+    ".dynx-find",
     "Search and keyboard",
     "Search covers all panes of all frames. ? lists the keys. Everything works without a mouse.",
   ],

@@ -33,7 +33,6 @@ function partsIn(data) {
 export const artefactsPane = {
   key: "artefacts",
   title: "Compiler output",
-  span: 12,
   wanted: (data) => partsIn(data).size > 0,
   build(explorer, { body }) {
     const there = partsIn(explorer.data);

@@ -23,7 +23,6 @@ const NO_PROGRAM = "Editing the function needs a running kernel: show its explan
 export const breakInspectorPane = {
   key: "inspector",
   title: "Break inspector",
-  span: 6,
   wanted: (data) => Object.keys(data.inspection).length > 0,
   build(explorer, { body, heading }) {
     const shown = make("div");

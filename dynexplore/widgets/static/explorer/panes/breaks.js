@@ -17,7 +17,6 @@ import { Rows } from "../rows.js";
 export const breaksPane = {
   key: "breaks",
   title: "Graph breaks",
-  span: 5,
   build(explorer, { body }) {
     const rows = new Rows();
     return {

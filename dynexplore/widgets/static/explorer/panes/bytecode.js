@@ -38,7 +38,6 @@ function pairsOf({ data, links }, frame) {
 export const originalPane = {
   key: "original",
   title: "Original bytecode",
-  span: 4,
   build(explorer, { body, section }) {
     /** @type {Map<Frame | number, import("../long.js").LongList>} by frame where it is aligned, else by code */
     const made = new Map();
@@ -91,9 +90,8 @@ function listing(explorer, id, body, pairs) {
 export const modifiedPane = {
   key: "modified",
   title: "Modified bytecode",
-  span: 4,
   build(explorer, { body, section }) {
-    const original = /** @type {HTMLElement} */ (explorer.panes.querySelector(".dynx-original .dynx-body"));
+    const original = /** @type {HTMLElement} */ (explorer.tabs.panels.querySelector(".dynx-original .dynx-body"));
     scrollTogether(original, body);
     /** @type {import("../types.js").View} */
     const view = {

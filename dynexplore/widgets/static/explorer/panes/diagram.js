@@ -28,7 +28,6 @@ const ZOOM = 1.25;
 export const diagramPane = {
   key: "diagram",
   title: "Diagram",
-  span: 12,
   build(explorer, place) {
     const diagram = new Diagram(explorer, place);
     return {

@@ -14,7 +14,6 @@ import { make, makeButton, plural } from "../dom.js";
 export const framesPane = {
   key: "frames",
   title: "Frames",
-  span: 5,
   build(explorer, { body }) {
     const top = make("ul");
     /** @type {Map<number, HTMLElement>} frame -> the list of what belongs to it */
@@ -22,8 +21,12 @@ export const framesPane = {
     /** @type {Map<Frame, HTMLElement>} */
     const buttons = new Map();
     for (const frame of explorer.data.frames) {
+      if (frame.hidden) {
+        lists.set(frame.id, lists.get(frame.parent ?? -1) ?? top); // the engine's wrapper around a module
+        continue;
+      }
       const show = () => explorer.show(frame, explorer.states(frame).first);
-      const button = makeButton(`frame ${frame.id}: ${frame.name}`, show, { name: "dynx-frame" });
+      const button = makeButton(`frame ${frame.id}: ${nameOf(explorer, frame)}`, show, { name: "dynx-frame" });
       const inner = make("ul", "", "", ...callees(explorer, frame));
       lists.set(frame.id, inner);
       buttons.set(frame, button);
@@ -47,6 +50,11 @@ export const framesPane = {
     };
   },
 };
+
+/** The name of a resume function is known; that of the engine's wrapper is not. @param {Explorer} explorer @param {Frame} frame */
+function nameOf(explorer, frame) {
+  return explorer.isWrapper(frame) ? frame.title : frame.name;
+}
 
 /** From so many frames on the tree has a filter. */
 const MANY = 5;

@@ -12,7 +12,6 @@ import { longTable } from "../long.js";
 export const graphPane = {
   key: "graph",
   title: "FX graph",
-  span: 7,
   build(explorer, { body }) {
     /** @type {import("../types.js").View} */
     const view = {

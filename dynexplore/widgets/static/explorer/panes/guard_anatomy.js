@@ -24,7 +24,6 @@ const WHAT_IF = "the input of the what-if pane";
 export const guardAnatomyPane = {
   key: "anatomy",
   title: "Guard anatomy",
-  span: 7,
   wanted: (data) => data.anatomy.entries.length > 0,
   build(explorer, { body }) {
     const rows = new Rows();

@@ -19,7 +19,6 @@ function rowOf(guard) {
 export const guardsPane = {
   key: "guards",
   title: "Guards",
-  span: 7,
   build(explorer, { body, heading }) {
     /** @type {import("../types.js").View} */
     const view = {

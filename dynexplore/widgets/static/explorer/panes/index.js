@@ -4,12 +4,14 @@
  */
 
 import { artefactsPane } from "./artefacts.js";
+import { boxesPane } from "./boxes.js";
 import { breaksPane } from "./breaks.js";
 import { modifiedPane, originalPane } from "./bytecode.js";
 import { breakInspectorPane } from "./break_inspector.js";
 import { diagramPane } from "./diagram.js";
 import { framesPane } from "./frames.js";
 import { graphPane } from "./graph.js";
+import { growingPane } from "./growing.js";
 import { guardAnatomyPane } from "./guard_anatomy.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
@@ -21,9 +23,11 @@ import { whatIfPane } from "./what_if.js";
 
 /** @type {import("../types.js").Pane[]} */
 export const PANES = [
+  sourcePane,
+  boxesPane,
+  growingPane,
   framesPane,
   timelinePane,
-  sourcePane,
   originalPane,
   modifiedPane,
   statePane,

@@ -25,7 +25,6 @@ const MOVES = [
 export const liveRunPane = {
   key: "live",
   title: "Live run",
-  span: 5,
   build(explorer, { body }) {
     const { live } = explorer;
     if (live) new LiveRun(live, body);

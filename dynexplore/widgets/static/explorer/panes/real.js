@@ -12,7 +12,6 @@ import { RealValues, divergences, goToDivergence, realCell } from "../real.js";
 export const realPane = {
   key: "real",
   title: "Real run",
-  span: 12,
   wanted: (data) => Boolean(data.real?.verdict),
   build(explorer, place) {
     const { data } = explorer;

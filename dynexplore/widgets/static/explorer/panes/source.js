@@ -4,9 +4,10 @@
  * instruction stands for can be chosen and lights up.
  */
 
-import { make, note } from "../dom.js";
+import { make, makeButton, note } from "../dom.js";
 import { spanKey } from "../links.js";
 import { LongList } from "../long.js";
+import { colourOf } from "../strip.js";
 
 /**
  * @typedef {import("../types.js").Code} Code
@@ -20,7 +21,7 @@ const KINDS_OF_TOKENS = { k: "keyword", s: "string", n: "number", c: "comment", 
 export const sourcePane = {
   key: "source",
   title: "Source",
-  span: 4,
+  place: "source",
   build(explorer, { body, heading }) {
     const { codes } = explorer.data;
     /** @type {Map<number, LongList>} */
@@ -33,11 +34,11 @@ export const sourcePane = {
         const code = codes[id];
         const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body);
         made.set(id, list);
+        heading.replaceChildren(...titleOf(explorer, state, code));
         if (view.lists?.[0] === list) return;
         view.lists = [list];
         body.replaceChildren(code.lines.length ? list.element : note(`The source of ${code.name} is not available: its file is gone, or it was compiled from a string.`));
         list.draw();
-        heading.textContent = `Source: ${code.name}, ${code.file} line ${code.first}`;
       },
     };
     return view;
@@ -51,12 +52,73 @@ function sourceOf(id, code, colours, scroller) {
   return new LongList(scroller, box, box, {
     count: code.lines.length,
     row(index, rows) {
-      const number = make("span", "dynx-number", String(code.first + index));
-      return make("div", "dynx-line", "", number, ...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
+      const line = code.first + index;
+      const { graphs = [], breaks = [] } = code.marks?.[line] ?? {};
+      const number = make("span", "dynx-number", String(line));
+      const gutter = make("span", `dynx-gutter ${breaks.length ? "dynx-broke" : colourOf(graphs[0] ?? 0)}`, breaks.length ? "!" : signOf(graphs));
+      if (graphs.length) gutter.title = `in graph ${graphs.join(", ")}`;
+      const row = make("div", `dynx-line ${breaks.length ? "dynx-broken" : colourOf(graphs[0] ?? 0)}`, "", number, gutter);
+      row.append(...segments([...code.lines[index]], parts[index], kindsOf(colours[index]), rows));
+      if (code.lines.length < LONG) row.append(...breaks.map((broke) => breakNote(broke, rows)));
+      else row.title = breaks.map(({ cause, remedy }) => `${cause}. ${remedy}`).join(" ");
+      rows.under(row, [`line:${id}:${line}`], "");
+      return row;
     },
-    keys: (index) => parts[index].map(({ is }) => is),
+    keys: (index) => [...parts[index].map(({ is }) => is), `line:${id}:${code.first + index}`],
     text: (index) => code.lines[index],
   });
+}
+
+/** From so many lines on all are equally high: what broke is said by the pointer and in the tab. */
+const LONG = 300;
+
+/** @param {number[]} graphs */
+function signOf(graphs) {
+  return graphs.length ? `${graphs[0]}${graphs.length > 1 ? "+" : ""}` : "";
+}
+
+/** What broke here, and what to do. @param {import("../types.js").BreakMark} broke @param {import("../rows.js").Rows} rows */
+function breakNote({ key, cause, remedy }, rows) {
+  const told = make("div", "dynx-break-note", "", make("b", "", `The graph breaks: ${cause}.`), ...(remedy ? [` ${remedy}`].map((text) => make("span", "", text)) : []));
+  rows.under(told, [], key); // it leads to the break; the line above it is what is lit and scrolled to
+  told.tabIndex = -1;
+  return told;
+}
+
+/**
+ * The function at hand, and the calls that were traced through on the way to it, each a way back.
+ * @param {import("../page.js").Explorer} explorer @param {import("../types.js").State} state @param {Code} code
+ */
+function titleOf(explorer, state, code) {
+  const calls = state.calls ?? [];
+  const { frame } = explorer;
+  const outer = calls.slice(explorer.isWrapper(frame) ? 1 : 0).map((_, below) => {
+    const depth = below + (explorer.isWrapper(frame) ? 1 : 0);
+    const at = callersState(frame, explorer.position, calls.slice(0, depth), state.attempt ?? 0);
+    const name = depth ? explorer.data.codes[frame.states[at]?.code ?? frame.code]?.name : frame.title;
+    return makeButton(shortName(name ?? frame.title), () => explorer.go(at), { name: "dynx-frame", label: `back to ${name}` });
+  });
+  const crumbs = outer.flatMap((button) => [button, make("span", "dynx-facts", " › ")]);
+  const here = calls.length ? shortName(code.name) : frame.title;
+  return [...crumbs, make("span", "", here), make("span", "dynx-facts", ` ${code.file.split(/[\\/]/).pop()}:${code.first}`)];
+}
+
+/** @param {string} name @returns {string} without the functions that it was defined in */
+function shortName(name) {
+  return name.split("<locals>.").pop() ?? name;
+}
+
+/**
+ * The last state before this one in which a caller was at hand.
+ * @param {import("../types.js").Frame} frame @param {number} position @param {number[]} calls @param {number} attempt
+ */
+function callersState(frame, position, calls, attempt) {
+  const wanted = calls.join();
+  for (let at = position; at >= 0; at -= 1) {
+    const state = frame.states[at];
+    if ((state.attempt ?? 0) === attempt && (state.calls ?? []).join() === wanted) return at;
+  }
+  return 0;
 }
 
 /** What of each line belongs to which span. @param {string} id @param {Code} code @returns {Part[][]} */

@@ -17,7 +17,6 @@ const SIGNS = { "+": "dynx-new", "~": "dynx-new", "−": "dynx-gone" };
 export const statePane = {
   key: "state",
   title: "Stack and locals",
-  span: 5,
   build(explorer, place) {
     const rows = new Rows();
     const real = new RealValues(explorer);

@@ -20,7 +20,6 @@ import { make, makeButton, makeTable, note } from "../dom.js";
 export const timelinePane = {
   key: "timeline",
   title: "Calls and cache entries",
-  span: 7,
   build(explorer, { body }) {
     const { calls, entries } = explorer.data.timeline;
     const detail = make("div", "dynx-detail");
@@ -45,13 +44,14 @@ function callText(call) {
   return `${call.number}${call.arguments ? `: ${call.arguments}` : ""}${call.error ? ` raised ${call.error}` : ""}`;
 }
 
-/** @param {Explorer} explorer @param {string} name @param {CalledFrame} frame @param {{entry: number}[]} entries @param {HTMLElement} detail */
-function calledRow(explorer, name, frame, entries, detail) {
+/** @param {Explorer} explorer @param {string} call @param {CalledFrame} frame @param {{entry: number}[]} entries @param {HTMLElement} detail */
+function calledRow(explorer, call, frame, entries, detail) {
   const shown = explorer.data.frames.find((each) => each.id === frame.frame);
   const go = () => shown && explorer.show(shown, explorer.states(shown).first);
-  const functionCell = shown ? make("td", "", "", makeButton(frame.function, go, { name: "dynx-frame" })) : make("td", "", frame.function);
+  const name = shown && explorer.isWrapper(shown) ? shown.title : frame.function;
+  const functionCell = shown ? make("td", "", "", makeButton(name, go, { name: "dynx-frame" })) : make("td", "", frame.function);
   const cells = entries.map(({ entry }) => make("td", "", "", ...markOf(explorer, frame, String(entry), detail)));
-  const row = make("tr", "", "", make("td", "", name), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, frame.outcome), ...cells);
+  const row = make("tr", "", "", make("td", "", call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, frame.outcome), ...cells);
   if (frame.reason) row.title = frame.reason;
   return row;
 }

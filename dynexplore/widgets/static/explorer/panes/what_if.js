@@ -29,7 +29,6 @@ const QUICK = 15_000; // how long it may take, in milliseconds
 export const whatIfPane = {
   key: "what-if",
   title: "What if",
-  span: 6,
   build(explorer, { body }) {
     const { live } = explorer;
     if (!live) {

@@ -1,0 +1,130 @@
+"""What the story view of the explorer is given besides the panes: the headline, where to begin, the marks of the source, and the
+nodes of attempts whose graph never ran.
+
+Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first graph break, in
+the function that breaks (its callers break, too); where nothing breaks, the first operator that a line of the user's code put into
+the graph, of the frame that has most of them. The engine's own wrapper around a module is no frame that anybody would look for: it
+is left out of lists wherever a frame of the user's code stands beside it.
+
+In:  a Recording, its states frame by frame.
+Out: `story_data(recording, states)`, `frame_story(...)` and `marks_of(...)`, plain data for widgets/static/explorer/.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.annotated import Annotations
+from dynexplore.views.headline import headline, worst_break
+from dynexplore.views.names import frame_name, is_entry, is_library
+from dynexplore.views.timeline import State
+
+Plain = dict[str, Any]
+States = Mapping[int, Sequence[State]]
+
+
+def story_data(recording: Recording, states: States) -> Plain:
+    """The headline with its place, the counts, where to begin, and graph names in the order of their numbers."""
+    told = headline(recording)
+    return {
+        "lines": list(told.lines),
+        "level": told.level,
+        "place": _place_of(recording, states, told.position),
+        "opening": opening(recording, states),
+        "graphs": len(recording.graphs),
+        "breaks": len(recording.breaks),
+        "recompiles": len(recording.of(ev.Recompiled)),
+        "graphNames": [graph.name for graph in recording.graphs],
+    }
+
+
+def _place_of(recording: Recording, states: States, position: int) -> list[int]:
+    """Frame and number of the state that an event belongs to; [] where none shows it."""
+    if position < 0:
+        return []
+    event = recording.events[position]
+    if isinstance(event, ev.GraphBroke) and (broke := worst_break(recording)) is not None and event is recording.breaks[0]:
+        event = broke
+    for number, state in enumerate(states.get(event.frame, ())):
+        if state.event is event or event in state.caused:
+            return [event.frame, number]
+    step = recording.step_of(event) if isinstance(event, ev.DivergenceFound) else None
+    here = states.get(event.frame, ())
+    at = next((number for number, state in enumerate(here) if step is not None and state.event is step), 0)
+    return [event.frame, at] if here else []
+
+
+def opening(recording: Recording, states: States) -> list[int]:
+    """Frame and number of the state to begin with: the first break, else the user's first operator, else the first step."""
+    broke = worst_break(recording)
+    if broke is not None:
+        return _place_of(recording, states, recording.events.index(broke))
+    frames = sorted(shown_frames(recording), key=lambda entered: -_work(recording, entered.frame))
+    for entered in frames:
+        if (number := _first_operator(recording, entered.frame, states.get(entered.frame, ()))) is not None:
+            return [entered.frame, number]
+    for entered in frames:
+        for number, state in enumerate(states.get(entered.frame, ())):
+            if isinstance(state.event, ev.InstructionStepped):
+                return [entered.frame, number]
+    return [frames[0].frame, 0] if frames else []
+
+
+def _work(recording: Recording, frame: int) -> int:
+    return sum(graph.call_count for graph in recording.graphs if graph.frame == frame)
+
+
+def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -> int | None:
+    """The state in which the first operator of the last attempt was added, in the user's own code where there is such a one."""
+    last = recording.final_attempt(frame)
+    made = [
+        (number, state)
+        for number, state in enumerate(states)
+        if state.attempt == last and any(node.op.startswith("call_") for node in state.nodes)
+    ]
+    own = [number for number, state in made if state.code is not None and not is_library(state.code.file)]
+    return next(iter(own or [number for number, _ in made]), None)
+
+
+def shown_frames(recording: Recording) -> list[ev.FrameEntered]:
+    """The frames without the engine's wrappers, unless there are no others."""
+    frames = list(recording.frames)
+    return [entered for entered in frames if not is_entry(recording.original_code(entered.frame))] or frames
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def frame_story(recording: Recording, entered: ev.FrameEntered, shown: set[int], row: Callable[[ev.NodeAdded], Plain]) -> Plain:
+    """What a frame has besides its panes: its title, whether lists leave it out, the numbers of its graphs, and in `thrown`, by
+    attempt, the nodes that stand in no compiled graph or are others there (`row` makes the row of one)."""
+    graphs = [(number, graph) for number, graph in enumerate(recording.graphs, 1) if graph.frame == entered.frame]
+    kept = {node.name: {**row(node), "reads": list(node.inputs)} for _, graph in graphs for node in graph.nodes}
+    thrown: dict[str, list[Plain]] = {}
+    for node in recording.of_frame(entered.frame, ev.NodeAdded):
+        made = {**row(node), "reads": list(node.inputs)}
+        if kept.get(node.name) != made:
+            thrown.setdefault(str(node.attempt), []).append(made)
+    more: Plain = {"title": frame_name(recording, entered), "numbers": [number for number, _ in graphs]}
+    if entered.frame not in shown:
+        more["hidden"] = 1
+    if thrown:
+        more["thrown"] = thrown
+    return more
+
+
+# -- source ------------------------------------------------------------------------------------------------------------
+
+
+def marks_of(annotations: Annotations, code: ev.CodeView, key: Callable[[int], str]) -> Plain:
+    """The marks of a function: line -> the numbers of the graphs that hold it, and its breaks (`key` makes the link of one)."""
+    marks: Plain = {}
+    for line, (graphs, breaks) in annotations.of_code(code).items():
+        told = [{"key": key(mark.position), "cause": mark.cause, "remedy": mark.remedy} for mark in breaks]
+        marks[str(line)] = {"graphs": graphs, **({"breaks": told} if told else {})}
+    return marks

@@ -1,0 +1,31 @@
+// @ts-check
+/**
+ * The headline: what happened, where (a button that goes there), what to do.
+ *
+ * In:  `data.story`, made by views/story.py.
+ */
+
+import { make, makeButton } from "./dom.js";
+
+/** Signs that say the level without colour. @type {Record<string, string>} */
+const SIGNS = { good: "✓", note: "i", break: "!", bad: "✕" };
+
+/**
+ * @param {import("./page.js").Explorer} explorer
+ * @returns {HTMLElement}
+ */
+export function headline(explorer) {
+  const { lines, level, place } = explorer.data.story;
+  const [what = "", where = "", remedy = ""] = lines;
+  const sign = make("span", "dynx-sign", SIGNS[level] ?? "i");
+  sign.setAttribute("aria-hidden", "true");
+  const text = make("div", "dynx-lines-of-headline", "", make("strong", "", what));
+  const go = () => {
+    const frame = explorer.data.frames.find(({ id }) => id === place[0]);
+    if (frame) explorer.show(frame, place[1]);
+  };
+  if (where && place.length) text.append(makeButton(where, go, { name: "dynx-where" }));
+  else if (where) text.append(make("span", "", where));
+  if (remedy) text.append(make("span", "dynx-remedy", remedy));
+  return make("div", `dynx-headline dynx-level-${level}`, "", sign, text);
+}

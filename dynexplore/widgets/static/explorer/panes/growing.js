@@ -1,0 +1,146 @@
+// @ts-check
+/**
+ * The graph as far as it has grown at this step of this attempt, drawn from left to right: the new node is marked. A large graph
+ * shows the nodes around the newest; the whole stands in the tab "Graph".
+ */
+
+import { note, plural } from "../dom.js";
+import { layout } from "../layout.js";
+import { Rows } from "../rows.js";
+import { colourOf } from "../strip.js";
+
+/** So many nodes are drawn. */
+const MOST = 40;
+
+/**
+ * @typedef {import("../types.js").Frame} Frame
+ * @typedef {import("../types.js").GraphNode} GraphNode
+ * @typedef {{node: GraphNode, inputs: string[], at: number}} Grown  a node, and the state that made it
+ */
+
+/** @type {import("../types.js").Pane} */
+export const growingPane = {
+  key: "growing",
+  title: "Graph so far",
+  place: "now",
+  build(explorer, { body, heading }) {
+    const rows = new Rows();
+    /** @type {Map<Frame, Map<number, Grown[]>>} */
+    const grownOf = new Map();
+    let drawn = "";
+    /** @type {{name: string, element: Element}[]} those that stand there */
+    let nodes = [];
+    return {
+      lists: [rows],
+      showState(state, position) {
+        const { frame } = explorer;
+        let attempts = grownOf.get(frame);
+        if (!attempts) grownOf.set(frame, (attempts = grown(frame)));
+        const attempt = state.attempt || explorer.states().lastAttempt;
+        const all = attempts.get(attempt) ?? [];
+        const made = state.attempt ? all.filter(({ at }) => at <= position) : all;
+        const [number = 0] = frame.numbers;
+        const module = explorer.names(made.at(-1)?.node.module ?? "");
+        heading.textContent = `${headingOf(made, number, discarded(frame, attempt), all)}${module ? `, in ${module}` : ""}`;
+        const key = `${frame.id} ${attempt} ${made.length} ${made.at(-1)?.at === position}`;
+        if (key !== drawn) draw(made, number, position);
+        drawn = key;
+        const held = new Set(explorer.states().around(position).after.stack.map((value) => explorer.data.values[value].node));
+        for (const { name, element } of nodes) element.classList.toggle("dynx-held", held.has(name));
+      },
+    };
+
+    /** @param {Grown[]} made @param {number} number @param {number} position */
+    function draw(made, number, position) {
+      rows.clear();
+      nodes = [];
+      body.replaceChildren(made.length ? drawing(made.slice(-MOST), rows, number, position, nodes) : note("no node yet"));
+      if (made.length > MOST) body.prepend(note(`the last ${MOST} of ${made.length} nodes`));
+      body.scrollLeft = body.scrollWidth;
+    }
+  },
+};
+
+/** Whether an attempt was given up for a later one. @param {Frame} frame @param {number} attempt */
+function discarded(frame, attempt) {
+  return frame.states.some((state) => (state.attempt ?? 0) > attempt) ? `, attempt ${attempt} (discarded)` : "";
+}
+
+/** The nodes of each attempt at a frame, in the order in which they were added. @param {Frame} frame @returns {Map<number, Grown[]>} */
+function grown(frame) {
+  /** @type {Map<string, {node: GraphNode, inputs: string[]}>} */
+  const kept = new Map();
+  for (const { nodes } of frame.graphs) {
+    for (const node of nodes) kept.set(node.key, { node, inputs: (node.inputs ?? []).map((at) => nodes[at].name) });
+  }
+  /** @type {Map<number, Grown[]>} */
+  const attempts = new Map();
+  frame.states.forEach((state, at) => {
+    for (const key of state.nodes ?? []) {
+      const attempt = state.attempt ?? 0;
+      const thrown = frame.thrown?.[attempt]?.find((node) => node.key === key);
+      const found = thrown ? { node: thrown, inputs: thrown.reads ?? [] } : kept.get(key);
+      if (!found || found.node.op === "get_attr") continue; // parameters would hide the operators: the tab has them
+      const there = attempts.get(attempt);
+      if (there) there.push({ ...found, at });
+      else attempts.set(attempt, [{ ...found, at }]);
+    }
+  });
+  return attempts;
+}
+
+/** @param {Grown[]} made @param {number} number @param {string} became @param {Grown[]} all */
+function headingOf(made, number, became, all) {
+  const count = (/** @type {Grown[]} */ some) => some.filter(({ node }) => node.op.startsWith("call_")).length;
+  const name = `${number ? `Graph ${number}` : "Graph"}${became}`;
+  const so = count(made) < count(all) ? `${count(made)} of ${plural(count(all), "operator")} so far` : plural(count(all), "operator");
+  return `${name}: ${so}`;
+}
+
+/** The namespace of drawings, from the browser: a page that names no address cannot fetch one. */
+const SVG = /** @type {Element} */ (new DOMParser().parseFromString("<svg></svg>", "text/html").querySelector("svg")).namespaceURI;
+
+/** @param {string} tag @param {Record<string, string | number>} facts @param {...(Node | string)} children */
+function shape(tag, facts, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(facts)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+/**
+ * @param {Grown[]} made @param {Rows} rows @param {number} number of the graph @param {number} position
+ * @param {{name: string, element: Element}[]} nodes is told the element of each node
+ */
+function drawing(made, rows, number, position, nodes) {
+  const { boxes, edges, width, height } = layout(made.map(({ node, inputs }) => ({ name: node.name, inputs, lines: linesOf(node) })));
+  const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: `dynx-drawing ${colourOf(number)}` });
+  svg.setAttribute("aria-label", "graph so far");
+  for (const [from, to] of edges) {
+    const [x, y, u, v] = [from.x + from.width, from.y + from.height / 2, to.x, to.y + to.height / 2];
+    const bend = Math.max(12, (u - x) / 2);
+    svg.append(shape("path", { d: `M${x},${y} C${x + bend},${y} ${u - bend},${v} ${u},${v}`, class: "dynx-edge" }));
+  }
+  made.forEach(({ node, at }) => {
+    const box = boxes.get(node.name);
+    if (!box) return;
+    const kind = node.op === "placeholder" || node.op === "get_attr" || node.op === "output" ? "dynx-input" : "dynx-operator";
+    const group = shape(
+      "g",
+      { class: `dynx-node ${kind} ${at === position ? "dynx-newest" : ""}`, tabindex: -1, role: "button", "aria-label": `${box.lines.join(", ")}` },
+      shape("title", {}, `${node.op} ${node.target}${node.args} ${node.result}`),
+      shape("rect", { x: box.x, y: box.y, width: box.width, height: box.height, rx: 4 }),
+      ...box.lines.map((text, line) => shape("text", { x: box.x + box.width / 2, y: box.y + 14 + 13 * line, class: line ? "dynx-small" : "" }, text)),
+    );
+    rows.under(/** @type {any} */ (group), [node.key]);
+    nodes.push({ name: node.name, element: group });
+    svg.append(group);
+  });
+  return svg;
+}
+
+/** Name, and dtype and shape in short. @param {GraphNode} node */
+function linesOf({ op, name, result }) {
+  const short = result.replace(/^(b?)float(\d+)/, "$1f$2").replace(/^(u?)int(\d+)/, "$1i$2");
+  return [op === "output" ? "output" : name, short].filter(Boolean).map((text) => (text.length > 20 ? `${text.slice(0, 19)}…` : text));
+}

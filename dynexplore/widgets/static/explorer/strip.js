@@ -1,0 +1,167 @@
+// @ts-check
+/**
+ * The strip of time: every call, every frame of it and every attempt at that frame, in the order in which they ran. Click or drag
+ * to go there. What an attempt gave up is pale, a kept one has the colour of its graph, a break is a red edge; a call that found
+ * its code compiled is a dot, and equal ones next to each other are one dot with a count.
+ */
+
+import { make, plural } from "./dom.js";
+
+/**
+ * @typedef {import("./types.js").Frame} Frame
+ * @typedef {{frame: Frame, from: number, to: number, element: HTMLElement}} Segment  states from..to of a frame
+ */
+
+/** The strip of one explorer. */
+export class Strip {
+  /** @param {import("./page.js").Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    /** @type {Segment[]} */
+    this.segments = [];
+    this.playhead = make("i", "dynx-playhead");
+    this.element = make("div", "dynx-strip");
+    this.element.tabIndex = 0;
+    this.element.setAttribute("role", "slider");
+    this.element.setAttribute("aria-label", "Step");
+    this.element.setAttribute("aria-valuemin", "1");
+    this.element.setAttribute("aria-valuemax", String(explorer.walk.reduce((sum, { states }) => sum + states.length, 0)));
+    this.element.append(...this.calls());
+    this.element.addEventListener("pointerdown", (event) => this.onPointer(event));
+    this.element.addEventListener("pointermove", (event) => event.buttons && this.onPointer(event));
+  }
+
+  /** The calls, each with what ran in it; frames that belong to no call come last. */
+  calls() {
+    const { data, walk } = this.explorer;
+    const left = new Set(walk);
+    const groups = data.timeline.calls.map((call) => {
+      const parts = this.parts(call, left);
+      const label = data.timeline.calls.length > 1 ? [make("span", "dynx-call-label", `call ${call.number}`)] : [];
+      const group = make("div", "dynx-call", "", ...label, ...parts);
+      group.title = `call ${call.number}${call.arguments ? `: ${call.arguments}` : ""}${call.error ? `, raised ${call.error}` : ""}`;
+      return group;
+    });
+    if (left.size) groups.push(make("div", "dynx-call", "", ...[...left].flatMap((frame) => this.attempts(frame))));
+    return groups;
+  }
+
+  /** @param {import("./types.js").Call} call @param {Set<Frame>} left frames that stand nowhere yet @returns {HTMLElement[]} */
+  parts(call, left) {
+    /** @type {HTMLElement[]} */
+    const parts = [];
+    /** @type {{key: string, count: number, element: HTMLElement} | undefined} */
+    let dot;
+    for (const called of call.frames) {
+      const frame = [...left].find(({ id }) => id === called.frame);
+      if (frame) {
+        left.delete(frame);
+        dot = undefined;
+        parts.push(...this.attempts(frame));
+      } else if (called.outcome === "hit") {
+        if (dot) this.count(dot, called);
+        else parts.push((dot = this.dot(called)).element);
+      }
+    }
+    return parts;
+  }
+
+  /** A call that found its code: it leads to where that was compiled. @param {import("./types.js").CalledFrame} called */
+  dot(called) {
+    const entry = this.explorer.data.timeline.entries.find((one) => one.entry === called.entry);
+    const frame = this.explorer.data.frames.find(({ id }) => id === entry?.frame);
+    const element = make("span", `dynx-dot ${graphClass(frame)}`, "1");
+    const dot = { key: called.function, count: 1, element };
+    element.title = `1 call found compiled code: ${titleOf(frame, called)}`;
+    if (frame) this.segments.push({ frame, from: 0, to: 1, element });
+    return dot;
+  }
+
+  /** @param {{key: string, count: number, element: HTMLElement}} dot @param {import("./types.js").CalledFrame} called */
+  count(dot, called) {
+    dot.count += 1;
+    if (dot.key !== called.function) dot.element.className = "dynx-dot";
+    dot.element.textContent = String(dot.count);
+    dot.element.title = `${plural(dot.count, "call")} found compiled code`;
+  }
+
+  /** The attempts at a frame, one segment each. @param {Frame} frame @returns {HTMLElement[]} */
+  attempts(frame) {
+    const starts = frame.states.flatMap((state, at) => (state.kind === "AttemptStarted" ? [at] : []));
+    if (!starts.length) starts.push(0);
+    return starts.map((start, number) => {
+      const from = number ? start : 0;
+      const to = starts[number + 1] ?? frame.states.length;
+      const isKept = number === starts.length - 1;
+      const states = frame.states.slice(from, to);
+      const restart = states.find(({ kind }) => kind === "AttemptRestarted");
+      const became = isKept ? (frame.skipped ? `plain Python: ${frame.skipped}` : graphWords(frame)) : `attempt ${number + 1}, discarded: ${restart?.text.replace(/^restart: /, "") ?? ""}`;
+      const element = make("div", `dynx-segment ${isKept ? graphClass(frame) : "dynx-thrown"}`, isKept ? labelOf(frame) : "");
+      if (states.some(({ kind }) => kind === "GraphBroke") || (isKept && frame.resume.length)) element.classList.add("dynx-breaks");
+      element.style.flexGrow = String(Math.ceil(Math.sqrt(to - from) * (isKept ? 1 : 0.4)));
+      element.title = `${frame.title}: ${became}`;
+      this.segments.push({ frame, from, to, element });
+      return element;
+    });
+  }
+
+  /** @param {PointerEvent} event */
+  onPointer(event) {
+    const at = document.elementFromPoint(event.clientX, event.clientY);
+    const segment = this.segments.find(({ element }) => element === at || (at && element.contains(at)));
+    if (!segment) return;
+    const box = segment.element.getBoundingClientRect();
+    const part = Math.min(0.999, Math.max(0, (event.clientX - box.left) / (box.width || 1)));
+    const position = segment.from + Math.floor(part * (segment.to - segment.from));
+    const { explorer } = this;
+    if (explorer.frame !== segment.frame || explorer.position !== position) explorer.show(segment.frame, position);
+  }
+
+  /** @param {number} position in the frame on show @param {string} text of the step */
+  show(position, text) {
+    const { explorer } = this;
+    const { frame } = explorer;
+    const segment = this.segments.find((one) => one.frame === frame && one.from <= position && position < one.to && !one.element.classList.contains("dynx-dot"));
+    const before = explorer.walk.slice(0, Math.max(0, explorer.walk.indexOf(frame)));
+    this.element.setAttribute("aria-valuenow", String(before.reduce((sum, { states }) => sum + states.length, position + 1)));
+    this.element.setAttribute("aria-valuetext", text);
+    if (!segment) return this.playhead.remove();
+    const { element, from, to } = segment;
+    this.playhead.style.left = `${(100 * (position - from + 0.5)) / (to - from)}%`;
+    if (this.playhead.parentElement === element) return;
+    this.playhead.parentElement?.removeAttribute("aria-current");
+    element.append(this.playhead);
+    element.setAttribute("aria-current", "true");
+    const box = element.getBoundingClientRect();
+    const home = this.element.getBoundingClientRect();
+    if (box.left < home.left || box.right > home.right) this.element.scrollLeft += box.left - home.left - home.width / 3;
+  }
+}
+
+/** The class of the colour of a graph by its number. @param {number} number @returns {string} */
+export function colourOf(number) {
+  return number ? `dynx-g dynx-g${((number - 1) % 6) + 1}` : "";
+}
+
+/** @param {Frame} [frame] */
+function graphClass(frame) {
+  return colourOf(frame?.numbers[0] ?? 0);
+}
+
+/** @param {Frame} frame @returns {string} */
+function labelOf(frame) {
+  const [number] = frame.numbers;
+  const line = /, from (line \d+) on$/.exec(frame.title)?.[1];
+  const name = line ?? frame.title;
+  return number ? `${name}: graph ${number}` : name;
+}
+
+/** @param {Frame} frame */
+function graphWords({ numbers, graphs, outcome }) {
+  return numbers.length ? `graph ${numbers.join(", ")}, ${plural(graphs.reduce((sum, { calls }) => sum + calls, 0), "operator")}` : `${outcome || "no graph"}, no graph`;
+}
+
+/** @param {Frame | undefined} frame @param {import("./types.js").CalledFrame} called */
+function titleOf(frame, called) {
+  return frame?.title ?? called.function;
+}

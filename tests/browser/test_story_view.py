@@ -1,0 +1,230 @@
+"""The story view in a real Chromium: one screen with headline, source, stack, graph and strip, and one tab below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+from torch import nn
+
+import dynexplore
+from browser.pages import TABS, Opened, status
+from dynexplore.recording.recording import Recording
+from sample_recordings import inlined, toy
+
+X = torch.ones(2, 4)
+
+
+def chatty(x: torch.Tensor) -> torch.Tensor:
+    for number in range(5):
+        x = x * (number + 1)
+        print("round", number)
+    return x.relu()
+
+
+def prints(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    print("one")
+    x = x * 2
+    print("two")
+    x = x - 3
+    print("three")
+    return x.relu()
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(x)))
+
+
+def trains(x: torch.Tensor) -> torch.Tensor:
+    model = MODEL
+    loss = x.sum()
+    for _ in range(2):
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.grad = None
+    return loss
+
+
+MODEL = Model()
+
+
+def explained(function: Any, *args: Any) -> Recording:
+    with dynexplore.config.patch(log_level="ERROR"):
+        recording: Recording = dynexplore.explain(function, *args).recording
+    return recording
+
+
+RECORDINGS = {
+    "toy": toy,
+    "chatty": lambda: explained(prints, X),
+    "loop": lambda: explained(chatty, X),
+    "module": lambda: explained(MODEL, X),
+    "training": lambda: explained(trains, X),
+}
+
+SEEN = """() => {
+  const { root } = dynexplore, home = root.getBoundingClientRect();
+  const inside = (e, b = home) => {
+    const r = e.getBoundingClientRect();
+    return r.height > 0 && r.top >= b.top - 1 && r.bottom <= b.bottom + 1;
+  };
+  const parts = ['.dynx-headline', '.dynx-source .dynx-body', '.dynx-boxes .dynx-body', '.dynx-growing .dynx-body',
+    '.dynx-strip', '.dynx-tablist'];
+  const lost = parts.filter((one) => !inside(root.querySelector(one)));
+  const line = root.querySelector('.dynx-source .dynx-line.dynx-now');
+  const source = root.querySelector('.dynx-source .dynx-body').getBoundingClientRect();
+  if (line && !inside(line.querySelector('.dynx-number'), source)) lost.push('line at hand');
+  return [home.height, lost];
+}"""
+"""How high the explorer is, and which parts of the story are not in view."""
+
+
+@pytest.mark.parametrize("width", [1040, 914])
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_everything_is_in_view_at_each_step(opened: Opened, name: str, width: int) -> None:
+    """Headline, source with the line at hand, stack, graph and strip, 620 pixels high, at every step of every frame."""
+    page = opened(RECORDINGS[name]())
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
+    total = page.evaluate("dynexplore.walk.reduce((sum, { states }) => sum + states.length, 0)")
+    found = page.evaluate(
+        f"count => {{ const seen = {SEEN}, found = []; for (let at = 0; at < count; at += 1)"
+        " { found.push(...[seen()].filter(([height, lost]) => height > 620 || lost.length)); dynexplore.step(1); } return found; }",
+        total,
+    )
+    assert found == []
+    assert page.evaluate("dynexplore.walk.at(-1) === dynexplore.frame"), "the steps lead through all frames"
+
+
+def test_the_headline_leads_there(opened: Opened) -> None:
+    """Three lines; the second is a button that goes to the break."""
+    page = opened(toy())
+    assert page.locator(".dynx-headline").inner_text().splitlines()[1:] == [
+        "toy: 2 graphs, 1 graph break, 1 recompile.",
+        "The graph breaks at line 11: `if` on a tensor value.",
+        "Use torch.where, or move the `if` out of the compiled function.",
+    ]
+    page.keyboard.press("End")
+    page.get_by_role("button", name="The graph breaks at line 11").click()
+    assert "graph break DX104" in status(page)
+
+
+def test_the_source_is_annotated(opened: Opened) -> None:
+    """Each line has the number of its graph; the one that breaks says why and what to do."""
+    page = opened(toy())
+    gutters = page.locator(".dynx-source .dynx-gutter")
+    assert gutters.all_inner_texts() == ["", "1", "!", "2", "2"]
+    note = page.locator(".dynx-break-note")
+    assert note.inner_text() == (
+        "The graph breaks: `if` on a tensor value. Use torch.where, or move the `if` out of the compiled function."
+    )
+    colours = [gutters.nth(at).evaluate("e => getComputedStyle(e).backgroundColor") for at in (1, 2, 3)]
+    assert len(set(colours)) == 3
+
+
+def boxes(page: Page, shelf: int) -> list[str]:
+    """The texts of the boxes of the stack (0) or the locals (1)."""
+    return [
+        " ".join(text.split()) for text in page.locator(".dynx-boxes .dynx-shelf").nth(shelf).locator(".dynx-box").all_inner_texts()
+    ]
+
+
+def test_stack_and_locals_are_boxes(opened: Opened) -> None:
+    """What was pushed and popped bears a sign; a click chooses the value; the real value stands below."""
+    page = opened(toy())
+    page.evaluate("dynexplore.choose('node:1:add')")
+    assert boxes(page, 0) == ["a float32[10]", "+add float32[10]", "−abs_1 float32[10]", "−1"]
+    assert boxes(page, 1) == ["a float32[10]", "b float32[10]"]
+    page.locator(".dynx-box", has_text="add").click()
+    expect(page.locator(".dynx-growing .dynx-lit")).to_contain_text("add")
+    page = opened(explained(prints, torch.tensor([1.0, -2.0])))
+    page.evaluate("dynexplore.choose('node:1:add')")
+    assert "+add float32[2] [2, -1]" in boxes(page, 0)
+
+
+def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
+    """At each step there are the nodes made so far in this attempt, the new one marked; a click chooses one."""
+    page = opened(toy())
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 19)")  # the second attempt begins
+    expect(page.locator(".dynx-growing")).to_contain_text("no node yet")
+    sizes = []
+    for _ in range(15):
+        page.keyboard.press("ArrowRight")
+        sizes.append(page.locator(".dynx-growing .dynx-node").count())
+    assert sizes == sorted(sizes) and sizes[-1] == 7
+    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1: 5 operators"
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".dynx-growing .dynx-node").count() == 6
+    page.evaluate("dynexplore.choose('node:1:abs_1')")
+    assert "abs_1" in page.locator(".dynx-growing .dynx-newest").text_content()
+    page.locator(".dynx-growing .dynx-node").first.click()
+    expect(page.locator(".dynx-growing .dynx-chosen")).to_contain_text("a")
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 17)")
+    assert page.locator(".dynx-growing h3").inner_text() == "Graph 1, attempt 1 (discarded): 5 operators"
+
+
+def test_b_visits_all_breaks_across_frames(opened: Opened) -> None:
+    """From the first step on, one press leads to each break of the program, in whatever frame."""
+    page = opened(explained(prints, X))
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
+    lines = []
+    for _ in range(3):
+        page.keyboard.press("b")
+        lines.append(page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").inner_text().strip())
+    assert len(set(lines)) == 3
+    before = status(page)
+    page.keyboard.press("b")
+    assert status(page) == before
+
+
+def test_tabs(opened: Opened) -> None:
+    """One is open at a time; digits and arrows open others; every pane is in one of them; f gives them room, and takes it."""
+    page = opened(toy())
+    names = page.get_by_role("tab").all_inner_texts()
+    assert names == ["Bytecode", "Stack & locals", "Graph", "Guards & recompiles", "Breaks", "Frames", "What-if & live run"]
+    assert set(names) <= set(TABS.values())
+    for at, name in enumerate(names):
+        page.keyboard.press(str(at + 1))
+        assert page.get_by_role("tab", selected=True).all_inner_texts() == [name]
+        assert page.locator(".dynx-panel:visible").count() == 1
+    page.get_by_role("tab", selected=True).focus()
+    before = status(page)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("tab", selected=True).all_inner_texts() == [names[1]] and status(page) == before
+    height = "document.querySelector('.dynx-panes').offsetHeight"
+    small = page.evaluate(height)
+    page.keyboard.press("f")
+    assert page.evaluate(height) > 1.5 * small and not page.locator(".dynx-source").is_visible()
+    page.keyboard.press("f")
+    assert page.evaluate(height) == small and page.locator(".dynx-source").is_visible()
+
+
+def test_a_tab_follows_when_it_is_opened(opened: Opened) -> None:
+    """What was hidden while the steps went on shows the step at hand as soon as it is seen."""
+    page = opened(toy())
+    page.evaluate("dynexplore.choose('node:1:lt')")
+    page.keyboard.press("2")
+    assert "lt: bool[] cpu" in page.locator(".dynx-state .dynx-new").inner_text()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("1")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("2")
+    assert "lt: bool[] cpu" in page.locator(".dynx-state .dynx-new").inner_text()
+
+
+def test_the_way_back_out_of_a_callee(opened: Opened) -> None:
+    """Where a call was traced through, the heading of the source names the callers, each a way back."""
+    page = opened(inlined())
+    assert page.locator(".dynx-source h3").inner_text().startswith("outer › inner")

@@ -1,0 +1,120 @@
+"""views/story.py: where the explorer begins, what stands beside the panes, and that nothing of an attempt is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from dynexplore import explain
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.headline import headline
+from sample_recordings import inlined, toy
+
+X = torch.ones(2, 4)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).relu()
+
+
+class Chatty(Model):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        print("between")
+        return y.relu()
+
+
+def opening(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Frame and state that the explorer begins with."""
+    frame, position = data["story"]["opening"]
+    (found,) = [one for one in data["frames"] if one["id"] == frame]
+    return found, found["states"][position]
+
+
+def test_the_headline_is_that_of_the_text() -> None:
+    """Lines, level and counts come from one place, and the place leads to the break."""
+    told = explorer_data(toy())["story"]
+    assert (told["lines"], told["level"]) == (list(headline(toy()).lines), "break")
+    assert (told["graphs"], told["breaks"], told["recompiles"]) == (2, 1, 1)
+    assert told["place"] == told["opening"] and told["graphNames"] == ["__compiled_fn_0", "__compiled_fn_3"]
+
+
+def test_it_begins_at_the_first_break() -> None:
+    """In the function that breaks, not in the engine's wrapper that called it."""
+    frame, state = opening(explorer_data(explain(Chatty())(X).recording))
+    assert frame["title"] == "Chatty.forward" and state["kind"] == "GraphBroke"
+
+
+def test_else_it_begins_at_the_users_first_operator() -> None:
+    """The forward of a module is the user's code; the wrapper and torch's own layers are not."""
+    data = explorer_data(explain(Model())(X).recording)
+    frame, state = opening(data)
+    assert frame["title"] == "Model.forward" and data["codes"][str(state["code"])]["name"] == "Model.forward"
+    assert any(key.endswith(":relu") or "relu" in key for key in state["nodes"])
+    assert opening(explorer_data(inlined()))[1]["nodes"] == ["node:1:relu"]
+
+
+def test_wrappers_are_hidden_where_others_are() -> None:
+    """A module that is one graph is its wrapper, by the name of its forward; with a break the frames of forward are listed."""
+    assert [frame.get("hidden", 0) for frame in explorer_data(explain(Model())(X).recording)["frames"]] == [0]
+    frames = explorer_data(explain(Chatty())(X).recording)["frames"]
+    line = Chatty.forward.__code__.co_firstlineno + 2
+    assert [frame["title"] for frame in frames if not frame.get("hidden")] == [
+        "Chatty.forward",
+        f"Chatty.forward, from line {line} on",
+    ]
+    assert len(frames) == 4
+
+
+def test_guards_of_a_module_are_paths() -> None:
+    """Not `closure target.layer.weight`, which nobody wrote."""
+    data = explorer_data(explain(Model())(X).recording)
+    sources = [guard["source"] for frame in data["frames"] for guard in frame["guards"]]
+    assert any(source.startswith("module") for source in sources) and not any("target" in source for source in sources)
+
+
+def test_nodes_of_discarded_attempts_are_there() -> None:
+    """Each node that a state made stands in a compiled graph, or among those of its attempt that do not."""
+    for recording in (toy(), explain(Chatty())(X).recording):
+        for frame in explorer_data(recording)["frames"]:
+            kept = {node["key"] for graph in frame["graphs"] for node in graph["nodes"]}
+            for state in frame["states"]:
+                thrown = {node["key"] for node in frame.get("thrown", {}).get(str(state.get("attempt", 0)), [])}
+                assert set(state.get("nodes", ())) <= kept | thrown
+    assert "thrown" not in explorer_data(toy())["frames"][0]  # the second attempt has the same nodes
+
+
+def test_a_node_that_was_thrown_away_says_what_it_read() -> None:
+    """It stands in no graph, so its inputs are names and not places there."""
+    recording = toy()
+    recording.record(
+        ev.NodeAdded(frame=1, attempt=1, offset=28, graph="g", op="call_function", name="lost", target="f", inputs=("a", "lt"))
+    )
+    (lost,) = explorer_data(recording)["frames"][0]["thrown"]["1"]
+    assert (lost["name"], lost["reads"]) == ("lost", ["a", "lt"])
+
+
+def test_lines_have_graphs_and_breaks() -> None:
+    """A line names its graphs by number; a break its cause, its remedy and its link."""
+    data = explorer_data(toy())
+    marks = data["codes"]["1"]["marks"]
+    assert [marks[line]["graphs"] for line in ("10", "12", "13")] == [[1], [2], [2]]
+    (broke,) = marks["11"]["breaks"]
+    assert broke["cause"] == "`if` on a tensor value" and broke["remedy"].startswith("Use torch.where")
+    assert broke["key"] in data["links"]["items"]
+    assert [frame["numbers"] for frame in data["frames"]] == [[1], [2]]
+
+
+def test_an_empty_recording_has_no_place() -> None:
+    """There is nothing to begin with."""
+    told = explorer_data(Recording(title="f"))["story"]
+    assert told["opening"] == told["place"] == [] and told["lines"][0] == "f: nothing was captured."
