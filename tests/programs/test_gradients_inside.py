@@ -230,3 +230,16 @@ def test_settings_are_asked_again() -> None:
     assert found == [True] * 5
     assert dynexplore.counters["stats"]["recompiles"] == 2
     assert not dynexplore.graph_breaks()
+
+
+def makes_an_input_part_of_the_graph(a, c):
+    before = a * 1
+    a.mul_(c)
+    return before, a.requires_grad, before.requires_grad
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_was_read_before_a_write_needs_no_gradient(backend: str) -> None:
+    """A backend sees each input as it comes in, not as the last write left it."""
+    args = [(torch.ones(3), leaf()) for _ in range(3)]
+    assert_same_as_eager(makes_an_input_part_of_the_graph, *args[0], then=args[1:], backend=backend, graphs=1, breaks=0)

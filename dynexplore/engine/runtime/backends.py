@@ -35,7 +35,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.shapes import make_shape_env
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
@@ -205,12 +205,20 @@ def compile_graph(
     if pieces:
         compiled = distributed.compiled_in_pieces(graph, pieces, name, ask)
     else:
-        compiled = ask(module, [example_value(graph_input.node) for graph_input in graph.inputs], name)
+        compiled = ask(module, [_as_it_comes(graph_input) for graph_input in graph.inputs], name)
     if reference is not None:
         compiled = _Verified(compiled, reference, name, backend.name)
     if config.profiler_ranges:
         compiled = ranged(compiled, GRAPH + name)
     return _unhooked(compiled)
+
+
+def _as_it_comes(graph_input: GraphInput) -> Any:
+    """The fake value of an input before the graph ran: what is written into a tensor may have made it part of autograd's graph."""
+    fake, real = example_value(graph_input.node), graph_input.example
+    if isinstance(fake, torch.Tensor) and fake.requires_grad and isinstance(real, torch.Tensor) and not real.requires_grad:
+        return fake.detach()
+    return fake
 
 
 def _ask(
