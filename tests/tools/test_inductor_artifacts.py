@@ -127,7 +127,7 @@ def f(x):
     return torch.cos(x) + 1
 x = torch.ones(9, requires_grad=True)
 found = dynexplore.explain(f, x, backend="inductor")
-assert str(found).splitlines()[1] == found.notice and torch.equal(found.value, f(x)) and found.graph_count == 1
+assert found.notice in str(found).splitlines() and torch.equal(found.value, f(x)) and found.graph_count == 1
 assert dynexplore.coverage(f, x, backend="inductor").notice == found.notice
 said = dynexplore.diagnose(f, x)
 assert said.failing is None and [stage.verdict for stage in said.stages] == ["ok", "ok", "ok", "absent"], said
