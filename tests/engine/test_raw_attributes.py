@@ -141,12 +141,14 @@ def test_what_a_property_hides_is_loaded_from_the_dictionary() -> None:
     assert_same_as_eager(lambda x, host: x * vars(host)["own"] + host.own, torch.arange(3.0), Hidden())
 
 
+@pytest.mark.plain("asks the functions that look, which need no capture")
 def test_classes_without_a_hook_of_their_own() -> None:
     """Slots of C are no code of the program."""
     assert not any(map(has_python_getattribute, (int, type, torch.Tensor, torch.nn.Module, Hidden)))
     assert has_python_getattribute(Net)
 
 
+@pytest.mark.plain("asks the functions that look, which need no capture")
 def test_attributes_are_read_past_the_hook() -> None:
     """What C reads, and what the dictionary has."""
     host = asked(object)()
