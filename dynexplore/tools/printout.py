@@ -17,14 +17,18 @@ from __future__ import annotations
 
 import contextlib
 import io
+import random
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.fx
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.config import config
+from dynexplore.engine.graph.fake_mode import facts_of
 from dynexplore.engine.native import FrameState
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import reports
@@ -100,13 +104,16 @@ def _capture_otherwise(recording: Recording, frame: int, state: FrameState) -> N
     """Let torch.fx capture the function too, if running it once more with proxies has no visible effect."""
     if resume_point(state.code) is not None or not _runs_unseen(recording, frame):
         return
+    numbers = random.getstate()
     try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), _OnlyReads():
             graph = _trace(function_of(state), slot_values(state))
     except Exception as error:  # the function does with proxies whatever it likes
         failure = " ".join(f"{type(error).__name__}: {error}".split())
         recording.record(ev.CapturedOtherwise(frame=frame, method=_METHOD, failure=ev.clip(failure, 400)))
         return
+    finally:
+        random.setstate(numbers)
     recording.record(ev.CapturedOtherwise(frame=frame, method=_METHOD, nodes=tuple(map(_row, graph.nodes))))
 
 
@@ -117,6 +124,37 @@ def _runs_unseen(recording: Recording, frame: int) -> bool:
     if recording.of_frame(frame, ev.FrameSkipped):
         return False
     return all(broke.kind in ("DX104", "DX109") for broke in recording.of_frame(frame, ev.GraphBroke))
+
+
+class _OnlyReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses operators whose effect outlives the trace: writes into tensors that were there before it, and random numbers.
+
+    What is done to a proxy becomes a node; what is done to a tensor that the function closes over is done for real.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._made: dict[int, torch.UntypedStorage] = {}  # memory that the trace itself allocated
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Carry out one operator, or raise."""
+        facts = facts_of(func)
+        if facts.random:
+            raise RuntimeError(f"{func} draws random numbers, which the program would miss")
+        given = kwargs or {}
+        written = [args[place] if place < len(args) else given.get(name) for place, name in facts.written]
+        if any(key not in self._made for key in _storages(written)):
+            raise RuntimeError(f"{func} writes into a tensor that was there before the trace")
+        result = func(*args, **given)
+        before = _storages([args, given])
+        self._made |= {key: storage for key, storage in _storages(result).items() if key not in before}
+        return result
+
+
+def _storages(values: Any) -> dict[int, torch.UntypedStorage]:
+    tensors = [value for value in tree_leaves(values) if isinstance(value, torch.Tensor)]
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return {storage._cdata: storage for storage in storages}
 
 
 def _trace(function: Callable[..., Any], values: dict[str, object]) -> torch.fx.Graph:

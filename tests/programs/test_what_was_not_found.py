@@ -337,3 +337,28 @@ def test_the_guard_says_what_is_missing() -> None:
     k = K()
     explained = dynexplore.explain(lambda x, k: x * getattr(k, "cache", 5), X, k)
     assert [guard.expected for guard in explained.guards if "cache" in guard.expected][-1:] == ["`K` has no attribute `cache`"]
+
+
+@pytest.mark.parametrize("base", [int, float, object])
+@pytest.mark.parametrize("question", ["in", "list"])
+def test_items_by_number_of_a_number(base: Any, question: str) -> None:
+    """A class that holds a number, and no container: `__getitem__`, added later, makes `in` and iteration possible."""
+    cls = type("N", (base,), {})
+    value = cls()
+
+    def f(x: torch.Tensor, value: Any) -> Any:
+        try:
+            return x * 3, 1 in value if question == "in" else list(value)
+        except TypeError as error:
+            return x * 5, str(error)
+
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(f)
+    for number in range(4):
+        if number % 2:
+            cls.__getitem__ = lambda self, index: [5, 1][index]  # type: ignore[attr-defined]
+        elif number:
+            del cls.__getitem__
+        (x, answer), (y, expected) = compiled(X, value), f(X, value)
+        assert (x.tolist(), answer) == (y.tolist(), expected)
+    assert len(backend.graphs) in (2, 3)

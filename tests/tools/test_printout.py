@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from typing import Any
 
 import pytest
@@ -209,3 +210,61 @@ def test_logs_go_to_standard_error_until_logging_is_set_up(capsys: pytest.Captur
         assert capsys.readouterr().err == ""
     finally:
         root.handlers = handlers
+
+
+CLOSED_OVER = torch.zeros(4)
+STATISTICS = torch.zeros(4), torch.ones(4)
+
+
+def writes_in_place(x: torch.Tensor) -> torch.Tensor:
+    CLOSED_OVER.add_(1)
+    return x + CLOSED_OVER
+
+
+def writes_what_it_is_given(x: torch.Tensor) -> torch.Tensor:
+    torch.add(CLOSED_OVER, 1, out=CLOSED_OVER)
+    return x + CLOSED_OVER
+
+
+def keeps_statistics(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.nn.functional.batch_norm(CLOSED_OVER.expand(2, 4) + 1, *STATISTICS, training=True)
+
+
+def draws(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.rand(4)
+
+
+def draws_numbers_of_python(x: torch.Tensor) -> torch.Tensor:
+    return x + random.random()
+
+
+def fills_its_own(x: torch.Tensor) -> torch.Tensor:
+    own = torch.zeros(4)
+    own[0] = 3
+    return x + own.add_(1)
+
+
+@pytest.mark.parametrize(
+    ("fn", "traced"),
+    [
+        (writes_in_place, "add_.Tensor writes into a tensor"),
+        (writes_what_it_is_given, "add.out writes into a tensor"),
+        (keeps_statistics, ""),
+        (draws, "rand.default draws random numbers"),
+        (draws_numbers_of_python, ""),
+        (fills_its_own, ""),
+    ],
+)
+def test_the_other_capture_changes_nothing(fn: Any, traced: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """torch.fx calls the function, in which only proxies are not computed: what would be seen afterwards is refused."""
+
+    seen, text = [], ""
+    for called in (fn, dynexplore.optimize()(fn)):
+        CLOSED_OVER.zero_(), STATISTICS[0].zero_(), STATISTICS[1].fill_(1)
+        torch.manual_seed(0), random.seed(0)
+        with dynexplore.config.patch(debug=True):
+            values = [called(X), called(X)]
+        text = capsys.readouterr().out
+        seen.append([one.tolist() for one in (*values, CLOSED_OVER, *STATISTICS)])
+    assert seen[0] == seen[1]
+    assert f"torch.fx.symbolic_trace\nfailed: RuntimeError: aten.{traced}" in text if traced else "failed" not in text

@@ -265,5 +265,11 @@ class DictGuard:
     def __new__(cls, checks: tuple[_Item, ...]) -> Self: ...
     def __call__(self, dictionary: object, /) -> bool: ...
 
+def hides_nothing(value: object, /) -> bool:
+    """No attribute in the object's own `__dict__` comes before one of its class (properties and the like come before it).
+
+    An object that has no `__dict__` yet gets none by being asked. No user code runs.
+    """
+
 def type_version(cls: type, /) -> int:
     """What stands for all lookups through the class, as long as it has it; 0 when it can have none."""

@@ -450,6 +450,42 @@ PyTypeObject GuardWalk_Type = {
     .tp_weaklistoffset = offsetof(GuardWalk, weakrefs),
 };
 
+/* -- what an object hides of its class --------------------------------------------------------------------------- */
+
+/* Whether a key of an object's own dictionary comes before what its class has under that name.  No user code runs. */
+static bool
+hides(PyObject *object, PyObject *key)
+{
+    if (!PyUnicode_CheckExact(key)) {
+        return true;                          /* it may compare equal to any name */
+    }
+    PyObject *of_class = _PyType_Lookup(Py_TYPE(object), key);
+    return of_class != NULL && Py_TYPE(of_class)->tp_descr_set == NULL;
+}
+
+static PyObject *
+hides_nothing(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    PyObject *dictionary = own_dictionary(object);
+    if (likely(PyDict_GET_SIZE(dictionary) == 0)) {
+        Py_RETURN_TRUE;
+    }
+    PyObject *key;
+    Py_ssize_t place = 0;
+    while (PyDict_Next(dictionary, &place, &key, NULL)) {
+        if (hides(object, key)) {
+            Py_RETURN_FALSE;
+        }
+    }
+    Py_RETURN_TRUE;
+}
+
+static PyMethodDef guard_functions[] = {
+    {"hides_nothing", hides_nothing, METH_O,
+     "hides_nothing(object) -> bool: no attribute of its own comes before one of its class."},
+    {NULL, NULL, 0, NULL},
+};
+
 int
 init_guard_walk(PyObject *module)
 {
@@ -457,5 +493,8 @@ init_guard_walk(PyObject *module)
     if (no_attributes == NULL || PyModule_AddType(module, &GuardWalk_Type) < 0) {
         return -1;
     }
-    return PyModule_AddType(module, &DictGuard_Type) < 0 ? -1 : PyModule_AddFunctions(module, lookup_functions);
+    if (PyModule_AddType(module, &DictGuard_Type) < 0 || PyModule_AddFunctions(module, guard_functions) < 0) {
+        return -1;
+    }
+    return PyModule_AddFunctions(module, lookup_functions);
 }

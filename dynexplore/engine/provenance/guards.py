@@ -18,6 +18,7 @@ from dataclasses import field
 from types import ModuleType
 from typing import Any
 
+from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.records import record
@@ -237,6 +238,10 @@ _kind(
 _kind(
     "ATTRIBUTE_ABSENT", "the object itself has no such attribute",
     lambda v, e, n: f"{e!r} not in {n.name(instance_dict)}({v})", lambda v, e: e not in instance_dict(v),
+)
+_kind(
+    "NOTHING_HIDDEN", "no attribute of the tensor's own hides a method",
+    lambda v, e, n: f"{n.name(hides_nothing)}({v})", lambda v, e: hides_nothing(v), lambda e: "no method",
 )
 _kind(
     "ALIAS", "the value is the same object as another one",

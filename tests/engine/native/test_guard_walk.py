@@ -11,9 +11,10 @@ from collections import OrderedDict
 from typing import Any
 
 import pytest
+import torch
 from code_swaps import entry_region, swapped
 
-from dynexplore.engine.native import UNBOUND, Entry, GuardWalk
+from dynexplore.engine.native import UNBOUND, Entry, GuardWalk, hides_nothing
 
 pytestmark = pytest.mark.plain("speaks to the C extension, below what `disable` switches off")
 
@@ -381,3 +382,43 @@ def test_a_walk_leaks_nothing() -> None:
     del holder
     gc.collect()
     assert gone() is None
+
+
+class WithNames:
+    """A class with a method, a constant and a property."""
+
+    constant = 1
+
+    def method(self) -> int:
+        return 1
+
+    @property
+    def computed(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, True),
+        ({"other": 1}, True),
+        ({"other": 1, "method": 2}, False),
+        ({"constant": 2}, False),
+        ({"computed": 2}, True),
+        ({1: 2}, False),
+    ],
+)
+def test_what_an_object_hides_of_its_class(own: dict[Any, Any], expected: bool) -> None:
+    """An attribute of its own comes before methods and constants of its class, and not before properties."""
+    thing = WithNames()
+    thing.__dict__.update(own)
+    assert hides_nothing(thing) is expected
+
+
+def test_asking_what_is_hidden_makes_no_dictionary() -> None:
+    """What has no `__dict__` hides nothing, and what has none yet gets none: a new tensor stays as small as it was."""
+    tensor = torch.ones(2)
+    size = sys.getsizeof(gc.get_referents(tensor))
+    assert hides_nothing(tensor)
+    assert hides_nothing(3)
+    assert sys.getsizeof(gc.get_referents(tensor)) == size

@@ -280,6 +280,11 @@ def appends_and_measures(x: torch.Tensor, a: list[int], b: list[int]) -> Any:
     return x * len(b)
 
 
+def with_own_dim(tensor: Any) -> torch.Tensor:
+    tensor.dim = lambda: 7
+    return tensor
+
+
 ONE = [1]
 DOUBLES, TRIPLES = Doubles(), Triples()
 
@@ -295,6 +300,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Cal
     "DICT_KEYS": (lambda x, k: (x * 2, list(k)), lambda: ({"a": 1},), lambda: ({"b": 1},)),
     "SET_CONTENT": (lambda x, k: x * (3 if 2 in k else 5), lambda: ({1, 2},), lambda: ({1, 3},)),
     "ATTRIBUTE_ABSENT": (lambda x, k: x * getattr(k, "n", 5), lambda: (Named(),), lambda: (Named(n=3),)),
+    "NOTHING_HIDDEN": (lambda x, k: x * k.dim(), lambda: (torch.ones(2),), lambda: (with_own_dim(torch.ones(2)),)),
     "ALIAS": (appends_and_measures, lambda: (ONE[:],) * 2, lambda: (ONE[:], ONE[:])),
     "DISTINCT": (lambda x, a, b: x * (3 if a is b else 5), lambda: (Named(), Named()), lambda: (Named(),) * 2),
     "SEQUENCE_ITERATOR_LEFT": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2, 3]),), lambda: (iter([1, 2]),)),

@@ -30,7 +30,7 @@ from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
 from dynexplore.engine.variables.operators import COMPARE, binary, binary_rule, compare
-from dynexplore.engine.variables.scalars.concrete_values import equal, is_settled, is_tensor, known_index, settled
+from dynexplore.engine.variables.scalars.concrete_values import equal, fitting_index, is_settled, is_tensor, known_index, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_literal, run_now
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.signatures import builtin_method
@@ -98,7 +98,7 @@ class SequenceVariable(BuiltinValueVariable):
         if is_settled(key):
             return settled(key)
         if is_tensor(key) or hasattr(key.python_type(), "__index__"):
-            return known_index(ctx, key, f"{self.type_name()} index")
+            return fitting_index(ctx, key, f"{self.type_name()} index", IndexError)
         raise_type_error(ctx, operator.getitem, self, key, kind="DX306", type=self.type_name(), key=key.type_name())
 
     # -- into the graph, and for people
@@ -391,7 +391,7 @@ def _extend(ctx: TraceContext, self: ListVariable, items: VariableTracker) -> No
 
 @mutating_method(list, "insert")
 def _insert(ctx: TraceContext, self: ListVariable, index: VariableTracker, item: VariableTracker, /) -> None:
-    self.items.insert(known_index(ctx, index, "list.insert()"), item)
+    run_now(ctx, self.items.insert, known_index(ctx, index, "list.insert()"), item)
 
 
 @mutating_method(list, "pop")

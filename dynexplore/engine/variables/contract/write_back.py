@@ -70,8 +70,12 @@ def write_attributes(
 ) -> None:
     """Set each attribute of `stored` on the real object, in order; None: delete it.
 
-    `store` finds value and object on the stack, `delete` the object; each takes them off.
+    `store` finds value and object on the stack, `delete` the object; each takes them off. The object is fetched first, like the
+    values: it may have been taken out of what leads to it.
     """
+    if stored and tracker.source is not None and tracker.source.base is not None:
+        build.push(tracker)
+        build.remember(tracker)
     for name, value in stored.items():
         temporary = None
         if value is not None:

@@ -98,15 +98,19 @@ class CellVariable(VariableTracker):
             raise NotImplementedError("an unbound cell")
         build.push(self.content)
         value = build.store_temporary()
-        build.later(lambda: self._write(build, value))
-
-    def _write(self, build: Reconstruction, value: str) -> None:
-        build.writer.load_fast(value)
-        if self.frame_cell:
-            build.writer.store_deref(self.name)
-        else:
+        cell = None
+        if not self.frame_cell:
             assert self.source is not None
             self.source.load(build.writer, build.namer)
+            cell = build.store_temporary()
+        build.later(lambda: self._write(build, value, cell))
+
+    def _write(self, build: Reconstruction, value: str, cell: str | None) -> None:
+        build.writer.load_fast(value)
+        if cell is None:
+            build.writer.store_deref(self.name)
+        else:
+            build.writer.load_fast(cell)
             build.writer.store_attr("cell_contents")
 
     def text(self) -> str:

@@ -371,9 +371,13 @@ class UserObjectVariable(VariableTracker):
             return taken_iterator(ctx, iterator)
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
             return ctx.iterator_over(self._items_by_index(ctx))
-        if self.storage is None and raw_lookup(ctx, self.cls, "__iter__") is None:
+        if raw_lookup(ctx, self.cls, "__iter__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
         return self._of_storage(ctx, "iteration").iterate(ctx)
+
+    def _is_container(self, ctx: TraceContext) -> bool:
+        """Whether its class says what it contains; that of an int does not, and only items by number are left."""
+        return any(raw_lookup(ctx, self.cls, name) is not None for name in ("__contains__", "__iter__"))
 
     def _items_by_index(self, ctx: TraceContext) -> list[VariableTracker]:
         items: list[VariableTracker] = []
@@ -408,7 +412,7 @@ class UserObjectVariable(VariableTracker):
         if answer is not None:
             truth = answer.truth(ctx)
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
-        if self.storage is not None and self.special(ctx, "__iter__") is None:
+        if self.storage is not None and self.special(ctx, "__iter__") is None and self._is_container(ctx):
             return self.storage.contains(ctx, item)
         if not any(raw_lookup(ctx, self.cls, name) is not None for name in ("__iter__", "__getitem__")):
             ctx.raise_exception(TypeError, f"argument of type {self.cls.__name__!r} is not iterable")

@@ -33,7 +33,7 @@ from dynexplore.engine.variables.operators import (
     unary,
     unary_rule,
 )
-from dynexplore.engine.variables.scalars.concrete_values import known_index, known_truth
+from dynexplore.engine.variables.scalars.concrete_values import fitting_index, known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed
 from dynexplore.engine.variables.scalars.text_rules import percent
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
@@ -126,7 +126,7 @@ def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         return left
     for sequence, count in ((left, right), (right, left))[: 1 if symbol == "*=" else 2]:
         if symbol in ("*", "*=") and _is_sequence(sequence) and hasattr(count.python_type(), "__index__"):
-            number = ConstantVariable(known_index(ctx, count, "repetition"))
+            number = ConstantVariable(fitting_index(ctx, count, "repetition", OverflowError))
             return binary(ctx, symbol, *((left, number) if sequence is left else (number, right)))
     return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], _example(left), _example(right))  # raises C's own TypeError
 

@@ -10,6 +10,7 @@ In: trackers. Out: int, bool, or a constant of Python.
 from __future__ import annotations
 
 import operator
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -76,6 +77,14 @@ def known_index(ctx: TraceContext, value: VariableTracker, question: str) -> int
         ctx.raise_exception(TypeError, f"{python_type.__name__!r} object cannot be interpreted as an integer")
     number = taken(ctx, int, python_type, "__index__", value.call_method(ctx, "__index__", (), {}))
     return run_now(ctx, operator.index, settled(number))  # type: ignore[no-any-return]
+
+
+def fitting_index(ctx: TraceContext, value: VariableTracker, question: str, error: type[Exception]) -> int:
+    """The same where C takes the number; one that is too large raises `error`, which names what was given."""
+    index = known_index(ctx, value, question)
+    if not -sys.maxsize - 1 <= index <= sys.maxsize:
+        ctx.raise_exception(error, f"cannot fit {value.python_type().__name__!r} into an index-sized integer")
+    return index
 
 
 def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:

@@ -27,6 +27,7 @@ from dynexplore.engine.variables.objects.class_facts import (
     peek,
     raw_lookup,
     refuse_missing,
+    rely_on_name_of,
     rely_on_names,
     rely_on_plain_access,
 )
@@ -112,6 +113,7 @@ class EnumVariable(ConstantVariable):
         method = find(ctx, type(self.value), name)
         if method is not None and isinstance(method.raw, _INLINED) and not is_fixed_module(method.owner.__module__):
             return ctx.call_function(bind(ctx, method, self, type(self.value)), args, kwargs)
+        rely_on_name_of(ctx, type(self.value))
         return super().call_method(ctx, name, args, kwargs)
 
     def same_object(self, other: VariableTracker) -> bool | None:

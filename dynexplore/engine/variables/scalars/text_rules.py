@@ -36,6 +36,7 @@ from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.rules import method, rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed, run_now
+from dynexplore.engine.variables.scalars.enumeration import EnumVariable
 from dynexplore.engine.variables.scalars.number_rules import runs_on_constants
 from dynexplore.engine.variables.scalars.special_results import taken
 from dynexplore.engine.variables.signatures import builtin, builtin_method
@@ -122,6 +123,8 @@ def _class_text(ctx: TraceContext, value: VariableTracker) -> str:
 def shape_of(ctx: TraceContext, value: VariableTracker) -> Any:
     """A real object of the same look."""
     value = value.read(ctx)
+    if isinstance(value, EnumVariable):  # its text names its class
+        rely_on_name_of(ctx, type(value.value))
     if is_settled(value):
         return settled(value)
     for tracker, rebuild in _REBUILT:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
+from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.raw_attributes import class_dict, instance_dict
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_facts import (
@@ -176,10 +177,13 @@ class TensorVariable(VariableTracker):
         if self._is_of_program(name, raw) and hasattr(type(raw), "__set__"):
             ctx.break_graph("DX411", attribute=name)
         if self.real is not None and self.source is not None:
-            if name in getattr(self.real, "__dict__", {}):
-                return ctx.build(self.real.__dict__[name], self.source.attribute(name))
-            if raw is None or self._is_of_program(name, raw):  # that no tensor hides torch's own methods is taken for granted
+            own = instance_dict(self.real)
+            if name in own:
+                return ctx.build(own[name], self.source.attribute(name))
+            if raw is None or self._is_of_program(name, raw):
                 ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
+            else:
+                self._rely_on_method(ctx, name)
         if self._is_of_program(name, raw):
             return ctx.build(raw, None) if is_constant_value(raw) else ctx.break_graph("DX411", attribute=name)
         if callable(raw):
@@ -188,6 +192,17 @@ class TensorVariable(VariableTracker):
             refuse_missing(ctx, self.python_type(), name)
             ctx.raise_exception(AttributeError, f"{self.python_type().__name__!r} object has no attribute {name!r}")
         ctx.break_graph("DX411", attribute=name)
+
+    def _rely_on_method(self, ctx: TraceContext, name: str) -> None:
+        """The tensor itself has nothing of that name; for most tensors one guard says so of all methods."""
+        if self.real is None or self.source is None:
+            return
+        if name in instance_dict(self.real):  # the graph would call what the tensor has under the name
+            ctx.break_graph("DX411", attribute=name)
+        if hides_nothing(self.real):
+            ctx.guard(self.source, "NOTHING_HIDDEN", None)
+        else:
+            ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
 
     def _is_of_program(self, name: str, raw: object) -> bool:
         """Whether the program put this attribute into torch's class."""
@@ -211,6 +226,7 @@ class TensorVariable(VariableTracker):
     ) -> VariableTracker:
         rely_on_plain_access(ctx, self.python_type(), name)
         self._rely_on_torch(ctx, name)
+        self._rely_on_method(ctx, name)
         row = METHODS.get((torch.Tensor, name))
         if ctx.function_modes.may_be_asked:
             answer = self._call_under_mode(ctx, name, args, kwargs)

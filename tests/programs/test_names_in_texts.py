@@ -1,0 +1,58 @@
+"""A class's name in what Python writes about a value: a text of a member, an error about an index."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import pytest
+import torch
+from programs.before_and_after import X
+
+import dynexplore
+from engine_checks import assert_same_as_eager, graphs_compiled
+
+
+@pytest.mark.parametrize("base", [enum.Enum, enum.IntEnum, enum.Flag])
+def test_an_enumeration_is_renamed(base: Any) -> None:
+    """The texts of a member name its class, which may have another name in the next call."""
+
+    def f(x: torch.Tensor, member: Any) -> Any:
+        return x + 1, f"{member}", f"{member!r}", str(member), "%s" % (member,), [member].__repr__(), member.__repr__()
+
+    seen = []
+    for called in (f, dynexplore.optimize("eager")(f)):
+        cls: Any = base("Color", ["RED", "BLUE"])
+        before = called(X, cls.RED)[1:]
+        cls.__name__ = "Other"
+        seen.append([before, called(X, cls.RED)[1:]])
+    assert seen[0] == seen[1]
+    assert "Other" in str(seen[1][1])
+    assert graphs_compiled() == 2
+
+
+class Huge:
+    """An index that no C integer holds."""
+
+    def __index__(self) -> int:
+        return 1 << 100
+
+
+def asks(x: torch.Tensor, index: Any) -> Any:
+    texts = []
+    items = [1, 2]
+    for ask in (
+        lambda: items[index], lambda: (1, 2)[index], lambda: items * index, lambda: items.pop(index),
+        lambda: items.insert(index, 1), lambda: items.__setitem__(index, 1), lambda: items.__delitem__(index),
+    ):  # fmt: skip
+        try:
+            ask()
+        except (IndexError, OverflowError) as error:
+            texts.append((type(error).__name__, str(error)))
+    return x + 1, texts, items
+
+
+@pytest.mark.parametrize("index", [Huge(), 1 << 100])
+def test_an_index_that_does_not_fit(index: Any) -> None:
+    """Python names the class of what was given, not that of the number behind it."""
+    assert_same_as_eager(asks, X, index)
