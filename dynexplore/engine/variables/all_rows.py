@@ -55,6 +55,7 @@ from dynexplore.engine.variables.scalars import (
 )
 from dynexplore.engine.variables.torch_ import (
     autograd_function,
+    checkpoint,
     func_grad,
     function_modes,
     nn_module,
