@@ -876,9 +876,10 @@ def f(x):
     Kind(
         "DX421",
         "a higher-order operator in a way that is not traced",
-        "The functions given to `torch.utils.checkpoint.checkpoint` become bodies in the graph, which may run more "
-        "often than the program's code, or not at all: they may not change what was there before, and not every option is traced.",
-        "Let the function return what it computes and change nothing else; for `checkpoint` say `use_reentrant=False`.",
+        "The functions given to `torch.utils.checkpoint.checkpoint` or `torch.cond` become bodies in the graph, which may run "
+        "twice, or not at all: they may not change what was there before, and not every option is traced.",
+        "Let the function return what it computes and change nothing else; for `checkpoint` say `use_reentrant=False`; "
+        "the branches of `cond` return new tensors alike in number, shape and dtype.",
         example="""
 seen = []
 

@@ -75,10 +75,10 @@ def _move_out(
 ) -> Node:
     nodes = dict.fromkeys(node for node in graph.nodes if node in body.nodes)
     used = outside_values(nodes)
-    modules = [node for node in used if _is_module(root, node)]
+    modules = [node for node in used if is_module(root, node)]
     inputs = [node for node in used if node not in modules]
     outputs = [node for node in nodes if any(user not in nodes for user in node.users)]
-    name = register(body.name, _as_module(root, [*modules, *nodes], inputs, outputs, body.name))
+    name = register(body.name, as_module(root, [*modules, *nodes], inputs, outputs, body.name))
     first, last = next(iter(nodes)), next(reversed(nodes))
     with graph.inserting_before(first):
         module = graph.create_node("get_attr", name)
@@ -97,14 +97,15 @@ def _move_out(
     return call
 
 
-def _is_module(root: torch.nn.Module, node: Node) -> bool:
+def is_module(root: torch.nn.Module, node: Node) -> bool:
+    """Whether a node is the body of another one."""
     return node.op == "get_attr" and isinstance(getattr(root, str(node.target)), torch.nn.Module)
 
 
-def _as_module(
+def as_module(
     root: torch.nn.Module, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], name: str
 ) -> torch.fx.GraphModule:
-    """Copies of the nodes, as a module; the bodies that they call come along."""
+    """Copies of the nodes, as a module that takes the inputs and gives a tuple of the outputs; bodies that they call come along."""
     own_root, own, made = torch.nn.Module(), torch.fx.Graph(), dict[Node, Node]()
     for node in inputs:
         made[node] = own.create_node("placeholder", node.name, (), {}, name=node.name)
