@@ -873,6 +873,26 @@ def f(x):
         return y + 1
 """,
     ),
+    Kind(
+        "DX421",
+        "a higher-order operator in a way that is not traced",
+        "The functions given to `torch.utils.checkpoint.checkpoint` or `torch.cond` become bodies in the graph, which may run "
+        "twice, or not at all: they may not change what was there before, and not every option is traced.",
+        "Let the function return what it computes and change nothing else; for `checkpoint` say `use_reentrant=False`; "
+        "the branches of `cond` return new tensors alike in number, shape and dtype.",
+        example="""
+seen = []
+
+def body(x):
+    seen.append(1)
+    return x.sin()
+
+def f(x):
+    return torch.utils.checkpoint.checkpoint(body, x, use_reentrant=False) + 1
+
+args = (torch.ones(3, requires_grad=True),)
+""",
+    ),
     # -- DX5xx: limits of the engine -------------------------------------------------------------------------------
     Kind(
         "DX501",

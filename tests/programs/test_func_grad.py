@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from programs.program_table import Programs
-from torch.func import functional_call, grad, grad_and_value, vjp
+from torch.func import functional_call, grad, grad_and_value, jacrev, vjp
 
 from engine_checks import assert_same_as_eager
 
@@ -71,6 +71,15 @@ def one_step_of_maml(x):
     return inner(weight - 0.1 * grad(inner)(weight))
 
 
+@program(X, graphs=1)
+def jacobians_in_reverse(x):
+    def model(a, b):
+        return (LAYER(a).tanh() * b[:2]).sin(), a.sum()
+
+    both = jacrev(model, argnums=(0, 1))(x[0], x[1])
+    return both, jacrev(model, chunk_size=1)(x[0], x[1]), jacrev(jacrev(cubes))(x[0]), jacrev(cubes).__name__
+
+
 @program(X, graphs=1, breaks=["DX206"])
 def a_break_inside_is_a_break_before_the_call(x):
     def loss(y):
@@ -87,7 +96,10 @@ def test_derivatives(run: Callable[[], Any]) -> None:
     run()
 
 
-@pytest.mark.parametrize("fn", [a_gradient_and_the_gradient_of_that, one_step_of_maml, gradients_of_each_sample])
+FOR_COMPILERS = [a_gradient_and_the_gradient_of_that, one_step_of_maml, gradients_of_each_sample, jacobians_in_reverse]
+
+
+@pytest.mark.parametrize("fn", FOR_COMPILERS)
 def test_through_a_compiler(fn: Callable[..., Any]) -> None:
     """A compiler that traces the graph again sees the derivative in it."""
     assert_same_as_eager(fn, X, graphs=1, breaks=0, backend="aot_eager")

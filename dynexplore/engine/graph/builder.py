@@ -36,6 +36,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
 from dynexplore.engine.events import GraphPiece
+from dynexplore.engine.graph.bodies import Body, move_out
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
@@ -68,8 +69,9 @@ class FinishedGraph:
     pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 
     def call_nodes(self) -> list[torch.fx.Node]:
-        """Every node that is a call (the graph's own operator count)."""
-        return [n for n in self.module.graph.nodes if n.op in ("call_function", "call_method", "call_module")]
+        """Every node that is a call, those of bodies included (the graph's own operator count)."""
+        graphs = [module.graph for module in self.module.modules() if isinstance(module, torch.fx.GraphModule)]
+        return [n for graph in graphs for n in graph.nodes if n.op in ("call_function", "call_method", "call_module")]
 
 
 class OperatorFailed(Exception):
@@ -93,6 +95,7 @@ class GraphBuilder:
         self.inputs: list[GraphInput] = []
         self.dropped_inputs: list[GraphInput] = []  # inputs that no node uses; guards may be about them
         self.attributes: dict[str, Any] = {}
+        self.bodies: list[Body] = []  # stretches that become modules of their own when the graph is closed, inner ones first
         self.sets_modes = False  # whether a node sets a mode of torch
         self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
         self._make_shape_env = make_shape_env
@@ -243,6 +246,7 @@ class GraphBuilder:
     def finish(self, outputs: list[torch.fx.Node], name: str) -> FinishedGraph:
         """Close the graph: unused inputs and dead pure nodes go, the output is a tuple."""
         self.graph.create_node("output", "output", (tuple(outputs),), {})
+        move_out(self.graph, self.root, self.bodies, self.submodule)
         self._drop_unused()
         module = torch.fx.GraphModule(self.root, self.graph, class_name=name)
         mode = self.fake_mode

@@ -55,6 +55,8 @@ from dynexplore.engine.variables.scalars import (
 )
 from dynexplore.engine.variables.torch_ import (
     autograd_function,
+    checkpoint,
+    cond,
     func_grad,
     function_modes,
     nn_module,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dynexplore.engine.policy.outside import kind_of_break
@@ -39,6 +39,12 @@ class NotProxyable(Exception):
     """`as_proxy` was asked of a tracker that cannot be an argument of an FX node; names its type."""
 
 
+class _StepInside(int):
+    """A step at which a body is traced: the same number as that of the call, but a mark on what comes up inside."""
+
+    around: int
+
+
 class Progress(threading.local):
     """Where the attempt of this thread stands: the step of the root frame before which it could stop, were it to begin again."""
 
@@ -52,6 +58,24 @@ class Progress(threading.local):
             yield
         finally:
             self.step = outer
+
+    @contextlib.contextmanager
+    def of_a_body(self) -> Iterator[Callable[[VariableTracker], bool]]:
+        """A function is traced of which one must know what it changes; gives the question if a value was made inside."""
+        outer = self.step
+        self.step = inside = _StepInside(outer)
+        inside.around = outer
+        try:
+            yield lambda value: value.source is None and _is_inside(value.made_at, inside)
+        finally:
+            self.step = outer
+
+
+def _is_inside(step: int, body: int) -> bool:
+    """Whether a step is that of a body, or of one inside it."""
+    while step is not body and isinstance(step, _StepInside):
+        step = step.around
+    return step is body
 
 
 progress = Progress()

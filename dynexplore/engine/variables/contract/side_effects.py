@@ -15,7 +15,8 @@ torch/_dynamo/side_effects.py does the same job.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 from dynexplore.engine.variables.contract.base import VariableTracker, progress
 
@@ -30,6 +31,17 @@ class Journal:
         self.count = 0
         """How many changes were noted: of two moments with the same count, nothing changed in between."""
         self._on_change = on_change
+        self._listening: list[list[VariableTracker]] = []
+
+    @contextlib.contextmanager
+    def noted_inside(self) -> Iterator[list[VariableTracker]]:
+        """The trackers that change while the block runs, whether or not the change is replayed."""
+        noted: list[VariableTracker] = []
+        self._listening.append(noted)
+        try:
+            yield noted
+        finally:
+            self._listening.pop()
 
     def tracker_of(self, value: object) -> VariableTracker | None:
         """The tracker that already stands for this very object."""
@@ -55,18 +67,21 @@ class Journal:
 
     def note(self, tracker: VariableTracker, what: str) -> None:
         """A tracker is about to change; only what existed before the frame is replayed."""
-        self.count += 1
-        if self._on_change is not None:
-            self._on_change(tracker, what)
+        self._count(tracker, what)
         if tracker.source is not None:
             self.changed.setdefault(tracker, progress.step)
 
     def must_replay(self, tracker: VariableTracker, what: str) -> None:
         """Like `note`, for a tracker without a source that has something to replay all the same (cells, globals)."""
+        self._count(tracker, what)
+        self.changed.setdefault(tracker, progress.step)
+
+    def _count(self, tracker: VariableTracker, what: str) -> None:
         self.count += 1
+        for noted in self._listening:
+            noted.append(tracker)
         if self._on_change is not None:
             self._on_change(tracker, what)
-        self.changed.setdefault(tracker, progress.step)
 
     def is_changed(self, tracker: VariableTracker) -> bool:
         """Whether the real object is not yet what the tracker says."""

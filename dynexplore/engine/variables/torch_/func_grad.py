@@ -1,4 +1,4 @@
-"""torch.func.grad, vjp and what is made of them: a function and its derivative, both in the graph.
+"""torch.func.grad, vjp, jacrev and what is made of them: a function and its derivative, both in the graph.
 
 The idea: as with vmap (vmap.py), torch writes the transforms in Python around a few functions in C: one begins a level, one wraps
 a tensor so that gradients are noted at that level alone, one unwraps it, one ends the level. The Python part is interpreted, the
@@ -12,11 +12,12 @@ torch/_dynamo/variables/ctx_manager.py (GradIncrementNestingCtxManagerVariable) 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._functorch import eager_transforms, predispatch
+from torch._functorch import apis, eager_transforms, predispatch
 
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
@@ -102,3 +103,19 @@ def _derivative(
     parts = [outputs, inputs, grad_outputs, retain_graph or ConstantVariable(False), create_graph or ConstantVariable(True)]
     given = [part if part.is_constant() else TupleVariable(part.unpack(ctx)) for part in parts]
     return ctx.operation("call_function", eager_transforms._autograd_grad, given, {})
+
+
+_wraps: Any = getattr(apis, "_wraps_without_dynamo_attrs", None)
+
+
+def _as_wraps(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """What the wrappers of torch.func are decorated with: functools.wraps, less the marks of torch's own compiler."""
+    (function,) = args
+    known = getattr(function.live_value(), "__dict__", {}) if function.source is not None else {}
+    if any(name in known for name in apis._DYNAMO_WRAPPER_ATTRS):
+        ctx.break_graph("DX202", function=function.text(), because="it bears a mark of torch.compile")
+    return ctx.call_function(ctx.build(functools.wraps, None), args, kwargs)
+
+
+if _wraps is not None:  # older versions decorate with functools.wraps
+    rule(_wraps)(_as_wraps)
