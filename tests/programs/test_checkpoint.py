@@ -244,3 +244,4 @@ def test_backward_computes_again(backend: str) -> None:
         torch.autograd.grad(result, X)
     assert "aten.tanh.default" in seen.names
     assert "aten.atan.default" not in seen.names
+    assert dynexplore.counters["stats"]["graphs"] == 1

@@ -268,3 +268,4 @@ def test_the_other_capture_changes_nothing(fn: Any, traced: str, capsys: pytest.
         seen.append([one.tolist() for one in (*values, CLOSED_OVER, *STATISTICS)])
     assert seen[0] == seen[1]
     assert f"torch.fx.symbolic_trace\nfailed: RuntimeError: aten.{traced}" in text if traced else "failed" not in text
+    assert "__compiled_fn_" in text
