@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch._functorch import apis, eager_transforms, predispatch
+from torch._functorch import apis, eager_transforms
 
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _functorch: Any = torch._C._functorch
 _MODE = "torch.func.grad"
+_unwrap_of_torch: Any = eager_transforms._unwrap_for_grad  # type: ignore[attr-defined]  # of functorch in C before torch 2.13
 
 
 @builtin(_functorch._grad_increment_nesting)
@@ -61,9 +62,9 @@ def _wrap(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[st
     return ctx.operation("call_function", _functorch._wrap_for_grad, args, kwargs)
 
 
-@rule(predispatch._unwrap_for_grad)
+@rule(_unwrap_of_torch)
 def _unwrap(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    return ctx.operation("call_function", predispatch._unwrap_for_grad, args, kwargs)
+    return ctx.operation("call_function", _unwrap_of_torch, args, kwargs)
 
 
 def require_gradients(tensor: torch.Tensor) -> torch.Tensor:
