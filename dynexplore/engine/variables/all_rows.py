@@ -1,5 +1,7 @@
 """All files that declare rows: importing this one fills the registries of build, rules and operators."""
 
+import importlib
+
 # ruff: noqa: F401 -- each of these is imported for the rows that it declares
 from dynexplore.engine.variables import (
     builtin_rules,
@@ -57,7 +59,6 @@ from dynexplore.engine.variables.torch_ import (
     autograd_function,
     checkpoint,
     cond,
-    func_grad,
     function_modes,
     nn_module,
     optimizer,
@@ -70,3 +71,7 @@ from dynexplore.engine.variables.torch_ import (
     torch_rules,
     vmap,
 )
+
+# older versions unwrap values in C, where what leaves a level of functorch is not seen: torch.func.grad breaks the graph
+if hasattr(importlib.import_module("torch._functorch.predispatch"), "_unwrap_for_grad"):
+    from dynexplore.engine.variables.torch_ import func_grad

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _functorch: Any = torch._C._functorch
 _MODE = "torch.func.grad"
-_unwrap_of_torch: Any = eager_transforms._unwrap_for_grad  # type: ignore[attr-defined]  # of functorch in C before torch 2.13
+_unwrap_of_torch: Any = eager_transforms._unwrap_for_grad  # type: ignore[attr-defined]
 
 
 @builtin(_functorch._grad_increment_nesting)
