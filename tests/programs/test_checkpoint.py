@@ -110,7 +110,7 @@ def a_body_without_an_operator(x):
     return checkpoint(lambda a: (a, 3), x, use_reentrant=False), x.sin()
 
 
-@program(X, graphs=1)
+@program(X.detach(), graphs=1)  # with gradients, eager's own checkpoint of torch 2.11 raises once more in backward
 def an_error_inside_that_the_program_handles(x):
     def body(a):
         b = a.sin()
