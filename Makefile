@@ -61,8 +61,9 @@ demo: setup
 	$(BIN)/dynexplore explain examples/toy.py --html demo.html
 
 # ARGS picks a part of the tests, in this process. The whole runs file by file on WORKERS processes, each with one thread of
-# its own for torch. Notebooks are run and what they print is compared; sanitize.cfg blanks times and ids.
-PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# its own for torch. A process that crashes ends the run: started again, it would wait for ever for the rest of its file.
+# Notebooks are run and what they print is compared; sanitize.cfg blanks times and ids.
+PARALLEL := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 0
 test: setup
 ifneq ($(ARGS),)
 	$(BIN)/python -m pytest $(ARGS)

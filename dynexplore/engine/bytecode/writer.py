@@ -325,10 +325,6 @@ class Writer:
         """mapping --; the dict lies `depth` deep once the mapping is popped"""
         self.emit("DICT_UPDATE", depth, depth)
 
-    def dict_merge(self, depth: int) -> None:
-        """mapping --; as `dict_update`, but a key twice is a TypeError"""
-        self.emit("DICT_MERGE", depth, depth)
-
     def list_to_tuple(self) -> None:
         """list -- tuple"""
         self._emit_rows("list_to_tuple")
