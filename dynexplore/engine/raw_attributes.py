@@ -35,7 +35,7 @@ def own_attribute(value: object, name: str) -> Any:
 def plain_attribute(value: Any, name: str) -> Any:
     """`value.name` as the C type below the object's class reads it: a slot, an attribute of C, what a class has."""
     own = (class_dict(owner).get("__getattribute__") for owner in class_mro(type(value)))
-    return next(found for found in own if type(found) is WrapperDescriptorType)(value, name)
+    return next(method for method in own if type(method) is WrapperDescriptorType)(value, name)
 
 
 def has_python_getattribute(cls: type[Any]) -> bool:

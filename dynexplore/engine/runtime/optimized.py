@@ -81,10 +81,10 @@ def name_of(target: Any) -> str:
 
 def _named(function: Any) -> Any:
     """What stands in the module under a function's own name."""
-    found: Any = sys.modules.get(getattr(function, "__module__", None) or "__main__")
+    named: Any = sys.modules.get(getattr(function, "__module__", None) or "__main__")
     for part in function.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found
+        named = getattr(named, part, None)
+    return named
 
 
 def _reduce(call: RegionCall[..., Any]) -> Any:

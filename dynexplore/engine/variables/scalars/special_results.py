@@ -48,9 +48,9 @@ def taken_truth(ctx: TraceContext, cls: type[Any], result: VariableTracker) -> b
 
 def taken_iterator(ctx: TraceContext, result: VariableTracker) -> VariableTracker:
     """iter(obj), when `__iter__` returned `result`."""
-    found = type_of(result)
-    if found is not None and not hasattr(found, "__next__"):
-        ctx.raise_exception(TypeError, f"iter() returned non-iterator of type {found.__name__!r}")
+    returned = type_of(result)
+    if returned is not None and not hasattr(returned, "__next__"):
+        ctx.raise_exception(TypeError, f"iter() returned non-iterator of type {returned.__name__!r}")
     return result
 
 
@@ -68,7 +68,7 @@ _NUMBERS = frozenset({"__len__", "__index__", "__int__", "__hash__", "__float__"
 
 def _nothing_of(ctx: TraceContext, result: VariableTracker, method: str) -> Any:
     """An object of no use to any builtin, of a type of this name."""
-    found = type_of(result)
-    if found is None or (method in _NUMBERS and hasattr(found, "__index__")):
+    returned = type_of(result)
+    if returned is None or (method in _NUMBERS and hasattr(returned, "__index__")):
         ctx.break_graph("DX205", function=method, arguments=result.type_name())
-    return type(found.__name__, (), {})()
+    return type(returned.__name__, (), {})()

@@ -1,9 +1,9 @@
 """torch.func.grad, vjp, jacrev and what is made of them: a function and its derivative, both in the graph.
 
-The idea: as with vmap (vmap.py), torch writes the transforms in Python around a few functions in C: one begins a level, one wraps
-a tensor so that gradients are noted at that level alone, one unwraps it, one ends the level. The Python part is interpreted, the
-function of the user in its middle too; the few become nodes. The derivative itself (`_autograd_grad`) is one node, which runs
-autograd on what the nodes before it have noted; on fake tensors it gives the shapes.
+The idea: as with vmap (vmap.py), torch writes the transforms in Python around a few functions in C: one begins a level, one ends
+it (functorch_level.py), one wraps a tensor so that gradients are noted at that level alone, one unwraps it. The Python part is
+interpreted, the function of the user in its middle too; the few become nodes. The derivative itself (`_autograd_grad`) is one
+node, which runs autograd on what the nodes before it have noted; on fake tensors it gives the shapes.
 
 In: calls of torch._functorch's inner functions. Out: nodes, tensors.
 
@@ -20,41 +20,29 @@ import torch
 from torch._functorch import apis, eager_transforms
 
 from dynexplore.engine.variables.containers.sequence import TupleVariable
-from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.context_manager import NONE, NothingManagerVariable, add_mode_node, leave_mode
+from dynexplore.engine.variables.objects.context_manager import NONE, NothingManagerVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 from dynexplore.engine.variables.signatures import builtin
+from dynexplore.engine.variables.torch_.functorch_level import FunctorchLevel
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _functorch: Any = torch._C._functorch
-_MODE = "torch.func.grad"
+_LEVEL = FunctorchLevel("torch.func.grad", _functorch._grad_increment_nesting, _functorch._grad_decrement_nesting)
 _unwrap_of_torch: Any = eager_transforms._unwrap_for_grad  # type: ignore[attr-defined]
 
 
 @builtin(_functorch._grad_increment_nesting)
 def _begin(ctx: TraceContext) -> VariableTracker:
-    node = add_mode_node(ctx, _functorch._grad_increment_nesting)
-    level = node.meta["example_value"] = _functorch._grad_increment_nesting()
-    ctx.active_modes.append(ActiveMode(_end_for_real, _end_in_graph, of=_MODE))
-    return ConstantVariable(level)
-
-
-def _end_for_real() -> None:
-    _functorch._grad_decrement_nesting()
-
-
-def _end_in_graph(ctx: TraceContext) -> None:
-    add_mode_node(ctx, _functorch._grad_decrement_nesting)
+    return _LEVEL.begin(ctx)
 
 
 @builtin(_functorch._grad_decrement_nesting)
 def _end(ctx: TraceContext) -> VariableTracker:
-    leave_mode(ctx, next(mode for mode in reversed(ctx.active_modes) if mode.of == _MODE))
-    return NONE
+    return _LEVEL.end(ctx)
 
 
 @rule(_functorch._wrap_for_grad)

@@ -2,9 +2,8 @@
 
 The idea: torch writes vmap in Python around four functions in C: one begins a level, one wraps a tensor so that a dimension of
 it is hidden at that level, one unwraps it, one ends the level. So the Python part is interpreted like any code, the function of
-the user in its middle too, and the four become nodes. A level is also entered for real, as the fake tensors inside must hide
-the same dimension: it is a mode of torch, which an attempt that is thrown away leaves with the others. A break inside is a
-break before the whole call, because no frame is translated while a level is active (runtime/other_tracers.py).
+the user in its middle too, and the four become nodes (functorch_level.py: the first and the last). A break inside is a break before
+the whole call, because no frame is translated while a level is active (runtime/other_tracers.py).
 
 In: calls of torch._functorch's inner functions. Out: nodes, tensors.
 
@@ -19,42 +18,31 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._functorch import predispatch
 
-from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.context_manager import NONE, add_mode_node, leave_mode
+from dynexplore.engine.variables.objects.context_manager import NONE
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.functorch_level import FunctorchLevel
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-_MODE = "vmap"
+_LEVEL = FunctorchLevel("vmap", predispatch._vmap_increment_nesting, predispatch._vmap_decrement_nesting)
 
 
 @rule(predispatch._vmap_increment_nesting)
 def _begin(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     size, randomness = args
-    node = add_mode_node(ctx, predispatch._vmap_increment_nesting, size.as_proxy(), randomness.as_constant())
     known = size.value if isinstance(size, SymbolicNumberVariable) else size.as_constant()
-    level = node.meta["example_value"] = predispatch._vmap_increment_nesting(known, randomness.as_constant())
-    ctx.active_modes.append(ActiveMode(_end_for_real, _end_in_graph, of=_MODE))
-    return ConstantVariable(level)
-
-
-def _end_for_real() -> None:
-    predispatch._vmap_decrement_nesting()
-
-
-def _end_in_graph(ctx: TraceContext) -> None:
-    add_mode_node(ctx, predispatch._vmap_decrement_nesting)
+    way = randomness.as_constant()
+    return _LEVEL.begin(ctx, size.as_proxy(), way, known=(known, way))
 
 
 @rule(predispatch._vmap_decrement_nesting)
 def _end(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    leave_mode(ctx, next(mode for mode in reversed(ctx.active_modes) if mode.of == _MODE))
-    return NONE
+    return _LEVEL.end(ctx)
 
 
 def _node(function: Any) -> Answer:
