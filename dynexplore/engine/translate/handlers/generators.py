@@ -47,17 +47,8 @@ def send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if item is not None:
         frame.push(item.read(ctx))
         return
-    send_finished(frame, step, result)
-
-
-def send_finished(frame: SymbolicFrame, step: Step, result: object) -> None:
-    """Leave the loop of `yield from` with the inner iterator's result."""
-    after = frame.steps[step.target]
-    if after.op == "END_SEND":
-        frame.push(result)  # type: ignore[arg-type]
-    else:
-        frame.pop()
-        frame.push(result)  # type: ignore[arg-type]
+    frame.pop()
+    frame.push(result)
     frame.jump(step.target)
 
 
@@ -67,11 +58,3 @@ def call_intrinsic(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if step.arg != "INTRINSIC_STOPITERATION_ERROR":
         ctx.break_graph("DX301", opcode=step.arg)
     frame.push(leaving_generator(ctx, frame.pop()))
-
-
-@handles("END_SEND")
-def end_send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
-    """Drop the inner iterator, keep its result."""
-    value = frame.pop()
-    frame.pop()
-    frame.push(value)

@@ -19,7 +19,7 @@ NOT_TRACED: dict[str, str] = {
     "CHECK_EG_MATCH": "`except*` splits groups of exceptions, which are not traced",
     "PREP_RERAISE_STAR": "`except*` splits groups of exceptions, which are not traced",
     "CALL_INTRINSIC_2": "type parameters and `except*` are left to Python",
-    "CLEANUP_THROW": "an exception thrown into a generator that delegates is left to Python",
+    **dict.fromkeys(("CLEANUP_THROW", "END_SEND"), "an exception thrown into a generator that delegates is left to Python"),
     "UNSUPPORTED": "an instruction of async code or of a class body",
 }
 """Opcode -> why it is left to Python."""
