@@ -6,12 +6,14 @@ first frame (the first one breaks at the `if`), then the frame of the resume fun
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import fields, replace
+from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.recording.recording import Recording
-from dynexplore.views import links
+from dynexplore.views import cache_timeline, explorer_data, html_text, links, real_run, text
 
 SOURCE = "def toy(a, b):\n    x = a / (torch.abs(a) + 1)\n    if b.sum() < 0:\n        b = b * -1\n    return x * b\n"
 RESUME_SOURCE = SOURCE
@@ -483,3 +485,38 @@ def items_of(recording: Recording) -> list[str]:
 
 SAMPLES = {"toy": toy, "inlined": inlined}
 """Every hand-written recording by name."""
+
+
+def watched(recording: Recording) -> Recording:
+    """The recording as it would be if torch.compile had captured it: no steps, roles, rules and stacks; lines, but no offsets."""
+    kept = Recording(title=recording.title, engine="torch.compile")
+    left_out = (ev.InstructionStepped, ev.InlineEntered, ev.InlineLeft, ev.MutationNoted, ev.ContentsSeen, ev.ValueObserved)
+    codes: dict[ev.CodeView, ev.CodeView] = {}
+    for event in recording:
+        if isinstance(event, left_out):
+            continue
+        told: dict[str, Any] = {field.name: getattr(event, field.name) for field in fields(event)}
+        if isinstance(told.get("code"), ev.CodeView):
+            code = told["code"]
+            rows = tuple(replace(row, steps=(), role="", origin=-1) for row in code.rows)
+            told["code"] = codes.setdefault(code, replace(code, rows=rows))
+        if isinstance(event, ev.NodeAdded) and (at := recording.code_of(event)) is not None:
+            line = next((row.line for row in at.rows if row.offset == event.offset), event.line)
+            told |= {"file": at.file, "line": line}
+        if isinstance(event, ev.PlacedEvent) and not isinstance(event, ev.ResumeFunctionMade):
+            told |= {"offset": -1, "inline": 0}
+        kept.record(type(event)(**{**told, **{name: () for name in ("stack", "live_locals") if name in told}}))
+    return kept
+
+
+def look_at(recording: Recording) -> None:
+    """Every view of a recording."""
+    for view in (text.report, text.summary, text.explanation, text.frames, text.calls, text.artifacts, cache_timeline.text):
+        assert isinstance(view(recording), str)
+    for frame in {entered.frame for entered in recording.of(ev.FrameEntered)}:
+        text.steps(recording, frame), text.debug_printout(recording, frame), text.guard_anatomy(recording, frame)
+    assert html_text.page(recording).lstrip().lower().startswith("<!doctype html")
+    json.dumps(explorer_data.explorer_data(recording))
+    real_run.report(recording)
+    assert Recording.from_json(recording.to_json()) == recording
+    recording.to_json(redact=True)

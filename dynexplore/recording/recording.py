@@ -4,7 +4,10 @@ Which idea lives here: the engine knows only the small Protocol `Recorder`; a `R
 keeps everything. It is append-only, has a cap on steps and bytes and says where it was cut, answers questions
 ("the nodes of graph 0", "step 12") with the plain records of events.py, and goes to JSON and back unchanged,
 in a process without torch. Values and code objects occur in many events: JSON holds each once, in a table,
-and events point into it.
+and events point into it. When each event was told, and by which thread, stands beside the events (clock.py).
+
+Whose capture it is, `engine` says: this engine's, or one of torch.compile that was only watched. The latter may lack
+what torch.compile does not tell: steps, the roles of instructions, the rules that ran. No view relies on these.
 
 In:  events, from the engine, or a JSON text.
 Out: queries, JSON (`to_json`, `from_json`), also with everything private left out (`redact=True`).
@@ -23,6 +26,7 @@ import math
 import os
 import re
 import textwrap
+import threading
 import tokenize
 import types
 import typing
@@ -34,13 +38,21 @@ from dynexplore.engine import display_hooks
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
 from dynexplore.engine.recorder import Noted
-from dynexplore.recording import sanity
+from dynexplore.recording import attempts, sanity
+from dynexplore.recording.clock import Clock, Moment
 from dynexplore.recording.real_values import Indexed, RealStep
 
 E = TypeVar("E", bound=ev.Event)
 
-SCHEMA = 2
-"""Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one."""
+SCHEMA = 3
+"""Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one. 3: whose
+engine, process and rank, and the clock.
+"""
+
+ENGINES = ("dynexplore", "torch.compile")
+"""Whose captures a recording may hold."""
+
+_SCHEMA_OF_ORIGIN = 3
 
 DEFAULT_STEPS = 200_000
 DEFAULT_BYTES = 200_000_000
@@ -111,7 +123,9 @@ class Recording:
 
     `title` names it, for people. At most `max_steps` InstructionStepped events and about `max_bytes` bytes
     are kept: past the first cap only steps are left out, past the second everything; `cut` then says where.
-    `versions` says what made it ("Python 3.12.1, torch 2.13.0"), "" if that is not known.
+    `versions` says what made it ("Python 3.12.1, torch 2.13.0"), "" if that is not known; `engine` whose captures it holds, one
+    of ENGINES. `process` is the number of the process that recorded (None: not known), `rank` its number among the processes
+    of torch.distributed (None: there is but one).
 
     >>> r = Recording()
     >>> r.record(ev.PhaseTimed(frame=r.next_frame_id(), phase="translate", seconds=0.5))
@@ -119,13 +133,20 @@ class Recording:
     (1, 0.5, None)
     """
 
-    def __init__(self, *, max_steps: int = DEFAULT_STEPS, max_bytes: int = DEFAULT_BYTES, title: str = "") -> None:
+    def __init__(
+        self, *, max_steps: int = DEFAULT_STEPS, max_bytes: int = DEFAULT_BYTES, title: str = "", engine: str = "dynexplore"
+    ) -> None:
         self.title = title
+        self.engine = _known_engine(engine)
+        self.process: int | None = os.getpid()
+        self.rank: int | None = None
         self.max_steps = max_steps
         self.max_bytes = max_bytes
         self.redacted = False
         self.versions = ""
         self._told: list[Any] = []  # events, and from `_settled` on also what is only noted
+        self._clock: Clock | None = Clock()  # None: read from a file that tells no times
+        self._lock = threading.RLock()  # an event and its moment are one; an event that is made may drop what tells another
         self._settled = 0
         self._room = 0  # so many may be noted before the caps are looked at
         self._frame_ids = itertools.count(1)
@@ -143,11 +164,12 @@ class Recording:
 
     def note(self, noted: Noted) -> None:
         """Append an event that is made on the first query: most events of a recording come this way."""
-        if self._room:
-            self._room -= 1
-            self._told.append(noted)
-        else:
-            self._note_near_the_cap(noted)
+        with self._lock:
+            if self._room:
+                self._room -= 1
+                self._keep(noted)
+            else:
+                self._note_near_the_cap(noted)
 
     def _note_near_the_cap(self, noted: Noted) -> None:
         self._settle()
@@ -161,15 +183,20 @@ class Recording:
     def _settle(self) -> list[ev.Event]:
         """Make the events that are only noted so far; return all events."""
         told = self._told
-        for position in range(self._settled, len(told)):
-            noted = told[position]
-            if type(noted) is tuple:
-                told[position] = self._counted(noted[0](*noted[1:]))
-        self._settled = len(told)
+        with self._lock:
+            for position in range(self._settled, len(told)):
+                noted = told[position]
+                if type(noted) is tuple:
+                    told[position] = self._counted(noted[0](*noted[1:]))
+            self._settled = len(told)
         return told
 
     def record(self, event: ev.Event) -> None:
         """Append one event, unless a cap is reached."""
+        with self._lock:
+            self._record(event)
+
+    def _record(self, event: ev.Event) -> None:
         is_step = type(event) is ev.InstructionStepped
         if is_step:
             self._settle()
@@ -178,9 +205,15 @@ class Recording:
         elif is_step and self._step_count >= self.max_steps:
             self._leave_out(f"{self.max_steps} steps are reached", event)
         else:
-            self._append(event)
+            self._keep(self._counted(event))
+
+    def _keep(self, told: ev.Event | Noted) -> None:
+        self._told.append(told)
+        if self._clock is not None:
+            self._clock.tick()
 
     def _append(self, event: ev.Event) -> None:
+        """Append an event that was told before: its moment is known, or will never be."""
         self._told.append(self._counted(event))
 
     def _counted(self, event: ev.Event) -> ev.Event:
@@ -245,6 +278,10 @@ class Recording:
         """All events in order."""
         return self._settle()
 
+    def moment(self, position: int) -> Moment | None:
+        """When the event at `position` was told, and by which thread; None in a recording that does not know."""
+        return self._clock.moment(position) if self._clock is not None else None
+
     @property
     def cut(self) -> Cut | None:
         """Where the recording was cut, None when it is whole."""
@@ -259,9 +296,13 @@ class Recording:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Recording):
             return NotImplemented
-        return (self.title, self._settle(), self._cut) == (other.title, other._settle(), other._cut)
+        mine, theirs = ((one.engine, one.title, one._settle(), one._cut) for one in (self, other))
+        return mine == theirs
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Callable[[str], Recording], tuple[str]]:
+        return type(self).from_json, (self.to_json(),)  # copied and pickled as it is saved
 
     def __repr__(self) -> str:
         parts = (
@@ -311,6 +352,10 @@ class Recording:
         if not -len(steps) <= number < len(steps):
             raise IndexError(f"no step {number}: this recording has {len(steps)} steps")
         return typing.cast(ev.InstructionStepped, steps[number])
+
+    def attempts(self, frame: int) -> tuple[attempts.AttemptView, ...]:
+        """The attempts at a frame in order, with the nodes of each: of those that were given up or failed as well."""
+        return attempts.of_frame(frame, self.of_frame)
 
     def final_attempt(self, frame: int) -> int:
         """The number of the frame's last attempt, whose graph and guards count (0: it never was translated)."""
@@ -457,11 +502,13 @@ class Recording:
 
     # -- JSON -----------------------------------------------------------------------------------------------
 
-    def to_json(self, *, redact: bool = False) -> str:
-        """Return the recording as JSON text. `redact` leaves out tensor elements, string constants and paths."""
-        return json.dumps(self.to_plain(redact=redact), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    def to_json(self, *, redact: bool = False, times: bool = True) -> str:
+        """Return the recording as JSON text. `redact` leaves out tensor elements, string constants and paths; without `times`
+        nothing is written that tells when and in which process it was recorded.
+        """
+        return json.dumps(self.to_plain(redact=redact, times=times), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
-    def to_plain(self, *, redact: bool = False) -> dict[str, Any]:
+    def to_plain(self, *, redact: bool = False, times: bool = True) -> dict[str, Any]:
         """Return the recording as lists, dicts, strings and numbers: what `to_json` writes."""
         source = redacted(self) if redact else self
         pool = _Pool()
@@ -471,7 +518,11 @@ class Recording:
             "schema": SCHEMA,
             "holds": source.holds,
             "title": source.title,
+            "engine": source.engine,
             "versions": source.versions,
+            "process": source.process if times else None,
+            "rank": source.rank,
+            "clock": source._clock.to_plain() if times and source._clock is not None else None,
             "redacted": source.redacted,
             "cut": dataclasses.asdict(source._cut) if source._cut else None,
             "values": pool.tables[ev.ValueView],
@@ -552,6 +603,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
             sanity.check_code(code)
         recording = cls(title=_text(data["title"]))
         recording.versions = str(data.get("versions", ""))
+        _read_origin(recording, data)
         recording.redacted = bool(data["redacted"])
         for position, row in enumerate(_rows(data, "events")):
             try:
@@ -559,6 +611,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
         recording._cut = None if data["cut"] is None else _record(Cut, data["cut"], {})
+        recording._clock = _read_clock(data, len(recording))
         sanity.check_places(recording.events, recording.code_of)
     except RecordingError:
         raise
@@ -567,6 +620,27 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
     highest = max((event.frame for event in recording.events), default=0)
     recording._frame_ids = itertools.count(highest + 1)
     return recording
+
+
+def _read_origin(recording: Recording, data: dict[str, Any]) -> None:
+    """Whose engine, and which process: of older schemas neither is known but that there was one engine."""
+    if data["schema"] < _SCHEMA_OF_ORIGIN:
+        recording.process = None
+        return
+    number = _parser(int | None, "the number of the process", 0)
+    recording.engine = _known_engine(data["engine"])
+    recording.process, recording.rank = (number(data[name], {}) for name in ("process", "rank"))
+
+
+def _known_engine(name: object) -> str:
+    if name not in ENGINES:
+        raise ValueError(f"the engine is {name!r}, not one of {', '.join(ENGINES)}")
+    return str(name)
+
+
+def _read_clock(data: dict[str, Any], events: int) -> Clock | None:
+    told = data["clock"] if data["schema"] >= _SCHEMA_OF_ORIGIN else None
+    return None if told is None else Clock.from_plain(told, events)
 
 
 def _rows(data: dict[str, Any], table: str) -> list[Any]:
@@ -764,6 +838,7 @@ _STRINGS = {getattr(tokenize, name) for name in ("STRING", "FSTRING_MIDDLE") if 
 def redacted(recording: Recording) -> Recording:
     """Return a copy without tensor elements, string constants and paths; names, shapes and numbers stay."""
     copy = Recording(max_steps=recording.max_steps, max_bytes=recording.max_bytes, title=_redact_text(recording.title))
+    copy.engine, copy.process, copy.rank, copy._clock = recording.engine, recording.process, recording.rank, recording._clock
     done: dict[int, Any] = {}
     for event in recording.events:
         copy._append(_redact(event, done))

@@ -245,7 +245,16 @@ def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: 
     target = optimized.original_of(fn)
     recording = Recording(title=optimized.name_of(target))
     recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
+    recording.rank = _rank()
     store = watched_store(backend, options, recording, real=real)
     assert store.observers.graphs is not None
     explainer = functools.partial(Explainer, backend=backend, options=options, real=real)
     return Explanation(recording, store.observers.graphs, Session(target, store, explainer, recording))
+
+
+def _rank() -> int | None:
+    """The number of this process among those of torch.distributed; None where it is by itself."""
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return None
+    rank: int = torch.distributed.get_rank()
+    return rank

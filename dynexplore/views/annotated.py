@@ -20,6 +20,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.headline import cause_of, remedy_of
 from dynexplore.views.names import is_entry, plain_name, user_codes
+from dynexplore.views.timeline import line_of
 
 MOST_LINES = 200
 """A longer function is cut here in a text."""
@@ -74,7 +75,7 @@ class Annotations:
         while at is not None:
             caller = self._entered.get((at.frame, at.attempt, at.inline)) if at.inline else None
             code = caller.code if caller else self._code_of_frame(at.frame)
-            line = self._line(code, at.offset) if code else 0
+            line = (self._line(code, at.offset) if at.offset >= 0 else line_of(at, code)) if code else 0
             if code and line:
                 yield code.id, line
             at = caller

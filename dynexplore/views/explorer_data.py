@@ -19,7 +19,7 @@ PyTorch's counterpart: none; tlparse writes one text file per artifact.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -60,6 +60,7 @@ def explorer_data(recording: Recording) -> Plain:
     return {
         "schema": SCHEMA,
         "title": recording.title or "recording",
+        "engine": recording.engine,
         "versions": recording.versions,
         "summary": text.summary(recording),
         "explanation": text.explanation(recording),
@@ -185,6 +186,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         ],
         "resume": [_resume(made) for made in recording.of_frame(frame, ev.ResumeFunctionMade)],
         "states": _states(states, values, rules),
+        "order": _order(states),
     }
 
 
@@ -301,6 +303,15 @@ def _states(states: Iterable[State], values: _Values, rules: dict[str, str]) -> 
     return moments
 
 
+def _order(states: Sequence[State]) -> list[list[int]]:
+    """Where the moments of a frame stand among those of all frames: [number in the frame, number among all], where a row begins."""
+    return [
+        [place, state.number]
+        for place, state in enumerate(states)
+        if not place or states[place - 1].number != state.number - 1
+    ]  # fmt: skip
+
+
 def _hand(state: State) -> Hand:
     return state.attempt, state.calls
 
@@ -310,7 +321,7 @@ def _state(state: State, before: State | None, values: _Values, rules: dict[str,
 
     `kind` is left out for an instruction; `new` says that there is nothing before to differ from. `made` is what came
     into being, in words, `nodes` and `guards` are the links to what of it the panes show, `item` is the link of the
-    moment itself, `rule` the handler where it is not the one of `rules`.
+    moment itself, `rule` the handler where it is not the one of `rules`. `line` is said where no instruction says it.
     """
     keep = 0 if before is None else _common(before.stack, state.stack)
     full = {
@@ -329,6 +340,8 @@ def _state(state: State, before: State | None, values: _Values, rules: dict[str,
         "item": _item(state),
         "rule": _other_rule(state.event, rules),
     }
+    if state.offset < 0:
+        full["line"] = state.line
     return {"offset": state.offset, **{name: value for name, value in full.items() if value}}
 
 
@@ -339,6 +352,8 @@ def _other_rule(event: ev.Event, rules: dict[str, str]) -> str:
 def _item(state: State) -> str:
     if isinstance(state.event, ev.InstructionStepped):
         return links.step_key(state.position)
+    if isinstance(state.event, ev.NodeAdded):
+        return links.node_key(state.frame, state.event.name)
     return links.break_key(state.position) if isinstance(state.event, ev.GraphBroke) else ""
 
 

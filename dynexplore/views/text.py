@@ -242,6 +242,8 @@ def _moment(event: ev.Event) -> str:
             return f"graph break {event.kind}: {event.title}"
         case ev.SubgraphCompiled():
             return f"compiled {event.graph} with {event.backend}"
+        case ev.NodeAdded():
+            return _node_made(event)
         case ev.CodeEmitted():
             return f"modified code of {event.code.qualname}"
         case _:

@@ -4,7 +4,8 @@ Which idea lives here: events say what *changed*; a person wants to see what *is
 of all frames in order and keeps, for each moment (an instruction stepped, a callee entered or left, an attempt started,
 a break, code emitted, a cache hit, ...), the whole symbolic stack and all locals of the function at hand, what came
 into being since the moment before, and the difference in stack and locals. Stepping back is then stepping to a smaller
-number. Events of a frame that no one stops at (nodes, guards, mutations) belong to the next moment of that frame.
+number. Events of a frame that no one stops at (nodes, guards, mutations) belong to the next moment of that frame. Where
+nobody told the steps (torch.compile does not), each node is a moment, so that the graph still grows.
 
 In:  a Recording, or any iterable of events.
 Out: `Timeline`: the states, and "which step made this node, guard, break".
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.recording import continued
+from dynexplore.recording.recording import Recording, continued
 
 Stack = tuple[ev.ValueView, ...]
 Locals = tuple[tuple[str, ev.ValueView], ...]
@@ -103,6 +104,11 @@ class State:
         return tuple(event for event in self.caused if isinstance(event, ev.GuardInstalled))
 
     @property
+    def line(self) -> int:
+        """The line of the function at hand that this moment belongs to; 0 where unknown."""
+        return line_of(self.event, self.code)
+
+    @property
     def source_span(self) -> tuple[int, int, int, int] | None:
         """(line, column, end line, end column) of the instruction at hand in the source; None where unknown."""
         if self.code is None:
@@ -111,6 +117,23 @@ class State:
             if row.offset == self.offset and row.line > 0:
                 return row.line, row.column, row.end_line, row.end_column
         return None
+
+
+def line_of(event: ev.Event, code: ev.CodeView | None) -> int:
+    """The line of `code` that an event belongs to: of its instruction, or the one that it names; 0 where there is none such.
+
+    torch.compile tells the user's line of a node or a break, and no instruction.
+    """
+    if code is None:
+        return 0
+    offset = getattr(event, "offset", -1)
+    if offset >= 0:
+        return next((row.line for row in code.rows if row.offset == offset), 0)
+    named = [(event.file, event.line)] if isinstance(event, ev.NodeAdded) else []
+    if isinstance(event, ev.GraphBroke):
+        named = [(frame.file, frame.line) for frame in reversed(event.user_stack)]
+    lines = range(code.first_line, code.first_line + max(1, len(code.source.splitlines())))
+    return next((line for file, line in named if file == code.file and line in lines), 0)
 
 
 @dataclass(slots=True)
@@ -151,8 +174,9 @@ class Timeline:
 
     def __init__(self, events: Iterable[ev.Event]) -> None:
         self.events = tuple(events)
-        self.states: tuple[State, ...] = tuple(states(self.events))
-        self._number_at = _numbers(self.events, self.states)
+        nodes_too = isinstance(events, Recording) and not events.steps
+        self.states: tuple[State, ...] = tuple(states(self.events, nodes_too=nodes_too))
+        self._number_at = _numbers(self.events, {state.position: state.number for state in self.states})
 
     def __len__(self) -> int:
         return len(self.states)
@@ -188,23 +212,22 @@ class Timeline:
         return next((state for state in reversed(self.states) if wanted(state)), None)
 
 
-def _numbers(events: tuple[ev.Event, ...], states: tuple[State, ...]) -> dict[int, int]:
+def _numbers(events: tuple[ev.Event, ...], moments: dict[int, int]) -> dict[int, int]:
     """Event position -> number of the state it belongs to; events after the last moment of a frame have none."""
     numbers: dict[int, int] = {}
     pending: dict[int, list[int]] = {}
-    moments = iter(states)
     for position, event in enumerate(events):
         waiting = pending.setdefault(event.frame, [])
         waiting.append(position)
-        if isinstance(event, MOMENTS):
-            number = next(moments).number
-            numbers.update(dict.fromkeys(waiting, number))
+        if position in moments:
+            numbers.update(dict.fromkeys(waiting, moments[position]))
             waiting.clear()
     return numbers
 
 
-def states(events: Iterable[ev.Event]) -> Iterator[State]:
-    """Yield the state at each moment of `events`, in order."""
+def states(events: Iterable[ev.Event], *, nodes_too: bool = False) -> Iterator[State]:
+    """Yield the state at each moment of `events`, in order; `nodes_too`: one also stops where a node was added."""
+    moments = (*MOMENTS, ev.NodeAdded) if nodes_too else MOMENTS
     frames: dict[int, _Frame] = {}
     codes: dict[int, ev.CodeView] = {}
     number = 0
@@ -212,13 +235,13 @@ def states(events: Iterable[ev.Event]) -> Iterator[State]:
         if isinstance(event, (ev.FrameEntered, ev.InlineEntered)):
             codes.setdefault(event.code.id, event.code)
         frame = frames.setdefault(event.frame, _Frame())
-        if isinstance(event, MOMENTS):
+        frame.node_count += isinstance(event, ev.NodeAdded)
+        frame.guard_count += isinstance(event, ev.GuardInstalled)
+        if isinstance(event, ev.NodeAdded) or not isinstance(event, MOMENTS):
+            frame.pending.append(event)
+        if isinstance(event, moments):
             yield _state(number, position, event, frame, codes)
             number += 1
-        else:
-            frame.node_count += isinstance(event, ev.NodeAdded)
-            frame.guard_count += isinstance(event, ev.GuardInstalled)
-            frame.pending.append(event)
 
 
 def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> State:

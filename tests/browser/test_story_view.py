@@ -12,7 +12,7 @@ from torch import nn
 import dynexplore
 from browser.pages import TABS, Opened, status
 from dynexplore.recording.recording import Recording
-from sample_recordings import inlined, toy
+from sample_recordings import inlined, toy, watched
 
 X = torch.ones(2, 4)
 
@@ -228,3 +228,22 @@ def test_the_way_back_out_of_a_callee(opened: Opened) -> None:
     """Where a call was traced through, the heading of the source names the callers, each a way back."""
     page = opened(inlined())
     assert page.locator(".dynx-source h3").inner_text().startswith("outer › inner")
+
+
+@pytest.mark.parametrize("name", ["toy", "loop"])
+def test_without_steps_the_graph_grows_by_nodes(opened: Opened, name: str) -> None:
+    """A recording of torch.compile tells no steps: one goes from node to node, with the line marked, and no stack is claimed."""
+    page = opened(watched(RECORDINGS[name]()))
+    page.set_viewport_size({"width": 1040, "height": 900})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    assert page.locator(".dynx-headline").inner_text()
+    expect(page.locator(".dynx-boxes .dynx-body").get_by_text("not recorded").first).to_be_visible()
+    page.locator(".dynexplore").press("Home")
+    grown, lines = set(), set()
+    for _ in range(page.evaluate("dynexplore.frame.states.length")):
+        height, lost = page.evaluate(SEEN)
+        assert height <= 620 and not lost
+        grown.add(page.locator(".dynx-growing .dynx-node").count())
+        lines.update(page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").all_inner_texts())
+        page.locator(".dynexplore").press("ArrowRight")
+    assert len(grown) >= 3 and lines

@@ -15,11 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
 from dynexplore.recording.recording import Recording
-from dynexplore.views import cache_timeline, explorer_data, html_text, real_run, text
-from sample_recordings import inlined, toy
+from sample_recordings import inlined, look_at, toy
 
 pytestmark = pytest.mark.plain("reads and shows recordings that are made by hand")
 
@@ -72,19 +70,6 @@ def damaged_recordings(draw: st.DrawFn) -> str:
         path = PLACES[number][draw(st.integers(0, len(PLACES[number]) - 1))]
         change(plain, path, draw(st.sampled_from(["set", "set", "shift", "drop", "double"])), draw(st.sampled_from(ABSURD)))
     return json.dumps(plain)
-
-
-def look_at(recording: Recording) -> None:
-    """Every view of a recording."""
-    for view in (text.report, text.summary, text.explanation, text.frames, text.calls, text.artifacts, cache_timeline.text):
-        assert isinstance(view(recording), str)
-    for frame in {entered.frame for entered in recording.of(ev.FrameEntered)}:
-        text.steps(recording, frame), text.debug_printout(recording, frame), text.guard_anatomy(recording, frame)
-    assert html_text.page(recording).lstrip().lower().startswith("<!doctype html")
-    json.dumps(explorer_data.explorer_data(recording))
-    real_run.report(recording)
-    assert Recording.from_json(recording.to_json()) == recording
-    recording.to_json(redact=True)
 
 
 @settings(max_examples=60, deadline=None)

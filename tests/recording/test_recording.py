@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import math
@@ -229,6 +230,28 @@ def test_reading_imports_no_torch(tmp_path: Path) -> None:
     assert done.stdout.startswith("Recording(toy: 2 frames")
 
 
+def test_whose_engine_it_is_goes_along() -> None:
+    """A recording of torch.compile's captures says so, also read again or redacted, and equals none of this engine's."""
+    r = Recording(title="f", engine="torch.compile")
+    r.rank = 3
+    for back in (Recording.from_json(r.to_json()), Recording.from_json(r.to_json(redact=True)), copy.deepcopy(r)):
+        assert (back.engine, back.rank, back.process) == ("torch.compile", 3, r.process)
+    assert r != Recording(title="f") and Recording(title="f").engine == "dynexplore"
+    with pytest.raises(ValueError, match="the engine is 'jit', not one of dynexplore, torch.compile"):
+        Recording(engine="jit")
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_older_files_load(schema: int) -> None:
+    """What knew neither engine nor clock is read as this engine's; when and where it was recorded is not known."""
+    new = {"engine", "process", "rank", "clock"}
+    old = {name: value for name, value in toy().to_plain().items() if name not in new}
+    r = Recording.from_plain({**old, "schema": schema})
+    assert r == toy() and r.engine == "dynexplore"
+    assert r.process is None and r.rank is None and r.moment(0) is None
+    assert Recording.from_json(r.to_json()) == r
+
+
 def damaged(**changes: Any) -> str:
     return json.dumps({**toy().to_plain(), **changes})
 
@@ -267,6 +290,11 @@ def with_row(field: str, number: int) -> str:
         (damaged(events=[{"event": "PhaseTimed", "frame": 1, "phase": "p", "seconds": True}]), "seconds is bool"),
         (damaged(cut={"nonsense": 1}), "damaged: "),
         (damaged(title=3), "the title is not text"),
+        (damaged(engine="jit"), "damaged: the engine is 'jit', not one of"),
+        (damaged(engine=["dynexplore"]), "damaged: the engine is"),
+        (damaged(process="me"), "damaged: the number of the process has a value of a wrong type"),
+        (damaged(rank=-2), "the number of the process is -2, not from 0"),
+        (damaged(clock=[]), "damaged: "),
         (damaged(cut={"reason": "", "position": "x", "frame": 0, "left_out": 0}), "position is str, not int"),
         (damaged(events={}), "events is not a list"),
         (damaged(values=[{"id": -5, "kind": "K", "text": "t"}]), "id is -5, not from 0"),

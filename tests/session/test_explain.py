@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -220,3 +222,14 @@ def test_a_session_does_not_keep_the_function() -> None:
     gc.collect()
     with pytest.raises(LookupError, match="the function of this recording no longer exists"):
         session.capture(X)
+
+
+def test_the_rank_is_that_of_torch_distributed(tmp_path: Path) -> None:
+    """A recording knows its process among those that torch.distributed joined; a process by itself has no rank."""
+    assert dynexplore.explain(lambda x: x + 1)(torch.ones(2)).recording.rank is None
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'meet'}", rank=0, world_size=1)
+    try:
+        recording = dynexplore.explain(lambda x: x + 1)(torch.ones(2)).recording
+    finally:
+        torch.distributed.destroy_process_group()
+    assert recording.rank == 0 and recording.process == os.getpid() and len(recording.graphs) == 1

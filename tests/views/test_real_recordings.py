@@ -19,11 +19,13 @@ import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text, text
+from dynexplore.views.annotated import Annotations
 from dynexplore.views.dot import dot
+from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.links import Links
 from dynexplore.views.timeline import Timeline
 from golden_files import Golden
-from sample_recordings import items_of
+from sample_recordings import items_of, look_at, watched
 
 VERSION = f"py{sys.version_info.major}{sys.version_info.minor}"
 
@@ -189,6 +191,54 @@ def test_every_view_can_be_made(example: dict[str, Any], name: str) -> None:
             assert "asked by" in text.recompile_report(recording, failed)
         for graph in recording.graphs:
             assert dot(graph.nodes).count(' id="node-') == len(graph.nodes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_view_can_be_made_without_steps(example: dict[str, Any], name: str) -> None:
+    """Steps, roles and rules may be absent, as in a recording of torch.compile: every view is made, and the graph still grows."""
+    recording = watched(recording_of(example, name))
+    assert not recording.steps and recording.engine == "torch.compile"
+    for view in (recording, Recording.from_json(recording.to_json())):
+        look_at(view)
+    data = explorer_data(recording)
+    shown = next(frame for frame in data["frames"] if frame["id"] == data["story"]["opening"][0])
+    assert data["engine"] == "torch.compile" and 0 <= data["story"]["opening"][1] < len(shown["states"])
+    for graph in recording.graphs:
+        events = [state.event for state in Timeline(recording).of_frame(graph.frame)]
+        assert {node.name for node in graph.nodes} <= {event.name for event in events if isinstance(event, ev.NodeAdded)}
+
+
+def test_without_steps_lines_are_marked_all_the_same(example: dict[str, Any]) -> None:
+    """Nodes and breaks that name a line but no instruction are marked at that line, and lead there."""
+    full = recording_of(example, "chatty")
+    recording = watched(full)
+    frame = recording.frames[0].frame
+    code = recording.original_code(frame)
+    assert Annotations(recording).of_code(code).keys() == Annotations(full).of_code(full.original_code(frame)).keys()
+    states = explorer_data(recording)["frames"][0]["states"]
+    lines = [state.get("line", 0) for state in states if state.get("kind") == "NodeAdded" and state["nodes"]]
+    assert code.first_line + 1 in lines
+    broke = [state for state in states if state.get("kind") == "GraphBroke"]
+    assert [state["line"] for state in broke] == [code.first_line + 2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_frames_have_one_order(example: dict[str, Any], name: str) -> None:
+    """From the rows of numbers of its frames the explorer knows the one order of all moments."""
+    recording = recording_of(example, name)
+    numbers: dict[int, tuple[int, str]] = {}
+    data = explorer_data(recording)
+    for frame in data["frames"]:
+        begins = dict(frame["order"])
+        number = -1
+        for place, state in enumerate(frame["states"]):
+            number = begins.get(place, number + 1)
+            assert number not in numbers
+            numbers[number] = (frame["id"], state["text"])
+    for state in Timeline(recording):
+        if state.number in numbers:
+            assert numbers[state.number][0] == state.frame
+    assert len(numbers) == sum(len(frame["states"]) for frame in data["frames"]) > 0
 
 
 @pytest.mark.parametrize("name", NAMES)

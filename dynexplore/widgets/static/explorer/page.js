@@ -281,7 +281,8 @@ export class Explorer {
     mark(`instruction:${this.state.code}:${this.state.offset}`, "dynx-now");
     const code = this.data.codes[this.state.code ?? -1];
     const row = code?.rows.find(({ offset }) => offset === this.state.offset);
-    if (row?.line) mark(`line:${this.state.code}:${row.line}`, "dynx-now");
+    const line = row?.line ?? this.state.line;
+    if (line) mark(`line:${this.state.code}:${line}`, "dynx-now");
     return marks;
   }
 

@@ -13,7 +13,7 @@
  *   recompiles: number, graphNames: string[]}} Story  see views/story.py
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
- *   guards?: string[], item?: string, rule?: string}} State  one moment of a frame, as its difference to the moment before
+ *   guards?: string[], item?: string, rule?: string, line?: number}} State  one moment of a frame, as its difference to the moment before
  * @typedef {{key: string, op: string, name: string, target: string, args: string, kwargs: string, result: string,
  *   module: string, line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{path: string, title: string, nodes: number[], inner: Group[]}} Group  `nodes` by their number in the graph
@@ -26,7 +26,7 @@
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
  *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
- *   states: State[], real?: FrameReal, title: string, numbers: number[], hidden?: number,
+ *   states: State[], order: [number, number][], real?: FrameReal, title: string, numbers: number[], hidden?: number,
  *   thrown?: Record<string, (GraphNode & {reads: string[]})[]>}} Frame  see views/story.py
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,
@@ -52,7 +52,7 @@
  *   facts: {name: string, text: string}[], places: {place: string, code: string, from: number, to: number}[],
  *   stack: Named[], locals: Named[],
  *   resume: {name: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
- * @typedef {{schema: number, title: string, summary: string, explanation: string, story: Story, cut: string,
+ * @typedef {{schema: number, engine: string, title: string, summary: string, explanation: string, story: Story, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],

@@ -37,17 +37,18 @@ export const boxesPane = {
         rows.clear();
         const { before, after } = explorer.states().around(position);
         const keep = state.keep ?? 0;
+        const none = explorer.frame.states.some(({ kind }) => !kind) ? ["empty", "none"] : ["not recorded", "not recorded"];
         /** @type {(value: number, sign: string, name: string) => HTMLElement} */
         const box = (value, sign, name) => boxOf(explorer, rows, real, { value, sign, name, position });
         const slots = after.stack.map((value, slot) => box(value, slot >= keep ? "+" : "", ""));
         const popped = (before?.stack ?? []).slice(keep).map((value) => box(value, "−", ""));
-        stack.replaceChildren(...(slots.length || popped.length ? [...slots, ...popped] : [note("empty")]));
+        stack.replaceChildren(...(slots.length || popped.length ? [...slots, ...popped] : [note(none[0])]));
         const names = [...after.locals].map(([name, value]) => {
           const old = before?.locals.get(name);
           return box(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
         });
         const gone = [...(before?.locals ?? [])].filter(([name]) => !after.locals.has(name)).map(([name, value]) => box(value, "−", name));
-        locals.replaceChildren(...(names.length || gone.length ? [...names, ...gone] : [note("none")]));
+        locals.replaceChildren(...(names.length || gone.length ? [...names, ...gone] : [note(none[1])]));
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
         rule.textContent = where;

@@ -1,0 +1,62 @@
+"""The attempts at a frame: what each run of the translator put into its graph, and what became of it.
+
+Which idea lives here: a frame is translated from the top until it works. An attempt that meets a break, or learns that an
+assumption was wrong, is given up and another begins; only the last one's graph is compiled. What was seen on the way there is
+in the attempts that were given up: of a function with a break, the break itself.
+
+In:  the events of one frame. Out: one `AttemptView` for each attempt.
+
+PyTorch's counterpart: none; torch/_dynamo/convert_frame.py logs that it restarts, and keeps nothing of what it gave up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dynexplore.engine import events as ev
+
+Outcome = Literal["compiled", "given up", "plain Python", "failed"]
+_OUTCOMES: dict[str, Outcome] = {"compiled": "compiled", "skipped": "plain Python", "failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt at a frame: `nodes` in the order in which they were added, those that the graph did not need in the end as well.
+
+    `outcome` is "compiled", "given up" (another attempt followed), "plain Python" or "failed"; `reason` says why it is not
+    "compiled", as far as that is known.
+    """
+
+    frame: int
+    number: int
+    outcome: Outcome
+    reason: str
+    nodes: tuple[ev.NodeAdded, ...]
+    breaks: tuple[ev.GraphBroke, ...]
+
+
+def of_frame(frame: int, of: Callable[[int, type[Any]], tuple[Any, ...]]) -> tuple[AttemptView, ...]:
+    """The attempts at a frame, in order; `of` gives the events of a frame by their class."""
+    numbers = {event.attempt for kind in (ev.AttemptStarted, ev.NodeAdded, ev.GraphBroke) for event in of(frame, kind)} - {0}
+    return tuple(_attempt(frame, number, number == max(numbers), of) for number in sorted(numbers))
+
+
+def _attempt(frame: int, number: int, is_last: bool, of: Callable[[int, type[Any]], tuple[Any, ...]]) -> AttemptView:
+    def here(kind: type[Any]) -> tuple[Any, ...]:
+        return tuple(event for event in of(frame, kind) if event.attempt == number)
+
+    restarts = [event.reason for event in here(ev.AttemptRestarted)]
+    finished = [event.outcome for event in of(frame, ev.FrameFinished)]
+    outcome: Outcome = "given up" if restarts or not is_last else _OUTCOMES.get(" ".join(finished), "failed")
+    if is_last and not finished and here(ev.SubgraphCompiled):
+        outcome = "compiled"
+    reasons = restarts or [event.reason for event in of(frame, ev.FrameSkipped)] or [event.error for event in _failures(frame, of)]
+    return AttemptView(
+        frame, number, outcome, "" if outcome == "compiled" else "; ".join(reasons), here(ev.NodeAdded), here(ev.GraphBroke)
+    )
+
+
+def _failures(frame: int, of: Callable[[int, type[Any]], tuple[Any, ...]]) -> tuple[Any, ...]:
+    return (*of(frame, ev.EngineFailed), *of(frame, ev.BackendFailed))

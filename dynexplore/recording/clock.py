@@ -1,0 +1,126 @@
+"""When each event of a recording was told, and in which thread: beside the events, not in them.
+
+Which idea lives here: an event says what happened, and two captures of the same call tell equal events. When that was differs each
+time. So the recorder reads the clock as it takes an event; the engine reads none, and nobody pays where nobody records. Times
+are no part of what makes two recordings equal, of printouts, or of what the explorer is given.
+
+The clock is monotonic: it counts nanoseconds from the beginning of the recording, never backwards. The time of day at that
+beginning is kept, too, so that recordings of several processes can be laid side by side.
+
+In:  `tick()`, once for each event. Out: `Moment`s by position, and plain data for JSON.
+
+PyTorch's counterpart: the timestamps of torch/_logging/structured.py and torch/_dynamo/utils.py (ChromiumEventLogger).
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.recording import sanity
+
+_NANOSECONDS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and where an event was told: seconds since the recording began, seconds since 1970, and the name of the thread."""
+
+    seconds: float
+    wall: float
+    thread: str
+
+
+class Clock:
+    """The moments of the events of one recording.
+
+    >>> clock = Clock()
+    >>> clock.tick()
+    >>> clock.moment(0).thread, len(clock), clock.moment(1)
+    ('MainThread', 1, None)
+    """
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+        self.wall = time.time_ns()
+        self._zero = time.perf_counter_ns()
+        self._times = array("q")
+        self._numbers = array("I")
+        self._here = threading.local()  # a thread that begins after another ended may get its identity, but not its number
+
+    def _enter(self) -> int:
+        self.threads.append(threading.current_thread().name)
+        return len(self.threads) - 1
+
+    def tick(self) -> None:
+        """An event is told now, in this thread."""
+        self._times.append(time.perf_counter_ns() - self._zero)
+        try:
+            number = self._here.number
+        except AttributeError:
+            number = self._here.number = self._enter()
+        self._numbers.append(number)
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    def moment(self, position: int) -> Moment | None:
+        """When the event at `position` was told; None where that is not known."""
+        if not 0 <= position < len(self):
+            return None
+        passed = self._times[position]
+        return Moment(passed / _NANOSECONDS, (self.wall + passed) / _NANOSECONDS, self.threads[self._numbers[position]])
+
+    # -- JSON -----------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """The clock as plain data: each event's distance to the one before, and how many events in a row each thread told."""
+        steps = [after - before for before, after in itertools.pairwise([0, *self._times])]
+        return {"wall": self.wall, "threads": list(self.threads), "steps": steps, "turns": _runs(self._numbers)}
+
+    @classmethod
+    def from_plain(cls, data: dict[str, Any], events: int) -> Clock:
+        """The clock of that many events which `to_plain` gave; ValueError, TypeError or LookupError for anything else."""
+        clock = cls()
+        clock.wall = _countable("wall", data["wall"])
+        clock.threads = [_text(name) for name in data["threads"]]
+        steps = [_countable("steps", step) for step in data["steps"]]
+        if len(steps) != events:
+            raise ValueError(f"the clock has the times of {len(steps)} events, not of {events}")
+        sanity.countable("steps", sum(steps), 0)
+        clock._times = array("q", itertools.accumulate(steps))
+        clock._numbers = array("I", itertools.islice(_numbers(data["turns"], len(clock.threads)), events + 1))
+        if len(clock._numbers) != events:
+            raise ValueError("the clock does not know the thread of each event")
+        passed = max(time.time_ns() - clock.wall, clock._times[-1] if events else 0)  # for what is told from now on
+        clock._zero = time.perf_counter_ns() - passed
+        return clock
+
+
+def _runs(numbers: Iterable[int]) -> list[list[int]]:
+    """[how many events in a row, the number of their thread], in order."""
+    return [[sum(1 for _ in run), number] for number, run in itertools.groupby(numbers)]
+
+
+def _numbers(runs: list[Any], threads: int) -> Iterator[int]:
+    for count, number in runs:
+        if _countable("turns", number) >= threads:
+            raise ValueError(f"the clock names no thread {number}")
+        yield from itertools.repeat(number, _countable("turns", count))
+
+
+def _countable(name: str, value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{name} is {type(value).__name__}, not int")
+    return sanity.countable(name, value, 0)
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError(f"the name of a thread is {type(value).__name__}, not str")
+    return value
