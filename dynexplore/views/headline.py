@@ -160,7 +160,7 @@ def remedy_of(broke: ev.GraphBroke) -> str:
     said = broke.fix or broke.why
     if len(said) <= LONGEST:
         return said
-    sentences = re.split(r"(?<=[.!?]) ", said)
+    sentences = re.split(r"(?<=[.!?]) (?=[A-Z`])", said)
     return sentences[0]
 
 

@@ -1,0 +1,114 @@
+"""Code objects that torch.compile made, as records to look at: modified code, and resume functions beside what they continue.
+
+Which idea lives here: the views of this project know where a resume function goes on and which of its rows are the body of the
+original, because our own engine wrote both. torch's writes neither down where it can be read, so it is found out from the
+instructions: the body is what equals the end of the original, and the jump in front of it leads to the place where it goes on.
+Where the two cannot be laid side by side the rows have no origin, and steps there are not linked.
+
+In:  code objects.
+Out: `Codes.view_of(code)`, `Codes.offsets(code)`; `modified_view(code)`, `resume_codes(code, globals)`.
+
+PyTorch's counterpart: torch/_dynamo/resume_execution.py, which writes them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.translate.code_views import code_view
+from dynexplore.watching import private_torch
+
+
+class Codes:
+    """The views of the code objects of one watch, each made once."""
+
+    def __init__(self) -> None:
+        # by identity, for equal code objects are equal; each holds its code, so that no id is used again
+        self._views: dict[int, tuple[types.CodeType, ev.CodeView]] = {}
+        self._rows: dict[int, tuple[types.CodeType, dict[int, ev.ListingRow]]] = {}
+        self._offsets: dict[int, tuple[types.CodeType, dict[int, int] | None]] = {}
+
+    def view_of(self, code: types.CodeType) -> ev.CodeView:
+        """The record of a function that is compiled: of a resume function with the origin of its rows."""
+        known = self._views.get(id(code))
+        if known is None:
+            known = self._views[id(code)] = code, self._make(code)
+        return known[1]
+
+    def _make(self, code: types.CodeType) -> ev.CodeView:
+        view = code_view(code)
+        original, offsets = self._original(code), self.offsets(code)
+        if original is None or offsets is None:
+            return view
+        jump = max((row.offset for row in view.rows if row.offset not in offsets and row.target in offsets), default=-1)
+        rows = tuple(_row(row, offsets, jump) for row in view.rows)
+        name = private_torch.plain_function(code.co_name)
+        qualname = f"{name} (resumed at line {code.co_firstlineno})"
+        return dataclasses.replace(view, rows=rows, resumes=code_view(original).id, qualname=qualname)
+
+    def _original(self, code: types.CodeType) -> types.CodeType | None:
+        try:
+            return private_torch.original_of(code)
+        except private_torch.ABSENT:
+            return None
+
+    def offsets(self, code: types.CodeType) -> dict[int, int] | None:
+        """Offset in a resume function -> offset in what it continues; None for other code, whose offsets are its own."""
+        known = self._offsets.get(id(code))
+        if known is None:
+            known = self._offsets[id(code)] = code, self._found_offsets(code)
+        return known[1]
+
+    def rows(self, code: types.CodeType) -> Mapping[int, ev.ListingRow]:
+        """The rows of a code object by offset."""
+        known = self._rows.get(id(code))
+        if known is None:
+            known = self._rows[id(code)] = code, {row.offset: row for row in code_view(code).rows}
+        return known[1]
+
+    def _found_offsets(self, code: types.CodeType) -> dict[int, int] | None:
+        original = self._original(code)
+        if original is None:
+            return None
+        try:
+            return private_torch.original_offsets(code, original, code_view(code).rows)
+        except private_torch.ABSENT:
+            return None
+
+
+def _row(row: ev.ListingRow, offsets: Mapping[int, int], jump: int) -> ev.ListingRow:
+    if row.offset in offsets:
+        return dataclasses.replace(row, role="original", origin=offsets[row.offset])
+    return dataclasses.replace(row, role="resume", origin=offsets[row.target] if row.offset == jump else -1)
+
+
+def modified_view(code: types.CodeType) -> ev.CodeView:
+    """The record of code that torch.compile made: which rows call a graph and which go on in a resume function."""
+    view = code_view(code)
+    role = ""
+    rows = []
+    for row in view.rows:
+        if "__compiled_fn" in row.arg:
+            role = "call graph"
+        elif "__resume_at" in row.arg:
+            role = "resume"
+        elif row.op == "RETURN_VALUE":
+            role = "return"
+        rows.append(dataclasses.replace(row, role=role))
+        if role == "call graph" and row.op.startswith("CALL"):
+            role = ""
+    return dataclasses.replace(view, rows=tuple(rows))
+
+
+def resume_codes(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[tuple[str, types.CodeType]]:
+    """The resume functions that modified code calls: global functions, or closures that it makes from a constant."""
+    for name in code.co_names:
+        if name.startswith("__resume_at") and isinstance(function := names.get(name), types.FunctionType):
+            yield name, function.__code__
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType) and constant.co_name.startswith("torch_dynamo_resume_in"):
+            yield constant.co_name, constant
