@@ -24,7 +24,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.watching import private_torch
-from dynexplore.watching.codes import Codes
+from dynexplore.watching.codes import Codes, Rows
 
 Place = tuple[int, int]
 """Inlined callee (0: the frame itself), and offset in its code (-1: none)."""
@@ -38,14 +38,13 @@ _MADE_UP = ("___", "__nested_", "__is_tracing_resume")
 
 @dataclass(slots=True)
 class _Callee:
-    """A function that is traced: the frame's own, or one inlined in it. `offsets`: see `Codes.offsets`; `rows` by offset."""
+    """A function that is traced: the frame's own, or one inlined in it. `rows`: the row of each instruction, by torch's offset."""
 
     translator: Any
     number: int
     depth: int
     called_from: Place
-    offsets: Mapping[int, int] | None
-    rows: Mapping[int, ev.ListingRow]
+    rows: Rows
 
 
 @dataclass(slots=True)
@@ -179,9 +178,8 @@ class Attempt:
         self._place = moment.before
 
     def _offset(self, hand: _Callee, offset: int | None) -> int:
-        if offset is None:
-            return -1
-        return offset if hand.offsets is None else hand.offsets.get(offset, -1)
+        row = None if offset is None else hand.rows.get(offset)
+        return -1 if row is None else row.offset
 
     def _hand_of(self, translator: Any) -> _Callee:
         """The function at hand: that of the step before, or one that the instruction which is still running has just called.
@@ -197,14 +195,13 @@ class Attempt:
 
     def _enter(self, translator: Any) -> None:
         if not self._hand:
-            code = translator.f_code
-            self._hand.append(_Callee(translator, 0, 0, _NOWHERE, self._codes.offsets(code), self._codes.rows(code)))
+            self._hand.append(_Callee(translator, 0, 0, _NOWHERE, self._codes.told_rows(translator.f_code)))
             self._note_guards(translator)
             return
         self._callees += 1
         depth = len(self._hand)
         code, arguments = self._codes.view_of(translator.f_code), self.values.named(translator.symbolic_locals)
-        self._hand.append(_Callee(translator, self._callees, depth, self._place, None, self._codes.rows(translator.f_code)))
+        self._hand.append(_Callee(translator, self._callees, depth, self._place, self._codes.own_rows(translator.f_code)))
         inline, offset = self._place
         callee, attempt = self._callees, self.number
         self._rows.append(
@@ -233,7 +230,7 @@ class Attempt:
             self._leave(self._hand.pop())
         self._note_guards(hand.translator)
         inline, offset = self._place
-        if offset < 0 and hand.offsets is not None:
+        if offset < 0 and not hand.number and self._codes.is_resume(self._code):
             return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
         if self._broken is hand.translator:
             return  # the graph ends before this instruction
@@ -278,12 +275,10 @@ class Attempt:
         """The graph ends before the current instruction of a translator; `made` makes the event, but for its place and values."""
         callee = next((one for one in self._hand if one.translator is translator), None)
         number = callee.number if callee is not None else 0
-        offsets = callee.offsets if callee is not None else self._codes.offsets(translator.f_code)
-        offset = translator.current_instruction.offset
-        if offset is not None and offsets is not None:
-            offset = offsets.get(offset, -1)
+        rows = callee.rows if callee is not None else self._codes.told_rows(translator.f_code)
+        row = rows.get(translator.current_instruction.offset)
         stack, live = self.values.stack(translator.stack), self.values.named(translator.symbolic_locals)
-        place = -1 if offset is None else offset
+        place = -1 if row is None else row.offset
         self._broken = translator
         self._rows.append(
             lambda frame: made(

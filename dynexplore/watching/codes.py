@@ -6,7 +6,7 @@ instructions: the body is what equals the end of the original, and the jump in f
 Where the two cannot be laid side by side the rows have no origin, and steps there are not linked.
 
 In:  code objects.
-Out: `Codes.view_of(code)`, `Codes.offsets(code)`; `modified_view(code)`, `resume_codes(code, globals)`.
+Out: `Codes.view_of(code)`, `Codes.told_rows(code)`; `modified_view(code)`, `resume_codes(code, globals)`.
 
 PyTorch's counterpart: torch/_dynamo/resume_execution.py, which writes them.
 """
@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.watching import private_torch
+
+Rows = Mapping[int, ev.ListingRow]
 
 
 class Codes:
@@ -29,8 +31,8 @@ class Codes:
     def __init__(self) -> None:
         # by identity, for equal code objects are equal; each holds its code, so that no id is used again
         self._views: dict[int, tuple[types.CodeType, ev.CodeView]] = {}
-        self._rows: dict[int, tuple[types.CodeType, dict[int, ev.ListingRow]]] = {}
-        self._offsets: dict[int, tuple[types.CodeType, dict[int, int] | None]] = {}
+        self._continued: dict[int, tuple[types.CodeType, Rows | None]] = {}
+        self._own: dict[int, tuple[types.CodeType, Rows]] = {}
 
     def view_of(self, code: types.CodeType) -> ev.CodeView:
         """The record of a function that is compiled: of a resume function with the origin of its rows."""
@@ -40,50 +42,59 @@ class Codes:
         return known[1]
 
     def _make(self, code: types.CodeType) -> ev.CodeView:
-        view = code_view(code)
-        original, offsets = self._original(code), self.offsets(code)
-        if original is None or offsets is None:
+        view, original, continued = code_view(code), self._original(code), self._rows_of_original(code)
+        if original is None or continued is None:
             return view
-        jump = max((row.offset for row in view.rows if row.offset not in offsets and row.target in offsets), default=-1)
-        rows = tuple(_row(row, offsets, jump) for row in view.rows)
+        jump = max((row.offset for row in view.rows if row.offset not in continued and row.target in continued), default=-1)
+        rows = tuple(_row(row, continued, jump) for row in view.rows)
         name = private_torch.plain_function(code.co_name)
         qualname = f"{name} (resumed at line {code.co_firstlineno})"
         return dataclasses.replace(view, rows=rows, resumes=code_view(original).id, qualname=qualname)
 
+    def own_rows(self, code: types.CodeType) -> Rows:
+        """Offset of an instruction of torch -> the row of the code that it stands for."""
+        known = self._own.get(id(code))
+        if known is None:
+            known = self._own[id(code)] = code, self._look(private_torch.own_rows, code, code_view(code).rows) or {}
+        return known[1]
+
+    def told_rows(self, code: types.CodeType) -> Rows:
+        """Offset of an instruction of torch -> the row that is told: of a resume function the one of what it continues."""
+        own, continued = self.own_rows(code), self._rows_of_original(code)
+        if continued is None:
+            return own
+        return {offset: continued[row.offset] for offset, row in own.items() if row.offset in continued}
+
+    def is_resume(self, code: types.CodeType) -> bool:
+        """Whether torch made this code to go on after a break."""
+        return self._original(code) is not None
+
     def _original(self, code: types.CodeType) -> types.CodeType | None:
-        try:
-            return private_torch.original_of(code)
-        except private_torch.ABSENT:
-            return None
+        return cast("types.CodeType | None", self._look(private_torch.original_of, code))
 
-    def offsets(self, code: types.CodeType) -> dict[int, int] | None:
-        """Offset in a resume function -> offset in what it continues; None for other code, whose offsets are its own."""
-        known = self._offsets.get(id(code))
+    def _rows_of_original(self, code: types.CodeType) -> Rows | None:
+        """Offset in a resume function -> the row of what it continues; None for any other code."""
+        known = self._continued.get(id(code))
         if known is None:
-            known = self._offsets[id(code)] = code, self._found_offsets(code)
+            original = self._original(code)
+            rows = None
+            if original is not None:
+                views = code_view(code).rows, original, code_view(original).rows
+                rows = self._look(private_torch.rows_of_original, *views) or {}
+            known = self._continued[id(code)] = code, rows
         return known[1]
 
-    def rows(self, code: types.CodeType) -> Mapping[int, ev.ListingRow]:
-        """The rows of a code object by offset."""
-        known = self._rows.get(id(code))
-        if known is None:
-            known = self._rows[id(code)] = code, {row.offset: row for row in code_view(code).rows}
-        return known[1]
-
-    def _found_offsets(self, code: types.CodeType) -> dict[int, int] | None:
-        original = self._original(code)
-        if original is None:
-            return None
+    def _look(self, look: Callable[..., Any], *args: Any) -> Any:
         try:
-            return private_torch.original_offsets(code, original, code_view(code).rows)
+            return look(*args)
         except private_torch.ABSENT:
             return None
 
 
-def _row(row: ev.ListingRow, offsets: Mapping[int, int], jump: int) -> ev.ListingRow:
-    if row.offset in offsets:
-        return dataclasses.replace(row, role="original", origin=offsets[row.offset])
-    return dataclasses.replace(row, role="resume", origin=offsets[row.target] if row.offset == jump else -1)
+def _row(row: ev.ListingRow, continued: Rows, jump: int) -> ev.ListingRow:
+    if row.offset in continued:
+        return dataclasses.replace(row, role="original", origin=continued[row.offset].offset)
+    return dataclasses.replace(row, role="resume", origin=continued[row.target].offset if row.offset == jump else -1)
 
 
 def modified_view(code: types.CodeType) -> ev.CodeView:

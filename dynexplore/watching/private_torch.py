@@ -227,22 +227,58 @@ def original_of(code: types.CodeType) -> types.CodeType | None:
     return None if meta is None else meta.code
 
 
-def original_offsets(code: types.CodeType, original: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, int]:
-    """Offset in a resume function -> offset in what it continues, as far as the instructions are the same, from the end on.
+def own_rows(code: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, ev.ListingRow]:
+    """Offset of an instruction of torch -> the row of the code object that it stands for.
 
-    A resume function is a prefix, then the instructions of the original: so torch's own list of these is laid beside its end.
+    torch takes some instructions apart before it interprets them, and counts offsets anew. Empty where that is not understood.
     """
-    owner, last = INSTRUCTIONS.holder()
-    theirs = [one for one in getattr(owner, last)(original) if one.opname not in _WITHOUT_MEANING]
+    rows = [row for row in rows if row.op not in _WITHOUT_MEANING]
+    shown: dict[int, ev.ListingRow] = {}
+    at = left = 0
+    for one in _instructions(code):
+        row = rows[min(at, len(rows) - 1)]
+        if left:
+            left -= 1
+        elif _family(one.opname) == _family(row.op):
+            pass
+        elif row.op in _TAKEN_APART or "_NONE" in row.op:
+            left = _TAKEN_APART.get(row.op, 3) - 1
+        else:  # put in, after the one before
+            shown[one.offset] = rows[max(at - 1, 0)]
+            continue
+        shown[one.offset] = row
+        at += not left
+    return shown if at == len(rows) else {}
+
+
+def rows_of_original(
+    rows: Sequence[ev.ListingRow], original: types.CodeType, original_rows: Sequence[ev.ListingRow]
+) -> dict[int, ev.ListingRow]:
+    """Offset in a resume function -> the row of what it continues, as far as the instructions are the same, from the end on.
+
+    A resume function is a prefix, then the instructions of the original as torch has them: these are laid beside its end.
+    """
+    known = own_rows(original, original_rows)
     ours = [row for row in rows if row.op not in _WITHOUT_MEANING]
-    offsets: dict[int, int] = {}
-    for row, one in zip(reversed(ours), reversed(theirs), strict=False):
+    shown: dict[int, ev.ListingRow] = {}
+    for row, one in zip(reversed(ours), reversed(_instructions(original)), strict=False):
         if _family(row.op) != _family(one.opname):
             break
-        if one.offset is not None:
-            offsets[row.offset] = one.offset
-    return offsets
+        if one.offset in known:
+            shown[row.offset] = known[one.offset]
+    return shown
 
+
+def _instructions(code: types.CodeType) -> list[Any]:
+    owner, last = INSTRUCTIONS.holder()
+    return [one for one in getattr(owner, last)(code) if one.opname not in _WITHOUT_MEANING]
+
+
+_TAKEN_APART = {
+    "BINARY_SLICE": 2, "STORE_SLICE": 2, "LOAD_FAST_LOAD_FAST": 2, "STORE_FAST_LOAD_FAST": 2, "STORE_FAST_STORE_FAST": 2,
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": 2,
+}  # fmt: skip
+"""Instruction -> into how many torch takes it apart; a jump that compares with None becomes three."""
 
 _WITHOUT_MEANING = ("CACHE", "EXTENDED_ARG")
 _DIRECTION = re.compile(r"_(FORWARD|BACKWARD|ABSOLUTE)(?=_|$)|_NO_INTERRUPT")
