@@ -259,6 +259,9 @@ class _Tools:
         watched: Callable[..., Any] | None = _tool("compiler_stages").watched(backend, recorder, frame, graph)
         return watched
 
+    def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
+        return importlib.import_module("dynexplore.watching.explaining").WatchedExplanation(fn, backend, options)
+
 
 def _tool(name: str) -> Any:
     return importlib.import_module(f"{_TOOLS}.{name}")

@@ -52,9 +52,11 @@ class FrameWatch:
 class Listener:
     """See the head of this file. `steps`: whether each instruction is watched, too."""
 
-    def __init__(self, recording: Recording, *, steps: bool = True) -> None:
+    def __init__(self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False) -> None:
         self.recording = recording
         self.notices: list[str] = []
+        self.graphs: list[Any] = []
+        self._keep_graphs = keep_graphs
         self.codes = Codes()
         self._steps = steps
         self._is_on = False
@@ -65,7 +67,9 @@ class Listener:
         self._entries = 0
 
     def begin(self) -> None:
-        """Watch from now on. Names that this torch does not have are left out, and told."""
+        """Watch from now on. Names that this torch does not have are left out, and told. RuntimeError while it watches already."""
+        if self._is_on:
+            raise RuntimeError("this watch has begun already: make another one with dynexplore.watch()")
         wrappers = {
             private_torch.COMPILE: self._compile, private_torch.ATTEMPT: self._trace, private_torch.REASONS: self._reasons,
             private_torch.SUBGRAPH: self._subgraph, private_torch.BREAK: self._log_break, private_torch.BACKEND: self._backend,
@@ -76,7 +80,7 @@ class Listener:
         absent = private_torch.missing()
         if absent:
             lost = ", ".join(f"{name.gives} ({name.full})" for name in absent)
-            self.notices.append(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
+            self._notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
         self._is_on = True
         for name, wrapper in wrappers.items():
             if name not in absent:
@@ -92,10 +96,12 @@ class Listener:
         try:
             return look(*args)
         except private_torch.UNREADABLE as error:
-            notice = f"Part of this capture could not be read ({look.__name__.strip('_')}: {type(error).__name__}: {error})."
-            if notice not in self.notices:
-                self.notices.append(notice)
+            self._notice(f"Part of this capture could not be read ({look.__name__.strip('_')}: {type(error).__name__}: {error}).")
             return None
+
+    def _notice(self, notice: str) -> None:
+        if notice not in self.notices:
+            self.notices.append(notice)
 
     @property
     def _frame(self) -> FrameWatch | None:
@@ -329,6 +335,8 @@ class Listener:
                     lambda frame: ev.BackendFailed(frame=frame, attempt=attempt.number, graph="", backend=backend, error=said)
                 )
                 raise
+            if self._keep_graphs:
+                self.graphs.append(graph)
             if made is not None:
                 attempt.compiled(functools.partial(made, seconds=time.perf_counter() - began))
             return result

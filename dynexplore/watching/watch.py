@@ -31,25 +31,27 @@ class Watch:
     1
     """
 
-    def __init__(self, *, steps: bool = True, title: str = "") -> None:
-        self.recording = Recording(title=title or "torch.compile")
+    def __init__(self, *, steps: bool = True, title: str = "", keep_graphs: bool = False) -> None:
+        self.recording = Recording(title=title, engine="torch.compile")
         self.recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
-        self._steps = steps
-        self._listener: Listener | None = None
-        self.notices: list[str] = []
+        self._listener = Listener(self.recording, steps=steps, keep_graphs=keep_graphs)
+
+    @property
+    def notices(self) -> list[str]:
+        """What could not be seen, in sentences."""
+        return self._listener.notices
+
+    @property
+    def graphs(self) -> list[torch.fx.GraphModule]:
+        """The graphs themselves, where they are kept."""
+        return self._listener.graphs
 
     def __enter__(self) -> Watch:
-        if self._listener is not None:
-            raise RuntimeError("this watch has begun already: make another one with dynexplore.watch()")
-        self._listener = Listener(self.recording, steps=self._steps)
-        self.notices = self._listener.notices
         self._listener.begin()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._listener is not None:
-            self._listener.end()
-            self._listener = None
+        self._listener.end()
 
     def __str__(self) -> str:
         return "\n".join([text.explanation(self.recording), *self.notices])
