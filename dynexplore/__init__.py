@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.tools.minifier import minify
     from dynexplore.tools.quiescence import until_quiet
     from dynexplore.tools.replay import replay
+    from dynexplore.watching.watch import watch
 
 __version__ = "0.1.0"
 
@@ -101,6 +102,8 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "Recording": ("dynexplore.recording.recording", "Recording"),
     "counters": ("dynexplore.engine.counters", "counters"),
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
+    # look at what torch.compile itself does
+    "watch": ("dynexplore.watching.watch", "watch"),
     # take one whole graph away
     "export": ("dynexplore.tools.export", "export"),
     # other ways to capture the same function, side by side
@@ -151,6 +154,7 @@ __all__ = [
     "Recording",
     "counters",
     "graph_breaks",
+    "watch",
     "export",
     "compare",
     "Comparison",
@@ -254,6 +258,9 @@ class _Tools:
     def watched_compiler(self, backend: str, recorder: Recorder, frame: int, graph: str) -> Callable[..., Any] | None:
         watched: Callable[..., Any] | None = _tool("compiler_stages").watched(backend, recorder, frame, graph)
         return watched
+
+    def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
+        return importlib.import_module("dynexplore.watching.explaining").WatchedExplanation(fn, backend, options)
 
 
 def _tool(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: `dynexplore explain`, `open`, `replay`, `lab` and `bench`, and the tools (cli_tools.py).
+"""The command line: `dynexplore explain`, `watch`, `open`, `replay`, `lab` and `bench`, and the tools (cli_tools.py).
 
 Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
 returns an exit status; a mistake in the input is reported in one sentence on standard error (status 2), and a
@@ -74,6 +74,20 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     one.set_defaults(command=explain_script, passes_on=False)
 
+    one = commands.add_parser(
+        "watch",
+        help="run a script that uses torch.compile, and report what torch.compile did",
+        usage="dynexplore watch [--html OUT] [--json OUT] [--save OUT] [--graphviz] [--redact] [--no-steps] SCRIPT.py [ARGS ...]",
+        description="Run SCRIPT.py unchanged, as Python would, and report what torch.compile did in it: graphs, guards, breaks, "
+        "recompiles, and each step of its capture. These options may also stand after ARGS; all after -- belongs to the script.",
+    )
+    one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
+    _add_outputs(one)
+    one.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
+    one.add_argument("script", type=Path, metavar="SCRIPT.py")
+    one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
+    one.set_defaults(command=watch_script, passes_on=False)
+
     cli_tools.add_to(commands)
 
     one = commands.add_parser(
@@ -136,6 +150,20 @@ def explain_script(arguments: argparse.Namespace) -> int:
         explanation = dynexplore.explain(program.as_function(), real=not arguments.no_real)()
     print(explanation)
     _write(outputs, explanation.recording, arguments)
+    return program.status
+
+
+def watch_script(arguments: argparse.Namespace) -> int:
+    """Run a script while torch.compile is watched, print the report, write the files that were asked for."""
+    script: Path = arguments.script
+    if not script.is_file():
+        raise Mistake(f"there is no script {script}")
+    outputs = _outputs(arguments)
+    program = Program(script)
+    with as_python_starts_it(script, arguments.args), dynexplore.watch(steps=not arguments.no_steps) as seen:
+        program.run()
+    print(seen)
+    _write(outputs, seen.recording, arguments)
     return program.status
 
 

@@ -17,6 +17,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import dynexplore
 
@@ -39,6 +40,16 @@ class Program:
         the two: frames of this package run with all that they call as plain Python.
         """
 
+        run = self._runner()
+        code = run.__code__.replace(co_filename=str(self.script), co_name=self.script.name, co_qualname=self.script.name)
+        program = types.FunctionType(code, run.__globals__, self.script.name, None, run.__closure__)
+        return dynexplore.skip(program)
+
+    def run(self) -> None:
+        """Run it, with this engine off."""
+        self._runner()()
+
+    def _runner(self) -> types.FunctionType:
         def run() -> None:
             try:
                 runpy.run_path(str(self.script), run_name="__main__")
@@ -47,9 +58,7 @@ class Program:
             except Exception as error:
                 self.failed(error)
 
-        code = run.__code__.replace(co_filename=str(self.script), co_name=self.script.name, co_qualname=self.script.name)
-        program = types.FunctionType(code, run.__globals__, self.script.name, None, run.__closure__)
-        return dynexplore.skip(program)
+        return cast(types.FunctionType, run)
 
     def _is_own(self, code: types.CodeType) -> bool:
         """Whether it is code of the script, and not the function that stands for it."""
@@ -84,6 +93,7 @@ def as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
 
 OWN_OPTIONS = {
     "explain": (("--redact", "--graphviz", "--no-real"), ("--html", "--json", "--save")),
+    "watch": (("--redact", "--graphviz", "--no-steps"), ("--html", "--json", "--save")),
     "diagnose": ((), ("--html", "--backend", "--tolerance")),
     "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out")),
     "breaks": ((), ("--html",)),

@@ -356,8 +356,11 @@ class GraphBroke(PlacedEvent):
         lines += [f"  {label:<6}{text}" for label, text in (("why", self.why), ("fix", self.fix)) if text]
         if then:
             lines.append(f"  then  {then}")
-        status = "fundamental" if self.fundamental else "not done yet"
-        lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
+        if self.kind.startswith("DX"):  # of this engine; torch.compile's kinds have pages of their own
+            status = "fundamental" if self.fundamental else "not done yet"
+            lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
+        elif self.kind.startswith("GB"):
+            lines.append(f"  more  https://meta-pytorch.github.io/compile-graph-break-site/gb/{self.kind.lower()}.html")
         return "\n".join(lines)
 
 

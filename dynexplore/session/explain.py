@@ -21,13 +21,13 @@ from typing import Any
 import torch
 import torch.fx
 
-from dynexplore.engine import display_hooks
+from dynexplore.engine import display_hooks, tool_hooks
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.recording import Recording
+from dynexplore.recording.recording import ENGINES, Recording
 from dynexplore.session.notebook_session import CodeOfText, NotebookSession
 from dynexplore.session.session import Session, watched_store
 from dynexplore.views import cache_timeline, text
@@ -163,8 +163,10 @@ class Explainer:
     2
     """
 
-    def __init__(self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True) -> None:
-        self._made = functools.partial(_explanation_of, fn, backend, options, real)
+    def __init__(
+        self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True, engine: str = ENGINES[0]
+    ) -> None:
+        self._made = functools.partial(_explanation_of, fn, backend, options, real, engine)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         """Call the function; the `Explanation` of this one call."""
@@ -216,16 +218,19 @@ def explain(
     nopython: bool = False,
     dynamic: bool | None = None,
     real: bool = True,
+    engine: str = ENGINES[0],
     **kwargs: Any,
 ) -> Any:
     """Call `fn(*args, **kwargs)` under the engine; an `Explanation` of what was captured.
 
     `explain(fn)` alone gives an `Explainer`, which does it when it is called: `explain(f)()` for functions without
-    arguments, and for those with a parameter named `backend`, `nopython`, `dynamic` or `real`. It explains several
+    arguments, and for those with a parameter named `backend`, `nopython`, `dynamic`, `real` or `engine`. It explains several
     calls, too: `explain(f).calls(x, y)`, or `with explain(f) as g: g(x); g(y)`.
 
     The real values of the call are recorded beside the symbolic ones (`recording.real(step)`, `recording.divergences`);
     for this the graphs are replayed on copies. `real=False` leaves it out.
+
+    `engine="torch.compile"` tells what torch.compile does instead: it compiles the function, and is watched; no real values then.
 
     The call's prints and mutations happen, once. Its exceptions are raised.
 
@@ -235,13 +240,21 @@ def explain(
     Dynamo produced 1 graph, with 0 graph breaks and 1 op
     """
     options = Options(nopython, dynamic)
+    if engine not in ENGINES:
+        raise ValueError(f"there is no engine {engine!r}; there are: {', '.join(ENGINES)}")
     if not args and not kwargs:
-        return Explainer(fn, backend, options, real)
-    return Explainer(fn, backend, options, real)(*args, **kwargs)
+        return Explainer(fn, backend, options, real, engine)
+    return Explainer(fn, backend, options, real, engine)(*args, **kwargs)
 
 
-def _explanation_of(fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool) -> Explanation:
+def _explanation_of(
+    fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool, engine: str = ENGINES[0]
+) -> Explanation:
     """An explanation without calls so far."""
+    hooks = tool_hooks.connected()
+    if engine != ENGINES[0] and hooks is not None:
+        watched: Explanation = hooks.watched_explanation(fn, backend, options)
+        return watched
     target = optimized.original_of(fn)
     recording = Recording(title=optimized.name_of(target))
     recording.versions = f"Python {PYTHON}, torch {torch.__version__}"

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.recording import Recording
+from dynexplore.recording.recording import ENGINES, Recording
 from dynexplore.views.counts import plural
 from dynexplore.views.names import frame_name, is_library, plain_name, short_file, user_codes
 
@@ -71,6 +71,9 @@ def counted(recording: Recording) -> str:
 
 def _name(recording: Recording) -> str:
     name = plain_name(recording.title)
+    if recording.engine != ENGINES[0]:
+        of = {"<cell>": " of this cell", "": "", "<lambda>": " of the lambda"}.get(name, f" of {name}")
+        return f"{recording.engine}{of}"
     return {"<cell>": "This cell", "": "This recording", "<lambda>": "The lambda"}.get(name, name)
 
 
@@ -160,7 +163,7 @@ def remedy_of(broke: ev.GraphBroke) -> str:
     said = broke.fix or broke.why
     if len(said) <= LONGEST:
         return said
-    sentences = re.split(r"(?<=[.!?]) ", said)
+    sentences = re.split(r"(?<=[.!?]) (?=[A-Z`])", said)
     return sentences[0]
 
 
@@ -207,7 +210,8 @@ def _limit(recording: Recording) -> Headline | None:
     last = recording.of(ev.GuardFailed)
     cause = f": {change(last[-1])}" if last else ""
     where = f"{plain_name(first.function)} runs as plain Python from then on{cause}."
-    remedy = "Keep equal what the guard names, or pass it as a tensor; config.cache_size_limit raises the limit."
+    setting = "config.cache_size_limit" if recording.engine == ENGINES[0] else "torch._dynamo.config.recompile_limit"
+    remedy = f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
     return Headline(what, where, remedy, "break", _position(recording, first))
 
 
@@ -335,6 +339,8 @@ def _nothing(recording: Recording) -> Headline | None:
         return None
     what = f"{_name(recording)}: nothing was captured."
     if not recording.frames:
+        if recording.engine != ENGINES[0]:
+            return Headline(what, f"Nothing was compiled by {recording.engine}, or it was compiled before.")
         if recording.of(ev.CallBegan):
             return Headline(what, "Nothing that it calls is translated.")
         return Headline(what, "No function that the engine translates was called.")
@@ -344,7 +350,8 @@ def _nothing(recording: Recording) -> Headline | None:
 def _clean(recording: Recording) -> Headline:
     graphs = recording.graphs
     if len(graphs) == 1:
-        what = f"{_name(recording)} is one graph of {plural(graphs[0].call_count, 'operator')}: no graph break, no recompile."
+        does = "is" if recording.engine == ENGINES[0] else "makes"
+        what = f"{_name(recording)} {does} one graph of {plural(graphs[0].call_count, 'operator')}: no graph break, no recompile."
     else:
         operators = sum(graph.call_count for graph in graphs)
         of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graph"

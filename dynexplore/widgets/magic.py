@@ -29,7 +29,7 @@ from IPython.display import display
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.recording.recording import Recording
+from dynexplore.recording.recording import ENGINES, Recording
 from dynexplore.views import break_inspection, cache_timeline, html_text, text
 from dynexplore.widgets.display import outputs_of
 from dynexplore.widgets.source import CellError, call_parts, function_code
@@ -87,6 +87,7 @@ class DynamoMagics(Magics):
     @argument("-o", "--output", metavar="NAME", default="", help="bind the recording to this name")
     @argument("--view", default=SHOWN, help=f"what is shown: {', '.join(VIEWS)}")
     @argument("--artifacts", metavar="PARTS", default="", help=f"keep what Inductor makes of the graphs: all, or some of {_PARTS}")
+    @argument("--engine", default="dynexplore", help="whose capture is shown: dynexplore, or torch.compile, which is watched")
     @argument("--diagnose", action="store_true", help="find the first layer that fails, up to the backend (inductor)")
     @argument("--no-real", action="store_true", help="do not record real values, and replay no graphs")
     @argument("--no-run", action="store_true", help="show the bytecode of the cell, and run nothing")
@@ -170,8 +171,9 @@ class DynamoMagics(Magics):
             changes["artifacts"] = _parts(options.artifacts)
         dynamic = True if options.dynamic else None
         explain = dynexplore.explain(
-            function, backend=options.backend, nopython=options.fullgraph, dynamic=dynamic, real=not options.no_real
-        )
+            function, backend=options.backend, nopython=options.fullgraph, dynamic=dynamic, real=not options.no_real,
+            engine=options.engine,
+        )  # fmt: skip
         try:
             with explain as cell, dynexplore.config.patch(**changes):
                 cell.explanation.follow_cell(text, self._code_of, options.function)
@@ -208,7 +210,7 @@ _OWN_FOLDER = os.path.join(os.path.dirname(dynexplore.__file__), "")
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
-_WITH_VALUE = ("-b", "--backend", "-f", "--function", "-o", "--output", "--view", "--artifacts")
+_WITH_VALUE = ("-b", "--backend", "-f", "--function", "-o", "--output", "--view", "--artifacts", "--engine")
 
 
 def _split(line: str) -> tuple[list[str], str]:
@@ -240,6 +242,10 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
         raise UsageError(f"{str(error).strip()}; the options of %dynamo are {known}") from None
     if options.view not in VIEWS:
         raise UsageError(f"there is no view {options.view!r}; there are: {', '.join(VIEWS)}")
+    if options.engine not in ENGINES:
+        raise UsageError(f"there is no engine {options.engine!r}; there are: {', '.join(ENGINES)}")
+    if options.engine != ENGINES[0] and (options.artifacts or options.diagnose or options.function):
+        raise UsageError(f"--artifacts, --diagnose and --function are about dynexplore, not about --engine {options.engine}")
     if options.artifacts and options.backend not in ("", *_COMPILERS):
         raise UsageError(f"--artifacts needs the backend {' or '.join(_COMPILERS)}, not {options.backend!r}")
     if not {*_parts(options.artifacts)} <= {*ev.ARTIFACT_PARTS}:

@@ -1,7 +1,7 @@
 """The engine is its own: no line of it names torch.compile or the capturing parts of torch._dynamo.
 
 This is the half of the proof that reads the source. The other half runs: tests/dynamo_ban.py makes those functions
-raise during the whole suite. dynexplore/lenses is excepted, because it shows what the others capture.
+raise during the whole suite. dynexplore/lenses and dynexplore/watching are excepted, because they show what the others capture.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def is_forbidden(name: str) -> bool:
 
 
 def test_the_source_names_no_part_of_dynamo_that_captures() -> None:
-    """Nothing under dynexplore/, the lenses excepted, refers to torch.compile or to Dynamo's tracer and evaluator."""
+    """Nothing under dynexplore/, lenses and watches excepted, refers to torch.compile or to Dynamo's tracer and evaluator."""
     forbidden = sorted(
         {
             f"{file.place(node)}: {name}"
             for file in modules().values()
-            if not file.name.startswith("dynexplore.lenses")
+            if not file.name.startswith(("dynexplore.lenses", "dynexplore.watching"))
             for node, name in names_in(file)
             if is_forbidden(name) and not (isinstance(node, ast.Constant) and (file.name, name) in SPELLED)
         }

@@ -46,7 +46,7 @@ LAYERS = {
     "dynexplore.second_opinion": 70,
     "dynexplore.session": 80,
     "dynexplore.tools": 90,
-    "dynexplore.watch": 90,
+    "dynexplore.watching": 90,
     "dynexplore.lenses": 100,
     "dynexplore.widgets": 110,
 }

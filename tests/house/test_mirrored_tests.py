@@ -83,6 +83,8 @@ THEMES: dict[str, tuple[str, ...]] = {
     "views/anatomy": ("views/test_real_recordings",),
     "views/capture_difference": ("session/test_session",),
     "views/groups": ("views/test_dot", "views/test_explorer_data"),
+    # what a watch sees is seen through programs
+    "watching": ("watching/test_watch",),
     "widgets/html": ("widgets/test_exports",),
     "widgets/source": ("widgets/test_display",),
 }

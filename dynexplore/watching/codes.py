@@ -1,0 +1,125 @@
+"""Code objects that torch.compile made, as records to look at: modified code, and resume functions beside what they continue.
+
+Which idea lives here: the views of this project know where a resume function goes on and which of its rows are the body of the
+original, because our own engine wrote both. torch's writes neither down where it can be read, so it is found out from the
+instructions: the body is what equals the end of the original, and the jump in front of it leads to the place where it goes on.
+Where the two cannot be laid side by side the rows have no origin, and steps there are not linked.
+
+In:  code objects.
+Out: `Codes.view_of(code)`, `Codes.told_rows(code)`; `modified_view(code)`, `resume_codes(code, globals)`.
+
+PyTorch's counterpart: torch/_dynamo/resume_execution.py, which writes them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.translate.code_views import code_view
+from dynexplore.watching import private_torch
+
+Rows = Mapping[int, ev.ListingRow]
+
+
+class Codes:
+    """The views of the code objects of one watch, each made once."""
+
+    def __init__(self) -> None:
+        # by identity, for equal code objects are equal; each holds its code, so that no id is used again
+        self._views: dict[int, tuple[types.CodeType, ev.CodeView]] = {}
+        self._continued: dict[int, tuple[types.CodeType, Rows | None]] = {}
+        self._own: dict[int, tuple[types.CodeType, Rows]] = {}
+
+    def view_of(self, code: types.CodeType) -> ev.CodeView:
+        """The record of a function that is compiled: of a resume function with the origin of its rows."""
+        known = self._views.get(id(code))
+        if known is None:
+            known = self._views[id(code)] = code, self._make(code)
+        return known[1]
+
+    def _make(self, code: types.CodeType) -> ev.CodeView:
+        view, original, continued = code_view(code), self._original(code), self._rows_of_original(code)
+        if original is None or continued is None:
+            return view
+        jump = max((row.offset for row in view.rows if row.offset not in continued and row.target in continued), default=-1)
+        rows = tuple(_row(row, continued, jump) for row in view.rows)
+        name = private_torch.plain_function(code.co_name)
+        qualname = f"{name} (resumed at line {code.co_firstlineno})"
+        return dataclasses.replace(view, rows=rows, resumes=code_view(original).id, qualname=qualname)
+
+    def own_rows(self, code: types.CodeType) -> Rows:
+        """Offset of an instruction of torch -> the row of the code that it stands for."""
+        known = self._own.get(id(code))
+        if known is None:
+            known = self._own[id(code)] = code, self._look(private_torch.own_rows, code, code_view(code).rows) or {}
+        return known[1]
+
+    def told_rows(self, code: types.CodeType) -> Rows:
+        """Offset of an instruction of torch -> the row that is told: of a resume function the one of what it continues."""
+        own, continued = self.own_rows(code), self._rows_of_original(code)
+        if continued is None:
+            return own
+        return {offset: continued[row.offset] for offset, row in own.items() if row.offset in continued}
+
+    def is_resume(self, code: types.CodeType) -> bool:
+        """Whether torch made this code to go on after a break."""
+        return self._original(code) is not None
+
+    def _original(self, code: types.CodeType) -> types.CodeType | None:
+        return cast("types.CodeType | None", self._look(private_torch.original_of, code))
+
+    def _rows_of_original(self, code: types.CodeType) -> Rows | None:
+        """Offset in a resume function -> the row of what it continues; None for any other code."""
+        known = self._continued.get(id(code))
+        if known is None:
+            original = self._original(code)
+            rows = None
+            if original is not None:
+                views = code_view(code).rows, original, code_view(original).rows
+                rows = self._look(private_torch.rows_of_original, *views) or {}
+            known = self._continued[id(code)] = code, rows
+        return known[1]
+
+    def _look(self, look: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return look(*args)
+        except private_torch.ABSENT:
+            return None
+
+
+def _row(row: ev.ListingRow, continued: Rows, jump: int) -> ev.ListingRow:
+    if row.offset in continued:
+        return dataclasses.replace(row, role="original", origin=continued[row.offset].offset)
+    return dataclasses.replace(row, role="resume", origin=continued[row.target].offset if row.offset == jump else -1)
+
+
+def modified_view(code: types.CodeType) -> ev.CodeView:
+    """The record of code that torch.compile made: which rows call a graph and which go on in a resume function."""
+    view = code_view(code)
+    role = ""
+    rows = []
+    for row in view.rows:
+        if "__compiled_fn" in row.arg:
+            role = "call graph"
+        elif "__resume_at" in row.arg:
+            role = "resume"
+        elif row.op == "RETURN_VALUE":
+            role = "return"
+        rows.append(dataclasses.replace(row, role=role))
+        if role == "call graph" and row.op.startswith("CALL"):
+            role = ""
+    return dataclasses.replace(view, rows=tuple(rows))
+
+
+def resume_codes(code: types.CodeType, names: Mapping[str, Any]) -> Iterator[tuple[str, types.CodeType]]:
+    """The resume functions that modified code calls: global functions, or closures that it makes from a constant."""
+    for name in code.co_names:
+        if name.startswith("__resume_at") and isinstance(function := names.get(name), types.FunctionType):
+            yield name, function.__code__
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType) and constant.co_name.startswith("torch_dynamo_resume_in"):
+            yield constant.co_name, constant

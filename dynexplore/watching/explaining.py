@@ -1,0 +1,84 @@
+"""`explain(f, x, engine="torch.compile")`: the same report as of this engine, of what torch.compile does with a function.
+
+Which idea lives here: an explanation is a recording of some calls, and what they returned. Here the function is compiled by
+torch.compile and each call is watched. A function that is compiled already is taken out of its wrapper and compiled anew, with code
+of its own, so that neither what torch remembers of it nor what the program does afterwards changes. A module keeps its code, which
+all modules of its class share: torch may answer from what it remembers.
+
+In:  a function or module, a backend, options. Out: `WatchedExplanation`.
+
+PyTorch's counterpart: `explain` in torch/_dynamo/eval_frame.py.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.runtime import optimized, reports
+from dynexplore.engine.runtime.stores import Options
+from dynexplore.session.explain import Explanation
+from dynexplore.watching.watch import Watch
+
+
+class WatchedExplanation(Explanation):
+    """What torch.compile did in some calls. It has no live side: what-if and changed sources are questions to the other engine."""
+
+    def __init__(self, fn: Callable[..., Any], backend: Any, options: Options, *, steps: bool = True) -> None:
+        self._watch = Watch(steps=steps, title=optimized.name_of(original_of(fn)), keep_graphs=True)
+        how = {"backend": backend, "fullgraph": options.nopython, "dynamic": options.dynamic}
+        self._compiled: Callable[..., Any] = torch.compile(_with_own_code(original_of(fn)), **how)
+        self._calls = 0
+        self.function = fn
+        self.recording = self._watch.recording
+        self.graphs: list[torch.fx.GraphModule] = self._watch.graphs
+        self.value: Any = None
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
+        self._calls += 1
+        self.recording.record(reports.call_began(self._calls, args, kwargs))
+        error = ""
+        try:
+            with self._watch:
+                self.value = self._compiled(*args, **kwargs)
+            return self.value
+        except BaseException as raised:
+            error = type(raised).__name__
+            raise
+        finally:
+            self.recording.record(ev.CallEnded(frame=0, call=self._calls, error=error))
+
+    def follow_cell(self, text: str, code_of: Any, only: str = "") -> None:
+        """A cell needs no more than a function: there is no live side that its text would help."""
+
+    @property
+    def notice(self) -> str:
+        """What could not be seen, in sentences ("": nothing)."""
+        return " ".join(self._watch.notices)
+
+
+def original_of(target: Any) -> Any:
+    """What torch.compile, or this engine, has wrapped; any other object itself."""
+    inner = optimized.original_of(target)
+    fields = getattr(inner, "__dict__", {})
+    original = fields.get("_torchdynamo_orig_callable")
+    if original is None and isinstance(inner, torch.nn.Module):
+        original = fields.get("_modules", {}).get("_orig_mod")
+    return inner if original is None else original_of(original)
+
+
+def _with_own_code(target: Any) -> Any:
+    """A copy of a plain function with a code object of its own: torch keeps what it compiled by code object."""
+    if not isinstance(target, types.FunctionType):
+        return target
+    made = types.FunctionType(
+        target.__code__.replace(), target.__globals__, target.__name__, target.__defaults__, target.__closure__
+    )
+    made.__kwdefaults__, made.__qualname__, made.__module__ = target.__kwdefaults__, target.__qualname__, target.__module__
+    return made

@@ -1,0 +1,412 @@
+"""What torch.compile does, told to a recording: functions that stand in the place of torch's own, call them, and look.
+
+Which idea lives here: a watched torch does what it would do anyway. Each function here calls the one that it replaces, with the
+same arguments, returns what that returns and lets through what it raises; what it learns goes into the recording. Should a look
+at torch fail, because an object is not as it was when this was written, the look is given up, in one sentence, and torch goes on.
+
+In:  calls of torch's functions (private_torch.py has the table).
+Out: events in a `Recording`; `notices`, what could not be seen, in sentences.
+
+PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which writes much of this to a log.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.runtime.reports import value_view
+from dynexplore.engine.shown_files import shown_file
+from dynexplore.engine.translate.code_views import code_view
+from dynexplore.recording.recording import Recording
+from dynexplore.watching import break_causes, private_torch, recompile_reasons
+from dynexplore.watching.attempt import Attempt
+from dynexplore.watching.codes import Codes, modified_view, resume_codes
+from dynexplore.watching.private_torch import Replacements
+
+
+class FrameWatch:
+    """A frame that torch compiles."""
+
+    def __init__(self, number: int, code: types.CodeType) -> None:
+        self.number = number
+        self.code = code
+        self.attempts: list[Attempt] = []
+        self.causes: list[break_causes.Cause] = []
+        self.check = ""
+        self.guard_count = 0
+        self.reasons: list[str] | None = None
+        self.told = 0
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt that is going on, or was the last."""
+        return self.attempts[-1] if self.attempts else None
+
+
+class Listener:
+    """See the head of this file. `steps`: whether each instruction is watched, too."""
+
+    def __init__(self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False) -> None:
+        self.recording = recording
+        self.notices: list[str] = []
+        self.graphs: list[Any] = []
+        self._keep_graphs = keep_graphs
+        self.codes = Codes()
+        self._steps = steps
+        self._is_on = False
+        self._frames: list[FrameWatch] = []
+        self._replaced = Replacements()
+        # id of modified code -> it, the frame that it was made for, and its entry
+        self._modified: dict[int, tuple[types.CodeType, FrameWatch, int]] = {}
+        self._entries = 0
+
+    def begin(self) -> None:
+        """Watch from now on. Names that this torch does not have are left out, and told. RuntimeError while it watches already."""
+        if self._is_on:
+            raise RuntimeError("this watch has begun already: make another one with dynexplore.watch()")
+        wrappers = {
+            private_torch.COMPILE: self._compile, private_torch.ATTEMPT: self._trace, private_torch.REASONS: self._reasons,
+            private_torch.SUBGRAPH: self._subgraph, private_torch.BREAK: self._log_break, private_torch.BACKEND: self._backend,
+            private_torch.GUARDS: self._guards,
+        }  # fmt: skip
+        if self._steps:
+            wrappers |= {private_torch.STEP: self._step, private_torch.NODE: self._node}
+        absent = private_torch.missing()
+        if absent:
+            lost = ", ".join(f"{name.gives} ({name.full})" for name in absent)
+            self._notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
+        self._is_on = True
+        for name, wrapper in wrappers.items():
+            if name not in absent:
+                self._replaced.put(name, wrapper)
+
+    def end(self) -> None:
+        """Put everything back."""
+        self._is_on = False
+        self._replaced.take_back()
+
+    def _look(self, look: Callable[..., Any], *args: Any) -> Any:
+        """Look at torch; where that is not possible, say so once and go on."""
+        try:
+            return look(*args)
+        except private_torch.UNREADABLE as error:
+            self._notice(f"Part of this capture could not be read ({look.__name__.strip('_')}: {type(error).__name__}: {error}).")
+            return None
+
+    def _notice(self, notice: str) -> None:
+        if notice not in self.notices:
+            self.notices.append(notice)
+
+    @property
+    def _frame(self) -> FrameWatch | None:
+        return self._frames[-1] if self._is_on and self._frames else None
+
+    # -- frames ----------------------------------------------------------------------------------------------------------
+
+    def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def compile_frame(code: types.CodeType, *args: Any, **kwargs: Any) -> Any:
+            if not self._is_on:
+                return original(code, *args, **kwargs)
+            frame = FrameWatch(self.recording.next_frame_id(), code)
+            self._look(self._entered, frame, args[1] if len(args) > 1 else {})
+            self._frames.append(frame)
+            began = time.perf_counter()
+            try:
+                result = original(code, *args, **kwargs)
+            except BaseException as error:
+                self._look(self._failed, frame, error, time.perf_counter() - began)
+                raise
+            finally:
+                self._frames.remove(frame)
+            self._look(self._finished, frame, result, args[0] if args else {}, time.perf_counter() - began)
+            return result
+
+        return compile_frame
+
+    def _entered(self, frame: FrameWatch, locals_: dict[str, Any]) -> None:
+        names = [name for name in locals_ if not name.startswith("__nested_")]
+        arguments = tuple((name, value_view(locals_[name], number, name)) for number, name in enumerate(names, 1))
+        code = self.codes.view_of(frame.code)
+        self.recording.record(ev.FrameEntered(frame=frame.number, parent=self._parent(), code=code, arguments=arguments))
+
+    def _parent(self) -> int | None:
+        """The frame in whose modified code this call was made."""
+        caller: types.FrameType | None = sys._getframe(1)
+        while caller is not None:
+            known = self._modified.get(id(caller.f_code))
+            if known is not None:
+                return known[1].number
+            caller = caller.f_back
+        return None
+
+    def _tell_attempts(self, frame: FrameWatch) -> None:
+        while frame.told < len(frame.attempts):
+            attempt = frame.attempts[frame.told]
+            frame.told += 1
+            self.recording.record(ev.AttemptStarted(frame=frame.number, attempt=attempt.number))
+            attempt.tell(self.recording, frame.number)
+
+    def _finished(self, frame: FrameWatch, result: Any, names: dict[str, Any], seconds: float) -> None:
+        guarded = result.guarded_code
+        if guarded is None:
+            self._tell_attempts(frame)
+            self._skipped(frame, getattr(result, "skip_reason", None) or "torch.compile found nothing to compile in it", seconds)
+            return
+        attempt = frame.attempt
+        graphs = tuple(name for name in guarded.code.co_names if name.startswith("__compiled_fn"))
+        if attempt is not None:
+            attempt.graph = graphs[0] if graphs else ""
+        self._tell_attempts(frame)
+        made = self._resume_functions(frame, guarded.code, names)
+        self.recording.record(
+            ev.CodeEmitted(
+                frame=frame.number, attempt=len(frame.attempts), code=modified_view(guarded.code), graphs=graphs,
+                resume_functions=tuple(made),
+            )
+        )  # fmt: skip
+        self._entries += 1
+        self._modified[id(guarded.code)] = guarded.code, frame, self._entries
+        self.recording.record(
+            ev.CacheEntryAdded(
+                frame=frame.number,
+                entry=self._entries,
+                code=code_view(frame.code).id,
+                guard_count=frame.guard_count,
+                check=frame.check,
+            )
+        )
+        self.recording.record(ev.FrameFinished(frame=frame.number, outcome="compiled", seconds=seconds))
+
+    def _resume_functions(self, frame: FrameWatch, code: types.CodeType, names: dict[str, Any]) -> list[str]:
+        made = []
+        for name, resume in resume_codes(code, names):
+            view = self.codes.view_of(resume)
+            offset = next((row.origin for row in view.rows if row.role == "resume" and row.origin >= 0), -1)
+            parameters = resume.co_varnames[: resume.co_argcount]
+            self.recording.record(
+                ev.ResumeFunctionMade(
+                    frame=frame.number, attempt=len(frame.attempts), offset=offset, name=name, parameters=parameters, code=view
+                )
+            )
+            made.append(name)
+        return made
+
+    def _skipped(self, frame: FrameWatch, reason: str, seconds: float) -> None:
+        code = frame.code
+        self.recording.record(
+            ev.FrameSkipped(
+                frame=frame.number, function=private_torch.plain_function(code.co_qualname), file=shown_file(code.co_filename),
+                line=code.co_firstlineno, reason=reason,
+            )
+        )  # fmt: skip
+        self.recording.record(ev.FrameFinished(frame=frame.number, outcome="skipped", seconds=seconds))
+
+    def _failed(self, frame: FrameWatch, error: BaseException, seconds: float) -> None:
+        """The frame could not be compiled: torch runs it as plain Python, or raises."""
+        attempt, limit = frame.attempt, break_causes.reached_limit(error)
+        reason = f"torch.compile raised {type(error).__name__}"
+        if limit:
+            function, last = frame.code.co_qualname, (frame.reasons or [""])[0]
+            self.recording.record(
+                ev.CacheLimitReached(
+                    frame=frame.number, function=function, limit=limit, reason=recompile_reasons.plain_reason(last)
+                )
+            )
+            reason = f"torch.compile's limit of {limit} entries is reached"
+        elif attempt is not None and (cause := break_causes.of_error(error)) is not None:
+            place, stack = attempt.failed_at or ((0, -1), ())
+            attempt.keep(functools.partial(_whole_frame_broke, cause, place, stack, attempt.number))
+            reason = "its graph breaks where torch.compile cannot resume"
+        self._tell_attempts(frame)
+        self._skipped(frame, reason, seconds)
+
+    # -- attempts --------------------------------------------------------------------------------------------------------
+
+    def _trace(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def trace_frame(code: types.CodeType, *args: Any, **kwargs: Any) -> Any:
+            frame = self._frame
+            if frame is None:
+                return original(code, *args, **kwargs)
+            attempt = Attempt(len(frame.attempts) + 1, code, self.codes)
+            frame.attempts.append(attempt)
+            try:
+                return original(code, *args, **kwargs)
+            except BaseException as error:
+                self._look(self._given_up, attempt, error)
+                raise
+
+        return trace_frame
+
+    def _given_up(self, attempt: Attempt, error: BaseException) -> None:
+        output = getattr(getattr(error, "_torch_dynamo_tracer_output", None), "output_graph", None)
+        if output is not None and not attempt.graph:
+            attempt.describe(output.graph)
+        if break_causes.is_restart(error):
+            place = attempt.failed_at[0] if attempt.failed_at else (0, -1)
+            reason = str(getattr(error, "restart_reason", None) or type(error).__name__)
+            attempt.keep(
+                lambda frame: ev.AttemptRestarted(
+                    frame=frame, attempt=attempt.number, inline=place[0], offset=place[1], reason=reason
+                )
+            )
+
+    def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def step(translator: Any) -> Any:
+            frame = self._frame
+            attempt = frame.attempt if frame is not None else None
+            moment = self._look(attempt.before_step, translator) if attempt is not None else None
+            if attempt is None or moment is None:
+                return original(translator)
+            try:
+                goes_on = original(translator)
+            except BaseException:
+                self._look(attempt.raised, moment)
+                raise
+            self._look(attempt.after_step, moment)
+            return goes_on
+
+        return step
+
+    def _node(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def create_node(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+            node = original(tracer, *args, **kwargs)
+            frame = self._frame
+            if frame is not None and frame.attempts and getattr(tracer, "parent", None) is None:
+                frame.attempts[-1].node(node)
+            return node
+
+        return create_node
+
+    # -- graphs and breaks -----------------------------------------------------------------------------------------------
+
+    def _log_break(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def log_graph_break(translator: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._frame is not None:
+                self._look(self._caused, self._frame, kwargs.get("exc", args[-1] if args else None), kwargs.get("reason", ""))
+            return original(translator, *args, **kwargs)
+
+        return log_graph_break
+
+    def _caused(self, frame: FrameWatch, error: Any, reason: str) -> None:
+        frame.causes.append(break_causes.of_logged(error, reason))
+
+    def _subgraph(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def compile_subgraph(output: Any, translator: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = self._frame
+            if frame is not None and frame.attempts:
+                reason = kwargs.get("reason", args[0] if args else None)
+                self._look(self._broke, frame, output, translator, reason)
+            return original(output, translator, *args, **kwargs)
+
+        return compile_subgraph
+
+    def _broke(self, frame: FrameWatch, output: Any, translator: Any, reason: Any) -> None:
+        if reason is None or not getattr(reason, "graph_break", True):
+            return
+        cause = break_causes.matching(frame.causes, reason)
+        operations = sum(node.op.startswith("call_") for node in output.graph.nodes)
+        frame.attempts[-1].broke(translator, functools.partial(cause.event, operations=operations))
+
+    def _backend(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call_user_compiler(output: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
+            frame = self._frame
+            if frame is None or not frame.attempts:
+                return original(output, graph, *args, **kwargs)
+            attempt = frame.attempts[-1]
+            self._look(attempt.describe, graph.graph)
+            made = self._look(_compiled_graph, output, graph)
+            began = time.perf_counter()
+            try:
+                result = original(output, graph, *args, **kwargs)
+            except Exception as error:
+                said, backend = f"{type(error).__name__}: {error}", _backend_name(output)
+                attempt.keep(
+                    lambda frame: ev.BackendFailed(frame=frame, attempt=attempt.number, graph="", backend=backend, error=said)
+                )
+                raise
+            if self._keep_graphs:
+                self.graphs.append(graph)
+            if made is not None:
+                attempt.compiled(functools.partial(made, seconds=time.perf_counter() - began))
+            return result
+
+        return call_user_compiler
+
+    def _guards(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def build(manager: Any, code: types.CodeType, output: Any, *args: Any, **kwargs: Any) -> None:
+            original(manager, code, output, *args, **kwargs)
+            if self._frame is not None and self._frame.attempts:
+                self._look(self._built, self._frame, manager, output)
+
+        return build
+
+    def _built(self, frame: FrameWatch, manager: Any, output: Any) -> None:
+        frame.attempts[-1].add_guards(output.guards)
+        frame.guard_count = sum(bool(guard.code_list) for guard in output.guards)
+        frame.check = str(manager.guard_manager)
+        frame.attempts[-1].tensor_checks = private_torch.tensor_checks(frame.check)
+
+    # -- compiled again --------------------------------------------------------------------------------------------------
+
+    def _reasons(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def get_and_maybe_log_recompilation_reasons(entries: Any, *args: Any, **kwargs: Any) -> Any:
+            reasons = original(entries, *args, **kwargs)
+            if self._frame is not None:
+                self._look(self._again, self._frame, entries, kwargs.get("frame", args[0] if args else None), reasons)
+            return reasons
+
+        return get_and_maybe_log_recompilation_reasons
+
+    def _again(self, frame: FrameWatch, first: Any, caller: Any, reasons: list[str]) -> None:
+        frame.reasons, entries = list(reasons), private_torch.entries_in(first)
+        scope = caller.f_locals, caller.f_globals
+        for number, (entry, reason) in enumerate(zip(entries, reasons, strict=False)):
+            _, made, entry_number = self._modified.get(id(getattr(entry, "code", None)), (None, None, number))
+            attempt = made.attempt if made is not None else None  # none: an entry that was made before the watch began
+            tensors = {source: words for source, (words, _) in attempt.tensor_checks.items()} if attempt is not None else {}
+            numbers = attempt.guard_numbers if attempt is not None else {}
+            failed = recompile_reasons.failed_guard(reason, scope, tensors, numbers, frame=frame.number, entry=entry_number)
+            self.recording.record(failed)
+        first = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
+        self.recording.record(ev.Recompiled(frame=frame.number, reason=first, entries=len(entries)))
+
+
+def _whole_frame_broke(
+    cause: break_causes.Cause, place: tuple[int, int], stack: tuple[ev.ValueView, ...], attempt: int, frame: int
+) -> ev.GraphBroke:
+    return cause.event(frame=frame, attempt=attempt, inline=place[0], offset=place[1], stack=stack, live_locals=(), operations=0)
+
+
+def _backend_name(output: Any) -> str:
+    backend = output.compiler_fn
+    return str(getattr(backend, "__name__", None) or getattr(backend, "compiler_name", None) or type(backend).__name__)
+
+
+def _compiled_graph(output: Any, graph: Any) -> Callable[..., ev.SubgraphCompiled]:
+    nodes = list(graph.graph.nodes)
+    ops = [node.op for node in nodes]
+    outputs: list[Any] = next((node.all_input_nodes for node in nodes if node.op == "output"), [])
+    return functools.partial(
+        ev.SubgraphCompiled,
+        backend=_backend_name(output),
+        node_count=len(nodes),
+        op_count=ops.count("call_function"),
+        call_count=sum(op.startswith("call_") for op in ops),
+        inputs=tuple(private_torch.node_facts(node).target for node in nodes if node.op == "placeholder"),
+        outputs=tuple(node.name for node in outputs),
+        nodes=tuple(node.name for node in nodes),
+        code=graph.graph.python_code("self").src.strip(),
+    )

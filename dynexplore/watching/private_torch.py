@@ -1,0 +1,428 @@
+"""Every private name of torch that a watch uses, each with what it gives: the one file that knows torch._dynamo from inside.
+
+Which idea lives here: torch.compile says little to the outside, and names inside it come and go. So each name stands in one table,
+with what is lost without it; whether they are there is asked once, when a watch begins, and what is missing is told in one sentence
+while the rest goes on. A function is watched by putting another in its place that calls it, and it is put back afterwards.
+Objects of torch are only read in ways that change nothing: a lazy tracker becomes real, and installs guards, when any attribute
+of it is read, so it is asked by `type()`, by `is_realized` and by `peek_value` alone, and other trackers by their `__dict__`.
+
+In:  objects of torch._dynamo.
+Out: `TABLE`, `missing()`, `Replacements`; the readers of trackers, nodes, guards, resume functions and results of a compilation.
+
+The files that it reads: torch/_dynamo/convert_frame.py, symbolic_convert.py, output_graph.py, guards.py, resume_execution.py,
+variables/lazy.py, and torch/_guards.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import re
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.shown_files import shown_file
+from dynexplore.engine.translate.narrator import target_text, tensor_words
+
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, AssertionError, RuntimeError)
+"""What reading an object raises that is not as it was in the torch that this was written for."""
+
+
+ABSENT = (ImportError, *UNREADABLE)
+"""The same, where a name is asked for as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateName:
+    """One name: where it is (module, path in it), and what a watch has from it."""
+
+    module: str
+    path: str
+    gives: str
+
+    @property
+    def full(self) -> str:
+        """The name as people would write it."""
+        return f"{self.module}.{self.path}"
+
+    def holder(self) -> tuple[Any, str]:
+        """The module or class that has it, and the last part of the name. AttributeError or ImportError where there is none."""
+        owner: Any = importlib.import_module(self.module)
+        *path, last = self.path.split(".")
+        for part in path:
+            owner = getattr(owner, part)
+        getattr(owner, last)
+        return owner, last
+
+
+COMPILE = PrivateName("torch._dynamo.convert_frame", "_compile", "frames, modified bytecode and cache entries")
+ATTEMPT = PrivateName("torch._dynamo.convert_frame", "trace_frame", "attempts")
+REASONS = PrivateName("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons", "why something is compiled again")
+SUBGRAPH = PrivateName("torch._dynamo.output_graph", "OutputGraph.compile_subgraph", "graph breaks")
+BREAK = PrivateName("torch._dynamo.symbolic_convert", "InstructionTranslatorBase.log_graph_break", "the causes of graph breaks")
+BACKEND = PrivateName("torch._dynamo.output_graph", "OutputGraph.call_user_compiler", "graphs")
+GUARDS = PrivateName("torch._dynamo.guards", "CheckFunctionManager.__init__", "guards")
+STEP = PrivateName("torch._dynamo.symbolic_convert", "InstructionTranslatorBase.step", "symbolic steps")
+NODE = PrivateName("torch._dynamo.output_graph", "SubgraphTracer.create_node", "which instruction made a node")
+RESUME = PrivateName(
+    "torch._dynamo.resume_execution", "ContinueExecutionCache.generated_code_metadata", "what a resume function continues"
+)
+INSTRUCTIONS = PrivateName(
+    "torch._dynamo.bytecode_transformation", "cleaned_instructions", "offsets of resume functions in the original"
+)
+
+TABLE = (COMPILE, ATTEMPT, REASONS, SUBGRAPH, BREAK, BACKEND, GUARDS, STEP, NODE, RESUME, INSTRUCTIONS)
+"""All names. Each but the first may be missing: then what it gives is left out."""
+
+
+def missing() -> list[PrivateName]:
+    """The self-check: the names that this torch does not have."""
+    absent = []
+    for name in TABLE:
+        try:
+            name.holder()
+        except (AttributeError, ImportError):
+            absent.append(name)
+    return absent
+
+
+class Replacements:
+    """Functions of torch with others in their place: `put` one by one, `take_back` all."""
+
+    def __init__(self) -> None:
+        self._put: list[tuple[Any, str, Any, Any]] = []
+
+    def put(self, name: PrivateName, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Put `make(original)` in the place of a function."""
+        owner, last = name.holder()
+        original = getattr(owner, last)
+        ours = make(original)
+        setattr(owner, last, ours)
+        self._put.append((owner, last, original, ours))
+
+    def take_back(self) -> None:
+        """Put the originals back, the latest first. What somebody else has replaced since stays theirs."""
+        for owner, last, original, ours in reversed(self._put):
+            if vars(owner).get(last) is ours:
+                setattr(owner, last, original)
+        self._put.clear()
+
+
+# -- trackers ----------------------------------------------------------------------------------------------------------
+
+PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
+"""Types whose repr runs no code of the program."""
+
+_OWN = object()
+
+
+def is_settled(tracker: Any) -> bool:
+    """Whether what `tracker_words` says of this tracker stays as it is: not where it is lazy still, nor where it holds others."""
+    fields = object.__getattribute__(tracker, "__dict__")
+    if "_cache" in fields:
+        return tracker.is_realized() is True and is_settled(fields["_cache"].vt)
+    return not isinstance(fields.get("items"), list | dict)
+
+
+def tracker_words(tracker: Any) -> tuple[str, str, str, torch.fx.Node | None]:
+    """Of a variable tracker: the name of its class, what it holds in words, its source, and the node that holds it."""
+    fields = object.__getattribute__(tracker, "__dict__")
+    if "_cache" in fields and hasattr(type(tracker), "is_realized"):
+        if not tracker.is_realized():
+            return type(tracker).__name__, _lazy_text(tracker), _source_text(fields.get("source")), None
+        return tracker_words(fields["_cache"].vt)
+    kind = type(tracker).__name__
+    if kind == "NullVariable":
+        return "NULL", "NULL", "", None
+    proxy = fields.get("proxy")
+    node = getattr(proxy, "node", None) if isinstance(proxy, torch.fx.Proxy) else None
+    if node is not None:
+        return kind, value_text(node.meta.get("example_value")) or kind, _source_text(fields.get("source")), node
+    return kind, _held_text(kind, fields), _source_text(fields.get("source")), None
+
+
+def _lazy_text(tracker: Any) -> str:
+    value = tracker.peek_value()
+    shown = ev.safe_repr(value, 80) if type(value) in PLAIN_TYPES else type(value).__name__
+    if type(value) in (torch.Tensor, torch.nn.Parameter):
+        shown = value_text(value)
+    return f"{shown} (not looked at yet)"
+
+
+def _held_text(kind: str, fields: dict[str, Any]) -> str:
+    items = fields.get("items")
+    if isinstance(items, list | dict):
+        return f"{len(items)} item{'' if len(items) == 1 else 's'}"
+    value = fields.get("value", _OWN)
+    if value is _OWN:
+        value = fields.get("fn", _OWN)
+    if value is _OWN:
+        return kind
+    if type(value) in PLAIN_TYPES:
+        return ev.safe_repr(value)
+    if issubclass(type(value), type | types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
+        return ev.clip(str(value.__name__))
+    return type(value).__name__  # `isinstance` and `repr` would run the program's code
+
+
+def value_text(value: Any) -> str:
+    """A symbolic value as text: a tensor's dtype, shape and device; a number's expression; "" where nothing is known."""
+    dtype, shape, device = tensor_words(value)
+    if dtype:
+        return f"{dtype}{shape} {device}"
+    if value is None:
+        return ""
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return str(value)
+    return ev.safe_repr(value, 80) if type(value) in PLAIN_TYPES else type(value).__name__
+
+
+def _source_text(source: Any) -> str:
+    """A source as Python people read; torch writes `L['x']` for the local `x` and `G['f']` for the global `f`."""
+    if source is None:
+        return ""
+    name = getattr(source, "name", "")
+    return plain_source(name() if callable(name) else str(name))
+
+
+_SCOPED = re.compile(r"\b[LG]\['(\w+)'\]")
+_SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
+
+
+def plain_source(text: str) -> str:
+    """`L['x'].shape[0]` as `x.shape[0]`, and what a module holds as people write it.
+
+    >>> plain_source("L['self']._modules['fc']._parameters['weight'] + G['n']"), plain_source("L['net']._modules['0'].training")
+    ('self.fc.weight + n', 'net[0].training')
+    """
+    return _SUBMODULE.sub(_held, _SCOPED.sub(r"\1", text))
+
+
+def _held(match: re.Match[str]) -> str:
+    return f"[{match[1]}]" if match[1].isdigit() else f".{match[1]}"
+
+
+# -- instructions ------------------------------------------------------------------------------------------------------
+
+
+def operand(instruction: Any) -> str:
+    """The operand of one of torch's instructions, as `dis` shows it."""
+    if instruction.target is not None:
+        offset = instruction.target.offset
+        return f"to {offset}" if offset is not None else "to an instruction that torch put in"
+    if isinstance(instruction.argval, str) and instruction.opname != "LOAD_CONST":
+        return instruction.argval
+    return "" if instruction.arg is None and instruction.argval is None else ev.safe_repr(instruction.argval, 80)
+
+
+def original_of(code: types.CodeType) -> types.CodeType | None:
+    """The function that a resume function continues; None for any other code."""
+    owner, last = RESUME.holder()
+    meta = getattr(owner, last).get(code)
+    return None if meta is None else meta.code
+
+
+def own_rows(code: types.CodeType, rows: Sequence[ev.ListingRow]) -> dict[int, ev.ListingRow]:
+    """Offset of an instruction of torch -> the row of the code object that it stands for.
+
+    torch takes some instructions apart before it interprets them, and counts offsets anew. Empty where that is not understood.
+    """
+    rows = [row for row in rows if row.op not in _WITHOUT_MEANING]
+    shown: dict[int, ev.ListingRow] = {}
+    at = left = 0
+    for one in _instructions(code):
+        row = rows[min(at, len(rows) - 1)]
+        if left:
+            left -= 1
+        elif _family(one.opname) == _family(row.op):
+            pass
+        elif row.op in _TAKEN_APART or "_NONE" in row.op:
+            left = _TAKEN_APART.get(row.op, 3) - 1
+        else:  # put in, after the one before
+            shown[one.offset] = rows[max(at - 1, 0)]
+            continue
+        shown[one.offset] = row
+        at += not left
+    return shown if at == len(rows) else {}
+
+
+def rows_of_original(
+    rows: Sequence[ev.ListingRow], original: types.CodeType, original_rows: Sequence[ev.ListingRow]
+) -> dict[int, ev.ListingRow]:
+    """Offset in a resume function -> the row of what it continues, as far as the instructions are the same, from the end on.
+
+    A resume function is a prefix, then the instructions of the original as torch has them: these are laid beside its end.
+    """
+    known = own_rows(original, original_rows)
+    ours = [row for row in rows if row.op not in _WITHOUT_MEANING]
+    shown: dict[int, ev.ListingRow] = {}
+    for row, one in zip(reversed(ours), reversed(_instructions(original)), strict=False):
+        if _family(row.op) != _family(one.opname):
+            break
+        if one.offset in known:
+            shown[row.offset] = known[one.offset]
+    return shown
+
+
+def _instructions(code: types.CodeType) -> list[Any]:
+    owner, last = INSTRUCTIONS.holder()
+    return [one for one in getattr(owner, last)(code) if one.opname not in _WITHOUT_MEANING]
+
+
+_TAKEN_APART = {
+    "BINARY_SLICE": 2, "STORE_SLICE": 2, "LOAD_FAST_LOAD_FAST": 2, "STORE_FAST_LOAD_FAST": 2, "STORE_FAST_STORE_FAST": 2,
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": 2,
+}  # fmt: skip
+"""Instruction -> into how many torch takes it apart; a jump that compares with None becomes three."""
+
+_WITHOUT_MEANING = ("CACHE", "EXTENDED_ARG")
+_DIRECTION = re.compile(r"_(FORWARD|BACKWARD|ABSOLUTE)(?=_|$)|_NO_INTERRUPT")
+
+
+def _family(opname: str) -> str:
+    """A jump may change its direction when code is put together anew."""
+    return _DIRECTION.sub("", opname)
+
+
+# -- cache entries -----------------------------------------------------------------------------------------------------
+
+
+def entries_in(entries: Any) -> list[Any]:
+    """Cache entries as a list: torch 2.11 has the first of a chain."""
+    if isinstance(entries, list | tuple):
+        return list(entries)
+    chain = []
+    while entries is not None:
+        chain.append(entries)
+        entries = entries.next
+    return chain
+
+
+# -- graphs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What is said of a node: as in `NodeAdded`."""
+
+    op: str
+    target: str
+    args: str
+    kwargs: str
+    inputs: tuple[str, ...]
+    dtype: str
+    shape: str
+    device: str
+    module: str
+    file: str
+    line: int
+
+
+def node_facts(node: torch.fx.Node) -> NodeFacts:
+    """The facts of a node, read while torch still keeps its values."""
+    dtype, shape, device = tensor_words(node.meta.get("example_value"))
+    file, line = _place_of(node)
+    return NodeFacts(
+        op=node.op,
+        target=(_input_source(node) if node.op == "placeholder" else "") or target_text(node),
+        args=ev.clip(str(node.args)),
+        kwargs=ev.clip(str(node.kwargs)) if node.kwargs else "{}",
+        inputs=tuple([entry.name for entry in node.all_input_nodes]),
+        dtype=dtype, shape=shape, device=device, module=_module_of(node), file=file, line=line,
+    )  # fmt: skip
+
+
+def _input_source(node: torch.fx.Node) -> str:
+    source = getattr(node, "_dynamo_source", None) or getattr(node.meta.get("grapharg"), "source", None)
+    return _source_text(source)
+
+
+_FRAME = re.compile(r'File "(.*?)", line (\d+), in ')
+
+
+def _place_of(node: torch.fx.Node) -> tuple[str, int]:
+    stack = node.meta.get("stack_trace") or node.stack_trace or ""
+    place = _FRAME.findall(stack)
+    return (shown_file(place[-1][0]), int(place[-1][1])) if place else ("", 0)
+
+
+def _module_of(node: torch.fx.Node) -> str:
+    """`layers.0.attn` from `L['self']._modules['layers']._modules['0'].attn`."""
+    stack = node.meta.get("nn_module_stack") or {}
+    if not stack:
+        return ""
+    path = plain_source(str(list(stack.values())[-1][0])).replace("[", ".").replace("]", "")
+    return path.partition(".")[2]
+
+
+# -- guards ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFacts:
+    """What is said of a guard: as in `GuardInstalled`. `line` is where the user's program stood when it was needed."""
+
+    scope: str
+    source: str
+    kind: str
+    checks: tuple[str, ...]
+    user_line: int
+
+
+_SCOPES = {"L[": "local", "G[": "global"}
+
+
+def guard_facts(guard: Any) -> GuardFacts:
+    """What a guard of torch is about; `checks` are the Python expressions that it became, none before it was built."""
+    name = guard.name() if callable(guard.name) else guard.name
+    stack = list(guard.user_stack or ())
+    line = stack[-1].lineno or 0 if stack else 0
+    checks = tuple(dict.fromkeys(str(one) for one in guard.code_list or ()))
+    return GuardFacts(_SCOPES.get(str(name)[:2], ""), plain_source(str(name)), guard.inner_create_fn().__name__, checks, line)
+
+
+_TENSOR_CHECK = re.compile(
+    r"TENSOR_MATCH: (check_tensor\((.*?), (\w+), DispatchKeySet\(.*?\), (torch\.\w+), device=(\w+), .*?size=(\[.*?\]), .*?\))"
+    r"\s*(?:#|$)",
+    re.M,
+)
+
+
+def tensor_checks(tree: str) -> dict[str, tuple[str, str]]:
+    """From a guard tree as text: source -> what is expected of this tensor, and the whole check."""
+    checks = {}
+    for check, source, _, dtype, device, size in _TENSOR_CHECK.findall(tree):
+        text = plain_source(check)
+        place = "cpu" if device == "None" else f"cuda:{device}"
+        checks[plain_source(source)] = f"{dtype.removeprefix('torch.')}{size.replace('None', '?')} {place}", ev.clip(text)
+    return checks
+
+
+# -- places in the user's program --------------------------------------------------------------------------------------
+
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*?)_at_\d+$")
+
+
+def plain_function(name: str) -> str:
+    """The user's name for a resume function.
+
+    >>> plain_function("torch_dynamo_resume_in_forward_at_12"), plain_function("forward")
+    ('forward', 'forward')
+    """
+    return _RESUMED.sub(r"\1", name)
+
+
+def user_frames(stack: Iterable[Any]) -> tuple[ev.UserFrame, ...]:
+    """A stack of `traceback.FrameSummary` as records, outermost first."""
+    return tuple(
+        ev.UserFrame(
+            shown_file(one.filename), one.lineno or 0, plain_function(one.name),
+            linecache.getline(one.filename, one.lineno or 0).rstrip("\n"),
+        )
+        for one in stack
+    )  # fmt: skip

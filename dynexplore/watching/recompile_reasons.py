@@ -1,0 +1,139 @@
+"""Why torch.compile compiled something again, in the words of this project's events.
+
+Which idea lives here: torch says which check of an entry failed, as the text of the check: what was expected stands in it, what
+came does not, but for tensors. So the value is looked up where the check looks it up, without running code of the program: in the
+locals and globals of the call, in dictionaries of objects, under keys of plain dictionaries, and nowhere else.
+
+In:  a reason of torch._dynamo, the locals and globals of the call, what is known of the guards of the entry.
+Out: `plain_reason(reason)`, `failed_guard(...)`, a `GuardFailed`.
+
+PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, which writes the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.watching.private_torch import PLAIN_TYPES, plain_source
+
+_PREFIX = re.compile(r"^\s*\d+(?:/\d+)+(?:_\d+)?: ")
+_TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*)")
+_SIZE = re.compile(r"size mismatch at index (\d+)")
+_EQUAL = re.compile(r"^(.*?) == (.*)$")
+_CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
+_TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
+
+Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""The locals and the globals of a call."""
+
+
+def check_of(reason: str) -> str:
+    """The check alone, as torch writes it: without the number of the compilation and the line that asked for it.
+
+    >>> check_of("1/0: L['n'] == 3  # y = x * n  # script.py:4 in f")
+    "L['n'] == 3"
+    """
+    return _PREFIX.sub("", reason.strip()).partition("\n")[0].partition("  #")[0].strip()
+
+
+def plain_reason(reason: str) -> str:
+    """The check with sources as Python people read.
+
+    >>> plain_reason("0/0: tensor 'x' size mismatch at index 0. expected 4, actual 5")
+    "tensor 'x' size mismatch at index 0. expected 4, actual 5"
+    >>> plain_reason("1/0: L['n'] == 3  # y = x * n  # script.py:4 in f")
+    'n == 3'
+    """
+    return plain_source(check_of(reason))
+
+
+def failed_guard(
+    reason: str, scope: Scope, tensors: Mapping[str, str], numbers: Mapping[str, int], *, frame: int, entry: int
+) -> ev.GuardFailed:
+    """The guard of an entry that said no; `tensors` and `numbers` have its checks of tensors, and its guards, by source."""
+    check = check_of(reason)
+    source, kind, expected, actual = _words(check, scope)
+    if match := _TENSOR.search(check):
+        source, kind, expected, actual = _tensor_words(match, tensors)
+    return ev.GuardFailed(
+        frame=frame, entry=entry, index=numbers.get(source, 0), scope="", source=source, kind=kind, expected=expected, actual=actual
+    )
+
+
+def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
+    """Of a check: its source, its kind, what was expected, and what came."""
+    if match := _CONTAINS.match(check):
+        absent, key, source = match.groups()
+        without, with_it = f"without the key {key}", f"with the key {key}"
+        return plain_source(source), "DICT_CONTAINS", without if absent else with_it, with_it if absent else without
+    if match := _TYPE.match(check):
+        source, expected = match[1], (match[2] or "the same").rpartition(".")[2]
+        came = value_at(source, scope)
+        return plain_source(source), "TYPE_MATCH", expected, "another" if came is UNKNOWN else type(came).__name__
+    if match := _EQUAL.match(check):
+        source, expected = match.groups()
+        came = value_at(source, scope)
+        shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
+        return plain_source(source), "EQUALS", expected, shown
+    return plain_source(check), "torch", "true", "false"
+
+
+def _tensor_words(match: re.Match[str], tensors: Mapping[str, str]) -> tuple[str, str, str, str]:
+    name, what, expected, actual = match.groups()
+    source = plain_source(name)
+    size, known = _SIZE.match(what), re.fullmatch(r"(\w+)\[(.*)\] (\S+)", tensors.get(source, ""))
+    if size is None or known is None:
+        return f"{source} ({what.replace(' mismatch', '')})", "torch tensor", expected, actual
+    sizes = known[2].split(", ")
+    now = [actual if axis == int(size[1]) else one for axis, one in enumerate(sizes)]
+    return source, "TENSOR_MATCH", tensors[source], f"{known[1]}[{', '.join(now)}] {known[3]}"
+
+
+# -- what is there now -------------------------------------------------------------------------------------------------
+
+UNKNOWN = object()
+"""A value that cannot be looked up without running code of the program."""
+
+_BEGIN = re.compile(r"^(?:L\['(\w+)'\]|G\['(\w+)'\]|([A-Za-z_]\w*))")
+_PART = re.compile(r"\.(\w+)|\['([^']*)'\]|\[(\d+)\]")
+
+
+def value_at(source: str, scope: Scope) -> Any:
+    """The value under a source of torch, in a call; UNKNOWN where that is not certain.
+
+    >>> value_at("L['d']['n']", ({"d": {"n": 3}}, {})), value_at("xs[1]", ({"xs": [1, 2]}, {}))
+    (3, 2)
+    """
+    begin = _BEGIN.match(source)
+    if begin is None:
+        return UNKNOWN
+    locals_, globals_ = scope
+    name = begin[1] or begin[2] or begin[3]
+    value = UNKNOWN if begin[2] else locals_.get(name, UNKNOWN)
+    if value is UNKNOWN and not begin[1]:
+        value = globals_.get(name, UNKNOWN)
+    at = begin.end()
+    while at < len(source) and value is not UNKNOWN:
+        part = _PART.match(source, at)
+        if part is None:
+            return UNKNOWN
+        at = part.end()
+        value = _inside(value, *part.groups())
+    return value
+
+
+def _inside(value: Any, name: str | None, key: str | None, position: str | None) -> Any:
+    if name is not None:
+        try:
+            held = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            return UNKNOWN
+        return held.get(name, UNKNOWN) if type(held) is dict else UNKNOWN
+    if key is not None:
+        return value.get(key, UNKNOWN) if type(value) is dict else UNKNOWN
+    if type(value) in (list, tuple) and int(position or 0) < len(value):
+        return value[int(position or 0)]
+    return UNKNOWN
