@@ -256,8 +256,7 @@ def toy() -> Recording:
             graph="__compiled_fn_0",
             backend="eager",
             node_count=8,
-            op_count=4,
-            call_count=5,
+            op_count=5,
             inputs=("a", "b"),
             outputs=("truediv", "lt"),
             nodes=("a", "b", "abs_1", "add", "truediv", "sum_1", "lt", "output"),
@@ -341,7 +340,6 @@ def resumed(r: Recording, parent: int) -> None:
             backend="eager",
             node_count=5,
             op_count=2,
-            call_count=2,
             inputs=("b", "x"),
             outputs=("mul_1",),
             seconds=0.001,
@@ -448,7 +446,7 @@ def inlined() -> Recording:
     story.node(8, "output", "output", "output", "((relu,),)", "relu")
     story.step(8)
     r.record(
-        ev.SubgraphCompiled(**at, graph="__compiled_fn_0", backend="eager", node_count=3, op_count=0, call_count=1, inputs=("x",))
+        ev.SubgraphCompiled(**at, graph="__compiled_fn_0", backend="eager", node_count=3, op_count=1, inputs=("x",))
     )
     rows = (
         emitted(0, "RESUME", "0", "prologue"),

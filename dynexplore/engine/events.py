@@ -371,8 +371,8 @@ class GraphBroke(PlacedEvent):
 class SubgraphCompiled(Event):
     """The backend turned the graph of this attempt into a callable.
 
-    `node_count` counts all nodes, `op_count` the call_function nodes (what PyTorch calls ops), `call_count`
-    every call node. `inputs` are the source expressions of the placeholders, `outputs` the names of the
+    `node_count` counts all nodes, `op_count` its operators: the calls of functions, methods and modules.
+    `inputs` are the source expressions of the placeholders, `outputs` the names of the
     output nodes, `nodes` the names of all nodes in the order of the graph, `code` its generated Python. `pieces`: where
     it was split for DistributedDataParallel, its parts.
     """
@@ -381,7 +381,6 @@ class SubgraphCompiled(Event):
     backend: str
     node_count: int
     op_count: int
-    call_count: int = 0
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()

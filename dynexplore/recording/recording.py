@@ -109,12 +109,7 @@ class GraphView:
 
     @property
     def op_count(self) -> int:
-        """Number of call_function nodes, as PyTorch counts "ops"."""
-        return [node.op for node in self.nodes].count("call_function")
-
-    @property
-    def call_count(self) -> int:
-        """Number of all call nodes (call_function, call_method, call_module)."""
+        """Number of operators: calls of functions, methods and modules."""
         return sum(1 for node in self.nodes if node.op.startswith("call_"))
 
 
@@ -607,7 +602,7 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
         recording.redacted = bool(data["redacted"])
         for position, row in enumerate(_rows(data, "events")):
             try:
-                recording._append(_record(ev.EVENTS[row["event"]], row, tables))
+                recording._append(_record(ev.EVENTS[row["event"]], _as_now(row), tables))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
         recording._cut = None if data["cut"] is None else _record(Cut, data["cut"], {})
@@ -620,6 +615,14 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
     highest = max((event.frame for event in recording.events), default=0)
     recording._frame_ids = itertools.count(highest + 1)
     return recording
+
+
+def _as_now(row: Any) -> Any:
+    """An event as it is written now. Older files had two numbers of operators, of which one left calls of methods out."""
+    if isinstance(row, dict) and "call_count" in row:
+        row = {**row, "op_count": row["call_count"]}
+        del row["call_count"]
+    return row
 
 
 def _read_origin(recording: Recording, data: dict[str, Any]) -> None:

@@ -73,7 +73,7 @@ class Rerun:
 def counts(recording: Recording) -> Counts:
     """The numbers of a recording."""
     graphs = recording.graphs
-    return Counts(len(graphs), sum(graph.call_count for graph in graphs), len(recording.breaks))
+    return Counts(len(graphs), sum(graph.op_count for graph in graphs), len(recording.breaks))
 
 
 # -- source ------------------------------------------------------------------------------------------------------

@@ -76,18 +76,13 @@ class Explanation:
 
     @property
     def op_count(self) -> int:
-        """How many call_function nodes all graphs have: what PyTorch calls ops."""
+        """How many operators all graphs have: calls of functions, methods and modules."""
         return sum(map(len, self.ops_per_graph))
 
     @property
     def ops_per_graph(self) -> list[list[Any]]:
-        """What each graph calls: the targets of its call_function nodes."""
-        return [[node.target for node in graph.graph.nodes if node.op == "call_function"] for graph in self.graphs]
-
-    @property
-    def call_count(self) -> int:
-        """How many call nodes all graphs have, methods and modules included."""
-        return sum(node.op.startswith("call_") for graph in self.graphs for node in graph.graph.nodes)
+        """What each graph calls: the targets of its operators."""
+        return [[node.target for node in graph.graph.nodes if node.op.startswith("call_")] for graph in self.graphs]
 
     @property
     def guards(self) -> tuple[ev.GuardInstalled, ...]:

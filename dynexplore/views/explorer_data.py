@@ -217,7 +217,7 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
         "startClosed": sorted(groups.start_closed(root)),
         "stayClosed": sorted(groups.start_closed(root, groups.MOST)),
     }
-    return {"name": graph.name, "backend": backend, "calls": graph.call_count, "nodes": rows, **more}
+    return {"name": graph.name, "backend": backend, "calls": graph.op_count, "nodes": rows, **more}
 
 
 def _node(node: ev.NodeAdded) -> Plain:

@@ -351,9 +351,9 @@ def _clean(recording: Recording) -> Headline:
     graphs = recording.graphs
     if len(graphs) == 1:
         does = "is" if recording.engine == ENGINES[0] else "makes"
-        what = f"{_name(recording)} {does} one graph of {plural(graphs[0].call_count, 'operator')}: no graph break, no recompile."
+        what = f"{_name(recording)} {does} one graph of {plural(graphs[0].op_count, 'operator')}: no graph break, no recompile."
     else:
-        operators = sum(graph.call_count for graph in graphs)
+        operators = sum(graph.op_count for graph in graphs)
         of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graph"
         what = f"{_name(recording)}: {of}, no graph break, no recompile."
     skipped = recording.of(ev.FrameSkipped)

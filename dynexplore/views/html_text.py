@@ -153,7 +153,7 @@ class _Frame:
             ]
             for node in graph.nodes
         ]
-        title = f"{graph.name}: {plural(graph.call_count, 'operator')}"
+        title = f"{graph.name}: {plural(graph.op_count, 'operator')}"
         return section(title, table(header, rows))
 
     def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:

@@ -76,7 +76,7 @@ def opening(recording: Recording, states: States) -> list[int]:
 
 
 def _work(recording: Recording, frame: int) -> int:
-    return sum(graph.call_count for graph in recording.graphs if graph.frame == frame)
+    return sum(graph.op_count for graph in recording.graphs if graph.frame == frame)
 
 
 def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -> int | None:

@@ -101,7 +101,7 @@ def graph(view: GraphView) -> str:
 def _graph_title(view: GraphView) -> str:
     backend = f", backend {view.compiled.backend}" if view.compiled else ""
     split = f", {plural(len(view.pieces), 'piece')}" if view.pieces else ""
-    return f"{view.name} ({plural(view.call_count, 'operator')}{backend}{split})"
+    return f"{view.name} ({plural(view.op_count, 'operator')}{backend}{split})"
 
 
 def piece_lines(view: GraphView) -> list[str]:
@@ -179,7 +179,7 @@ def what_then(recording: Recording, broke: ev.GraphBroke) -> str:
     skipped = recording.of_frame(broke.frame, ev.FrameSkipped)
     if skipped:
         return f"the frame runs as plain Python: {skipped[-1].reason}."
-    count = compiled[-1].call_count if compiled else 0
+    count = compiled[-1].op_count if compiled else 0
     before = f"{plural(count, 'operation')} compiled before it" if count else "nothing to compile before it"
     if not made:
         return f"{before}."
@@ -302,13 +302,9 @@ def summary(recording: Recording) -> str:
 
 
 def explanation(recording: Recording) -> str:
-    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do.
-
-    The line after the headline is PyTorch's, whose "ops" leave methods out; the number of operators, which all other views show,
-    is a line at the end where it is another one.
-    """
+    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do."""
     graphs, breaks = recording.graphs, recording.breaks
-    ops, operators = (sum(getattr(graph, count) for graph in graphs) for count in ("op_count", "call_count"))
+    ops = sum(graph.op_count for graph in graphs)
     lines = [*headline(recording).lines, ""]
     lines += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
@@ -326,8 +322,6 @@ def explanation(recording: Recording) -> str:
         lines += ["", f"A bug of the engine, in {failed.where}: {failed.error}"]
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
-    if operators != ops:
-        lines += ["", f"{plural(operators, 'operator')} in graphs: ops, and calls of methods, which PyTorch does not count"]
     return "\n".join(lines)
 
 
@@ -356,16 +350,12 @@ def frames(recording: Recording) -> str:
     return "\n".join(lines) or "no frame was translated"
 
 
-def _operators(compiled: ev.SubgraphCompiled) -> int:
-    return max(compiled.call_count, compiled.op_count)  # older recordings do not have the first
-
-
 def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     frame = entered.frame
     parts = [f"frame {frame}: {_place(entered.code)}"]
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
     graphs = recording.of_frame(frame, ev.SubgraphCompiled)
-    parts += [f"{graph.graph} ({plural(_operators(graph), 'operator')})" for graph in graphs]
+    parts += [f"{graph.graph} ({plural(graph.op_count, 'operator')})" for graph in graphs]
     parts += [f"broke: {event.kind}" for event in recording.of_frame(frame, ev.GraphBroke)]
     parts += [f"skipped: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
     inlined = {

@@ -59,7 +59,7 @@ def test_everything_is_there() -> None:
     """Explanation, source, break report, graph table, guards, both bytecodes with roles, steps and calls."""
     text = Reader(html_text.page(toy())).text
     for part in (
-        "Dynamo produced 2 graphs, with 1 graph break and 6 ops",
+        "Dynamo produced 2 graphs, with 1 graph break and 7 ops",
         "10      x = a / (torch.abs(a) + 1)",
         "Graph break DX104: `if` on a tensor value",
         "__compiled_fn_0: 5 operators",

@@ -327,7 +327,7 @@ class Narrator:
                 self._tell_late(node, name)
         self.recorder.record(ev.SubgraphCompiled(
             frame=self.frame, attempt=self.attempt, graph=name, backend=backend, node_count=len(nodes),
-            op_count=sum(node.op == "call_function" for node in nodes), call_count=len(graph.call_nodes()),
+            op_count=len(graph.call_nodes()),
             inputs=tuple(entry.source.text() for entry in graph.inputs), outputs=tuple(node.name for node in graph.outputs),
             nodes=tuple(node.name for node in nodes), code=graph.module.code.strip(), seconds=seconds,
             pieces=tuple(graph.pieces),
