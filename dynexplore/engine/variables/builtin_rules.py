@@ -74,15 +74,10 @@ def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker |
 def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /) -> VariableTracker:
     if isinstance(iterator, BuiltinValueVariable) and not hasattr(iterator.python_type(), "__next__"):
         ctx.raise_exception(TypeError, f"{iterator.python_type().__name__!r} object is not an iterator")
-    if default is None and isinstance(iterator, UserObjectVariable):
-        item = iterator.next_or_raise(ctx)
-    else:
-        item = iterator.next_item(ctx)
-    if item is not None:
-        return item
     if default is None:
-        ctx.raise_exception(StopIteration)
-    return default
+        return iterator.next_or_raise(ctx)
+    item = iterator.next_item(ctx)
+    return default if item is None else item
 
 
 @builtin(all)
