@@ -99,7 +99,7 @@ def _names(wanted: dict[Any, Any]) -> list[str]:
 
 def _short(value: Any) -> str:
     if is_a(value, type, FunctionType, BuiltinFunctionType):
-        return value.__qualname__
+        return str(value.__qualname__)
     text = repr(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
     return text if len(text) <= 60 else text[:57] + "..."
 

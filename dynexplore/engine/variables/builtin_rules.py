@@ -38,7 +38,6 @@ from dynexplore.engine.variables.objects.class_facts import ClassAttribute, raw_
 from dynexplore.engine.variables.objects.class_lookup import binds, class_tracker
 from dynexplore.engine.variables.objects.function import ClassMethodOfCVariable
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
-from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_index, known_truth, settled
@@ -300,7 +299,7 @@ def _range(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
         ctx.break_graph("DX218", callee="range")
     if all(end.is_constant() for end in ends):
         return ctx.build(run_now(ctx, range, *(end.as_constant() for end in ends)), None)
-    ends = tuple(ConstantVariable(known_index(ctx, end, "range()")) if isinstance(end, UserObjectVariable) else end for end in ends)
+    ends = tuple(end if end.python_type() is int else ConstantVariable(known_index(ctx, end, "range()")) for end in ends)
     start, stop, step = (ZERO, ends[0], ONE) if len(ends) == 1 else (*ends, ONE)[:3]
     return RangeVariable(start, stop, step)
 
