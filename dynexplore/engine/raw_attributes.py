@@ -22,9 +22,14 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 
 def instance_dict(value: object) -> dict[str, Any]:
     """An object's own `__dict__`."""
-    if issubclass(type(value), type):  # `isinstance` would ask the object for its `__class__`
+    if is_a(value, type):
         return class_dict(value)  # type: ignore[no-any-return]
     return object.__getattribute__(value, "__dict__")  # type: ignore[no-any-return]
+
+
+def is_a(value: object, *classes: type[Any]) -> bool:
+    """`isinstance` by an object's type alone; where that says no, `isinstance` goes on and asks the object for its `__class__`."""
+    return issubclass(type(value), classes)
 
 
 def own_attribute(value: object, name: str) -> Any:
@@ -47,3 +52,13 @@ def has_python_getattribute(cls: type[Any]) -> bool:
         if found is not None:
             return type(found) is not WrapperDescriptorType
     return False
+
+
+def tells_its_class(cls: type[Any]) -> bool:
+    """Whether `instance.__class__` is the instance's type, and no code of the program is run to say so."""
+    if has_python_getattribute(cls):
+        return False
+    return next(class_dict(owner)["__class__"] for owner in class_mro(cls) if "__class__" in class_dict(owner)) is _CLASS_OF
+
+
+_CLASS_OF = class_dict(object)["__class__"]

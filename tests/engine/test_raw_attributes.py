@@ -199,3 +199,59 @@ def test_a_method_of_the_c_type_stays_one_across_a_break() -> None:
         return x * 2, dict(HOST[0])
 
     assert_same_as_eager(call, torch.ones(2), setup=start(Own), observe=noted, graphs=ANY)
+
+
+def test_isinstance_goes_by_the_bases_whatever_metaclass_they_have() -> None:
+    """`__class__` is asked where the type does not answer; a metaclass without an `__instancecheck__` changes nothing."""
+
+    class Meta(type):
+        pass
+
+    class Base(metaclass=Meta):
+        pass
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        return x * (1 + isinstance(HOST[0], Base)) + isinstance(HOST[0], Other)
+
+    class Other(metaclass=Meta):
+        pass
+
+    assert_same_as_eager(call, torch.ones(2), setup=start(lambda: host_of(Base)), observe=noted, graphs=ANY)
+
+
+def test_an_object_that_is_not_traced_is_asked_for_its_class_by_python() -> None:
+    """A dict with an `__iter__` of its own has no tracker: what it says of its `__class__` is not known."""
+
+    class Walked(dict[str, int]):
+        def __iter__(self) -> Any:
+            return iter(())
+
+    class Other:
+        pass
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        return x * (1 + isinstance(HOST[0], Other)) + (HOST[0].__class__ is dict)
+
+    assert_same_as_eager(call, torch.ones(2), setup=start(lambda: asked(Walked)()), observe=noted, graphs=ANY)
+
+
+@pytest.mark.parametrize("where", ["argument", "item", "attribute", "global", "closure"])
+def test_an_object_beside_the_program_is_not_asked_for_its_class(where: str) -> None:
+    """Whether a frame has tensors, and how its values are guarded, goes by types alone."""
+    host = asked(object)()
+    box = asked(object)()
+    instance_dict(box)["host"] = host
+
+    def frame(x: torch.Tensor, value: Any) -> torch.Tensor:
+        print("a break")
+        return x * 2
+
+    def call(x: torch.Tensor) -> Any:
+        value = {"argument": host, "item": [{"a": host}], "attribute": box, "global": HOST[0], "closure": host}[where]
+        return frame(x, value), plain(value)
+
+    def plain(value: Any) -> int:
+        return 5
+
+    x = torch.ones(2)
+    assert_same_as_eager(call, x, then=[(x,), (x + 1,)], setup=start(lambda: host), observe=noted, graphs=ANY)

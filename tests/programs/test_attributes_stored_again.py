@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import types
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 
-from engine_checks import assert_same_as_eager
+import dynexplore
+from engine_checks import CountingBackend, assert_same_as_eager
 
 X = torch.ones(2)
 LOG: list[str] = []
@@ -96,3 +101,78 @@ def deletes(x, o):
 def test_a_method_that_deletes_runs_once() -> None:
     """`__delattr__` of the program was interpreted: it does not run again when changes are replayed."""
     assert_same_as_eager(deletes, X, Loud(), setup=LOG.clear, observe=lambda: list(LOG), graphs=1, breaks=0)
+
+
+HOST: dict[str, Any] = {}
+MODULE = types.ModuleType("a_module_of_the_test")
+
+
+def sets_and_deletes(x):
+    host = HOST["host"]
+    host.z = 2
+    del host.z
+    return x + 1
+
+
+def sets_deletes_and_sets(x):
+    host = HOST["host"]
+    host.z = 2
+    del host.z
+    host.z, host.y = 3, 4
+    return x + 1
+
+
+def deletes_alone(x):
+    del HOST["host"].z
+    return x + 1
+
+
+def sets_and_deletes_of_a_module(x):
+    MODULE.z = 2
+    del MODULE.z
+    return x + 1
+
+
+def sets_and_deletes_a_global(x):
+    global z
+    z = 2
+    del z
+    return x + 1
+
+
+class Bare:
+    pass
+
+
+HOSTS: dict[str, Callable[[], Any]] = {"object": Bare, "slots": lambda: type("S", (), {"__slots__": ("z", "y")})(),
+                                       "function": lambda: lambda: None, "module of torch": torch.nn.Module}
+FUNCTIONS = (sets_and_deletes, sets_deletes_and_sets, deletes_alone)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("function", "make"), [
+    *((function, make) for function in FUNCTIONS for make in HOSTS.values()),
+    (sets_and_deletes_of_a_module, Bare), (sets_and_deletes_a_global, Bare),
+])  # fmt: skip
+def test_whether_an_attribute_was_there_is_another_thing_in_another_call(function: Any, make: Any, first: bool) -> None:
+    """What the frame sets before it deletes it may have been there or not: nothing is raised, nothing stays."""
+    sys.modules[MODULE.__name__] = MODULE
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(function)
+    for there in (first, not first, first, first):
+        outcomes = []
+        for one in (function, compiled):
+            HOST["host"] = host = make()
+            for owner in (host, MODULE):
+                vars(MODULE).pop("z", None)
+                globals().pop("z", None)
+                if there:
+                    owner.z = globals()["z"] = 1
+            try:
+                result = str(one(X))
+            except (AttributeError, NameError) as error:
+                result = f"{type(error).__name__}: {error}"
+            left = hasattr(host, "z"), list(getattr(host, "__dict__", ())), hasattr(MODULE, "z"), "z" in globals()
+            outcomes.append((result, left))
+        assert outcomes[0] == outcomes[1]
+    assert backend.graphs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import operator
 import types
@@ -140,3 +141,19 @@ def test_code_of_what_a_rule_answers_for(monkeypatch: pytest.MonkeyPatch) -> Non
     """`nn.Module.__call__` is not interpreted, and has the code that it had at first all the same."""
     net = torch.nn.ReLU()
     seen(lambda x: x * net(x), lambda: monkeypatch.setattr(torch.nn.Module.__call__, "__code__", NINE), before=1, after=9)
+
+
+@pytest.mark.parametrize(("name", "use"), [
+    ("__len__", len), ("__getitem__", lambda cls: cls["A"]),
+])  # fmt: skip
+def test_code_of_a_method_of_enumerations(name: str, use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`EnumType.__len__.__code__ = ...` counts for each enumeration."""
+
+    class Colour(enum.Enum):
+        A = 2
+
+    def number(x: torch.Tensor) -> torch.Tensor:
+        used = use(Colour)
+        return x * (9 if type(used) is int and used == 9 else 2)
+
+    seen(number, lambda: monkeypatch.setattr(vars(enum.EnumMeta)[name], "__code__", NINE), before=2, after=9)

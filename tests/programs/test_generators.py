@@ -7,6 +7,7 @@ import gc
 import weakref
 from typing import Any
 
+import pytest
 import torch
 from programs.program_table import Programs
 
@@ -219,3 +220,40 @@ def test_a_closed_generator_has_nothing_to_send_to() -> None:
         return x, ""
 
     assert_same_as_eager(fn, torch.ones(3))
+
+
+@pytest.mark.parametrize("way", [next, lambda made: made.__next__(), lambda made: made.send(None)])
+def test_what_a_generator_returned_is_said_once(way: Any) -> None:
+    """StopIteration bears what the body returned, the first time; a generator that is over says nothing more."""
+
+    def values(x: torch.Tensor) -> Any:
+        yield x + 1
+        return x * 3
+
+    def call(x: torch.Tensor) -> Any:
+        made = values(x)
+        said: list[Any] = [way(made)]
+        for _ in range(2):
+            try:
+                way(made)
+            except StopIteration as stop:
+                said.append((len(stop.args), stop.value))
+        return said
+
+    assert_same_as_eager(call, torch.ones(2))
+
+
+def test_a_generator_that_returns_at_once() -> None:
+    """Its first item is its end, whose text is that of what it returned."""
+
+    def at_once(n: int) -> Any:
+        return n
+        yield n
+
+    def call(x: torch.Tensor) -> Any:
+        try:
+            next(at_once(7))
+        except StopIteration as stop:
+            return x * 2, str(stop)
+
+    assert_same_as_eager(call, torch.ones(2))

@@ -814,3 +814,76 @@ def test_a_registry_loses_what_is_deleted_from_it() -> None:
         return x * (1 + hasattr(NETS[0], "weight"))
 
     assert_same_as_eager(fn, X, setup=registered, observe=lambda: list(NETS[0].state_dict()))
+
+
+class Failing(torch.nn.Module):
+    """A property raises AttributeError: Module.__getattr__ is asked next."""
+
+    def __init__(self, has: bool) -> None:
+        super().__init__()
+        if has:
+            self._buffers["p"] = torch.full((2,), 5.0)
+
+    @property
+    def p(self) -> Any:
+        """Ask the base, which has none."""
+        return super().p
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_a_property_that_fails_lets_the_registries_answer(has: bool) -> None:
+    """A buffer of the same name is what there is; without one the words are those of Module.__getattr__."""
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            return x * NETS[0].p.sum()
+        except AttributeError as error:
+            return x * 3, str(error)
+
+    assert_same_as_eager(fn, X[:2], setup=lambda: NETS.__setitem__(slice(None), [Failing(has)]), graphs=range(1, 3))
+
+
+class Unmade(torch.nn.Module):
+    """A module whose `__init__` does not run Module's."""
+
+    def __init__(self, prints: bool) -> None:
+        self.__dict__["v"] = 3
+        if prints:
+            print("a break")
+
+
+@pytest.mark.parametrize("prints", [True, False])
+@pytest.mark.parametrize("looks", [
+    lambda net: getattr(net, "nn", 2), lambda net: "_modules" in net.__dict__, lambda net: [str(net.__dict__)],
+    lambda net: len(list(net.children())), lambda net: setattr(net, "new", torch.nn.ReLU()),
+])
+def test_a_module_that_was_never_initialized_has_no_registries(looks: Any, prints: bool) -> None:
+    """Made in the frame, or alive after a break: it has what its own `__init__` gave it, nothing else."""
+    def fn(x: torch.Tensor) -> Any:
+        net = Unmade(prints)
+        try:
+            return x * 2, looks(net), net.v
+        except AttributeError as error:
+            return x * 3, str(error)
+
+    assert_same_as_eager(fn, X, graphs=range(5))
+
+
+def test_where_an_attribute_stands_decides_how_it_is_deleted() -> None:
+    """A submodule in one call, a plain attribute or nothing in another."""
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            del NETS[0].z
+        except AttributeError as error:
+            return x * 3, str(error)
+        return x * 2
+
+    compiled = dynexplore.optimize()(fn)
+    for held in (torch.nn.ReLU(), 1, None, 1, torch.nn.ReLU()):
+        outcomes = []
+        for function in (fn, compiled):
+            NETS[:] = [torch.nn.Module()]
+            if held is not None:
+                NETS[0].z = held
+            outcomes.append((str(function(X)), "z" in vars(NETS[0]), list(NETS[0]._modules)))
+        assert outcomes[0] == outcomes[1]
+    assert graphs_compiled() >= 2

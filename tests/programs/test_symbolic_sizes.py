@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dynexplore
-from engine_checks import graphs_compiled
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 SIZES = (5, 7, 12, 30, 33, 600)
 
@@ -107,3 +107,28 @@ def test_any_sequence_of_sizes_gives_what_eager_gives(program: Any, sizes: list[
         x = torch.linspace(0, 1, size)
         assert_equal(optimized(x), program(x))
     assert graphs_compiled() in range(1, len(set(sizes)) + 1)
+
+
+def cuts(x: Any, n: int) -> Any:
+    y = x * 2
+    return y[:n].sum() + y
+
+
+@pytest.mark.parametrize("number", [-(2**63), -(10**30), 2**63, 10**30])
+@pytest.mark.parametrize("before", [(), (2,), (2, 3, 1)])
+def test_a_slice_that_torch_cuts_off_warns_in_the_program(number: int, before: tuple[int, ...]) -> None:
+    """Numbers beyond what C calls a size give a warning, at the program's line; those that varied before, too."""
+    x = torch.ones(4)
+    first, *more = [*before, number, 2]
+    assert_same_as_eager(cuts, x, first, then=[(x, n) for n in more], graphs=range(1, 6))
+
+
+def counts(x: Any, n: Any) -> Any:
+    y = x * n
+    return y * range(n / 2).__len__()
+
+
+def test_a_range_of_a_number_that_is_none() -> None:
+    """The call of `range` raises, not what is asked of its result; a float that varies is one."""
+    x = torch.ones(4)
+    assert_same_as_eager(counts, x, 3.0, then=[(x, 5.0), (x, 7.0)], graphs=range(1, 4))

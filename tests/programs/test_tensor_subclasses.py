@@ -177,3 +177,30 @@ def test_a_class_that_is_changed_is_guarded() -> None:
 def test_through_a_compiler(backend: str) -> None:
     """A compiler gets a graph of plain tensors."""
     assert_same_as_eager(lambda s, x: (s * 2 + x).relu(), of(Plain), X, graphs=1, breaks=0, backend=backend)
+
+
+@pytest.mark.parametrize("change", ["an attribute over a method", "no method", "an operator", "a conversion"])
+def test_what_is_put_before_a_method_or_an_operator_of_torch(change: str) -> None:
+    """The tensor's own attribute hides a method of its class; a class that gets an operator of its own is not traced."""
+
+    class Own(torch.Tensor):
+        def area(self) -> int:
+            return 3
+
+    def fn(x: torch.Tensor, s: Any) -> Any:
+        y = x * s.area() if callable(s.area) else x * 11
+        return y + (s + 1), len(s)
+
+    tensor = torch.ones(2, 3).as_subclass(Own)
+    compiled = dynexplore.optimize()(fn)
+    for number in range(3):
+        if number == 1 and change == "an attribute over a method":
+            tensor.area = lambda: 9  # type: ignore[attr-defined]
+        elif number == 1 and change == "no method":
+            tensor.area = classmethod(lambda cls: 9)  # type: ignore[attr-defined]
+        elif number == 1 and change == "an operator":
+            Own.__add__ = lambda self, other: 5  # type: ignore[method-assign,assignment]
+        elif number == 1:
+            Own.__len__ = lambda self: 7  # type: ignore[method-assign]
+        assert str(compiled(X, tensor)) == str(fn(X, tensor))
+    assert graphs_compiled() >= 1

@@ -531,3 +531,39 @@ def test_views_met_before_are_views_in_inference_mode_too(program: Any) -> None:
     """FakeTensorMode cannot make them from what it remembers."""
     with torch.inference_mode():
         assert_same_as_eager(program, torch.ones(3, 4), graphs=2, then=[(torch.ones(3, 5),), (torch.ones(3, 6),)])
+
+
+class Managed:
+    """A context manager whose instances answer for every attribute, and may have attributes of their own."""
+
+    def __getattribute__(self, name: str) -> Any:
+        return None
+
+    def __enter__(self) -> int:
+        return 3
+
+    def __exit__(self, *error: Any) -> bool:
+        return True
+
+
+class Hiding:
+    """The same, whose objects have an `__enter__` and an `__exit__`."""
+
+    __enter__ = Managed.__enter__
+    __exit__ = Managed.__exit__
+
+    def __init__(self) -> None:
+        self.__dict__.update(__enter__=lambda: 100, __exit__=lambda *error: False)
+
+
+@pytest.mark.parametrize("cls", [Managed, Hiding])
+def test_with_asks_the_class_alone(cls: Any) -> None:
+    """What an object has or answers under `__enter__` and `__exit__` does not count."""
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        with cls() as number:
+            x = x * number
+            raise ValueError
+        return x + 1
+
+    assert_same_as_eager(call, X)

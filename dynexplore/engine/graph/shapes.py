@@ -102,3 +102,9 @@ def _reference(source: Any, variable: Callable[[Source], str]) -> str:
     base = variable(source.base)  # torch's TensorPropertySource
     method = {"SIZE": "size()", "STRIDE": "stride()", "STORAGE_OFFSET": "storage_offset()"}[source.prop.name]
     return f"{base}.{method}" if source.idx is None else f"{base}.{method}[{source.idx}]"
+
+def never_negative(value: torch.SymInt) -> bool:
+    """Whether a number cannot be below 0, as a size; nothing is relied on."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return bool(statically_known_true(value >= 0))

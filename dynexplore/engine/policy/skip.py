@@ -30,6 +30,7 @@ from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from dynexplore.engine.policy.constants import is_constant
 from dynexplore.engine.policy.files import Rule, rule_of
 from dynexplore.engine.policy.markers import Mark, mark_of
+from dynexplore.engine.raw_attributes import is_a
 
 Answer = Literal["inline", "graph", "skip", "disabled", "break", "constant", "once"]
 
@@ -270,9 +271,9 @@ def is_permanent(value: Any) -> bool:
     """Whether a callable lives as long as the process, so that guards may hold it strongly: of torch, or not
     the user's.
     """
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         return "<locals>" not in value.__qualname__ and rule_of(value.__code__.co_filename).library in (
             "torch",
             "standard library",
         )
-    return isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType)
+    return is_a(value, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)

@@ -42,6 +42,7 @@ from dynexplore.engine.provenance.sources import (
     Source,
 )
 from dynexplore.engine.provenance.storage_overlap import StorageOverlap
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.records import record
 
 _function_modes = torch._C._len_torch_function_stack
@@ -280,7 +281,7 @@ def _short_object(value: Any) -> str:
 
 
 def _describe_value(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
+    if not is_a(value, torch.Tensor):
         name = type(value).__qualname__
         return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
     return describe_tensor(value, tuple(value.shape))

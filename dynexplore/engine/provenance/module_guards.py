@@ -36,7 +36,7 @@ from typing import Any
 from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
-from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
+from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
 from dynexplore.engine.records import record
 
 Check = tuple[Any, str, Any]
@@ -97,9 +97,9 @@ def _names(wanted: dict[Any, Any]) -> list[str]:
     return [str(key) for key in wanted] or ["its keys"]
 
 
-def _short(value: object) -> str:
-    if isinstance(value, type | FunctionType | BuiltinFunctionType):
-        return value.__qualname__
+def _short(value: Any) -> str:
+    if is_a(value, type, FunctionType, BuiltinFunctionType):
+        return str(value.__qualname__)
     text = repr(value) if type(value) in (int, bool, float, str, tuple, type(None)) else f"a {type(value).__qualname__}"
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -37,6 +37,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
@@ -351,14 +352,14 @@ def _place_of(error: BaseException) -> str:
 
 def _has_tensor(values: Any, depth: int = 2) -> bool:
     """Whether a value is a tensor or a module, or a tuple, list or dict with one near its top: a cheap look."""
-    if isinstance(values, torch.Tensor | torch.nn.Module):
+    if is_a(values, torch.Tensor, torch.nn.Module):
         return True
     if depth < 0:
         return False
-    if isinstance(values, dict):
+    if is_a(values, dict):
         return any(_has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may say something else
-    if isinstance(values, tuple | list):
-        first = tuple.__getitem__(values, slice(20)) if isinstance(values, tuple) else list.__getitem__(values, slice(20))
+    if is_a(values, tuple, list):
+        first = tuple.__getitem__(values, slice(20)) if is_a(values, tuple) else list.__getitem__(values, slice(20))
         return any(_has_tensor(value, depth - 1) for value in first)
     try:
         own = object.__getattribute__(values, "__dict__")

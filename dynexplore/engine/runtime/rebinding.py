@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.runtime import optimized
 
 
@@ -64,7 +65,7 @@ class Surroundings:
                 continue
 
     def _note_content(self, name: str, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+        if is_a(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
             self._tensors.append((name, value))
         put_back = refill(value)
         if put_back is not None:
@@ -73,7 +74,7 @@ class Surroundings:
 
 def refill(value: Any) -> Callable[[], None] | None:
     """A function that restores the present content of a list, dict, set or tensor; None for anything else."""
-    if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+    if is_a(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
         return _refill_tensor(value)
     if type(value) is list:
         items = list(value)

@@ -34,6 +34,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.policy.files import OWN_FOLDER, rule_of
 from dynexplore.engine.policy.skip import is_about_one_function
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
@@ -162,13 +163,13 @@ def _user_frame(frame: FrameType) -> ev.UserFrame:
 # -- values --------------------------------------------------------------------------------------------------
 
 
-def value_view(value: object, number: int, source: str = "") -> ev.ValueView:
+def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
     """A live value as a record: a tensor's dtype, shape and device, a module's class, else its repr."""
     kind = type(value).__qualname__
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         shape = ", ".join(map(str, value.shape))
         text = f"{str(value.dtype).removeprefix('torch.')}[{shape}] {value.device}"
-    elif isinstance(value, torch.nn.Module):
+    elif is_a(value, torch.nn.Module):
         text = kind
     else:
         text = ev.safe_repr(value)

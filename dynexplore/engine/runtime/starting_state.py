@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.runtime.rebinding import Surroundings, copy_of_tensor, named_by, rebind, refill
 
 
@@ -76,7 +77,7 @@ class StartingState:
 
 
 def _copied(value: Any, memo: dict[int, Any]) -> Any:
-    if id(value) not in memo and isinstance(value, torch.Tensor):
+    if id(value) not in memo and is_a(value, torch.Tensor):
         memo[id(value)] = copy_of_tensor(value)
     if id(value) in memo:
         return memo[id(value)]
@@ -123,6 +124,6 @@ def _reachable(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Itera
     seen: set[int] = set()
     around = [value for _, value in named_by(fn)]
     for value in tree_leaves([fn, getattr(fn, "__self__", None), list(args), dict(kwargs), around]):
-        if isinstance(value, torch.nn.Module | torch.optim.Optimizer | torch.Generator) and id(value) not in seen:
+        if is_a(value, torch.nn.Module, torch.optim.Optimizer, torch.Generator) and id(value) not in seen:
             seen.add(id(value))
             yield value

@@ -38,7 +38,6 @@ from dynexplore.engine.variables.objects.class_facts import ClassAttribute, raw_
 from dynexplore.engine.variables.objects.class_lookup import binds, class_tracker
 from dynexplore.engine.variables.objects.function import ClassMethodOfCVariable
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
-from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary, compare
 from dynexplore.engine.variables.rules import method, rule, rule_for
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, known_index, known_truth, settled
@@ -74,15 +73,10 @@ def _iter(ctx: TraceContext, value: VariableTracker, sentinel: VariableTracker |
 def _next(ctx: TraceContext, iterator: VariableTracker, default: VariableTracker | None = None, /) -> VariableTracker:
     if isinstance(iterator, BuiltinValueVariable) and not hasattr(iterator.python_type(), "__next__"):
         ctx.raise_exception(TypeError, f"{iterator.python_type().__name__!r} object is not an iterator")
-    if default is None and isinstance(iterator, UserObjectVariable):
-        item = iterator.next_or_raise(ctx)
-    else:
-        item = iterator.next_item(ctx)
-    if item is not None:
-        return item
     if default is None:
-        ctx.raise_exception(StopIteration)
-    return default
+        return iterator.next_or_raise(ctx)
+    item = iterator.next_item(ctx)
+    return default if item is None else item
 
 
 @builtin(all)
@@ -305,7 +299,7 @@ def _range(ctx: TraceContext, *ends: VariableTracker) -> VariableTracker:
         ctx.break_graph("DX218", callee="range")
     if all(end.is_constant() for end in ends):
         return ctx.build(run_now(ctx, range, *(end.as_constant() for end in ends)), None)
-    ends = tuple(ConstantVariable(known_index(ctx, end, "range()")) if isinstance(end, UserObjectVariable) else end for end in ends)
+    ends = tuple(end if end.python_type() is int else ConstantVariable(known_index(ctx, end, "range()")) for end in ends)
     start, stop, step = (ZERO, ends[0], ONE) if len(ends) == 1 else (*ends, ONE)[:3]
     return RangeVariable(start, stop, step)
 

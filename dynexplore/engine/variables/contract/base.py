@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dynexplore.engine.policy.outside import kind_of_break
+from dynexplore.engine.raw_attributes import tells_its_class
 from dynexplore.engine.variables.contract.inspection import Inspection
 
 if TYPE_CHECKING:
@@ -151,6 +152,13 @@ class VariableTracker(Inspection):
         """next(value) of an iterator; None when it is exhausted."""
         ctx.break_graph("DX307", question="next()", type=self.type_name())
 
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        """next(value) of an iterator; StopIteration when it is exhausted, with what the iterator says."""
+        item = self.next_item(ctx)
+        if item is None:
+            ctx.raise_exception(StopIteration)
+        return item
+
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         """list(value): every item."""
         iterator = self.iterate(ctx)
@@ -175,7 +183,8 @@ class VariableTracker(Inspection):
         """`value.name`."""
         if name == "__class__":
             with contextlib.suppress(NotImplementedError):
-                return ctx.build(self.python_type(), None)
+                if tells_its_class(self.python_type()):
+                    return ctx.build(self.python_type(), None)
         ctx.break_graph(self.outside("DX303"), name=name, type=self.type_name())
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:

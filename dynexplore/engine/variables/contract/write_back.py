@@ -13,7 +13,7 @@ torch/_dynamo/side_effects.py (codegen_update_mutated) does the same job, with a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -67,8 +67,11 @@ def write_attributes(
     *,
     store: Emit = _store,
     delete: Emit = _delete,
+    set_first: Collection[str] = (),
 ) -> None:
     """Set each attribute of `stored` on the real object, in order; None: delete it.
+
+    What the frame set before it deleted it (`set_first`) was there in one call and not in another: it is set, then deleted.
 
     `store` finds value and object on the stack, `delete` the object; each takes them off. The object is fetched first, like the
     values: it may have been taken out of what leads to it.
@@ -81,7 +84,19 @@ def write_attributes(
         if value is not None:
             build.push(value)
             temporary = build.store_temporary()
-        build.later(functools.partial(_write, build, tracker, name, temporary, store, delete))
+        emit = _setting_first(store, delete) if name in set_first else delete
+        build.later(functools.partial(_write, build, tracker, name, temporary, store, emit))
+
+
+def _setting_first(store: Emit, delete: Emit) -> Emit:
+    def emit(build: Reconstruction, name: str) -> None:
+        build.writer.copy(1)
+        build.writer.load_const(None)
+        build.writer.swap(2)
+        store(build, name)
+        delete(build, name)
+
+    return emit
 
 
 def _write(

@@ -111,10 +111,7 @@ def _special_delitem(ctx: TraceContext, self: VariableTracker, key: VariableTrac
 
 
 def _special_next(ctx: TraceContext, self: VariableTracker) -> VariableTracker:
-    item = self.next_item(ctx)
-    if item is None:
-        ctx.raise_exception(StopIteration)
-    return item
+    return self.next_or_raise(ctx)
 
 
 def _operator_method(symbol: str, swapped: bool = False) -> Callable[..., VariableTracker]:

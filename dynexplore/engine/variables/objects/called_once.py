@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.graph.values_now import value_now
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
@@ -48,7 +49,7 @@ def _value_now(ctx: TraceContext, value: VariableTracker) -> Any:
 
 
 def _constant(ctx: TraceContext, value: Any) -> VariableTracker:
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         return ctx.constant_tensor(value)
     if type(value) is list:
         return ListVariable([_constant(ctx, item) for item in value])

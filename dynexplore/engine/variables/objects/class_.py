@@ -243,16 +243,7 @@ class ClassVariable(VariableTracker):
         build.push_object(self.value)
 
     def write_back(self, build: Reconstruction) -> None:
-        write_attributes(build, self, self.stored, delete=self._emit_delete)
-
-    def _emit_delete(self, build: Reconstruction, name: str) -> None:
-        writer = build.writer
-        if name in self._set_before_deleted:  # the real class may have none of this name
-            writer.copy(1)
-            writer.load_const(None)
-            writer.swap(2)
-            writer.store_attr(name)
-        writer.delete_attr(name)
+        write_attributes(build, self, self.stored, set_first=self._set_before_deleted)
 
 
 def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:

@@ -28,6 +28,8 @@ from torch.utils._device import DeviceContext
 from dynexplore.engine.graph.modes import Modes
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.class_facts import find
+from dynexplore.engine.variables.objects.class_lookup import bind
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
 
@@ -558,8 +560,14 @@ def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[Variable
     if isinstance(manager, ModeManagerVariable):
         entered = manager.enter(ctx)
         return ExitFunctionVariable(manager), entered
-    for name in ("__enter__", "__exit__"):
-        if not isinstance(getattr(manager.python_type(), name, None), types.FunctionType):
-            ctx.break_graph("DX308", type=manager.type_name())  # none at all, or one in C: a lock, a file
-    exit_function = manager.get_attribute(ctx, "__exit__")
-    return exit_function, ctx.call_function(manager.get_attribute(ctx, "__enter__"), [], {})
+    enter, exit_function = (_special(ctx, manager, name) for name in ("__enter__", "__exit__"))
+    return exit_function, ctx.call_function(enter, [], {})
+
+
+def _special(ctx: TraceContext, manager: VariableTracker, name: str) -> VariableTracker:
+    """A method that `with` looks up in the class alone: what the object itself has, or answers, under this name does not count."""
+    cls = manager.python_type()
+    attribute = find(ctx, cls, name)
+    if attribute is None or not isinstance(attribute.raw, types.FunctionType):
+        ctx.break_graph("DX308", type=manager.type_name())  # none at all, or one in C: a lock, a file
+    return bind(ctx, attribute, manager, cls)

@@ -48,6 +48,18 @@ class GeneratorVariable(BuiltinValueVariable):
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         return ctx.resume_generator(self, ConstantVariable(None))
 
+    def next_or_raise(
+        self, ctx: TraceContext, sent: VariableTracker = NONE, thrown: VariableTracker | None = None
+    ) -> VariableTracker:
+        """What the body yielded; StopIteration when it is over, once with what it returned."""
+        was_over = self.frame.returned is not None
+        item = ctx.resume_generator(self, sent, thrown)
+        if item is not None:
+            return item
+        returned = self.return_value()
+        says_nothing = was_over or (returned.is_constant() and returned.as_constant() is None)
+        ctx.raise_exception(StopIteration, *([] if says_nothing else [returned]))
+
     def return_value(self) -> VariableTracker:
         """What the body returned; only when it is exhausted."""
         assert self.frame.returned is not None
@@ -71,7 +83,7 @@ def _send(ctx: TraceContext, self: GeneratorVariable, value: VariableTracker, /)
     _inlined(ctx, self, "send")
     if not self.started and self.frame.returned is None and not (value.is_constant() and value.as_constant() is None):
         ctx.raise_exception(TypeError, "can't send non-None value to a just-started generator")
-    return _item_or_stop(ctx, self, ctx.resume_generator(self, value))
+    return self.next_or_raise(ctx, value)
 
 
 @builtin_method(types.GeneratorType, "throw")
@@ -82,7 +94,7 @@ def _throw(
     """`throw(exception)`, or as it was called before 3.12: `throw(type, value, traceback)`."""
     _inlined(ctx, self, "throw")
     given = kind if value.is_constant() and value.as_constant() is None else value
-    return _item_or_stop(ctx, self, ctx.resume_generator(self, NONE, thrown=instantiate(ctx, given)))
+    return self.next_or_raise(ctx, thrown=instantiate(ctx, given))
 
 
 @builtin_method(types.GeneratorType, "close")
@@ -107,12 +119,3 @@ def _inlined(ctx: TraceContext, generator: VariableTracker, method: str) -> None
     """A generator that existed before the frame is Python's own."""
     if not isinstance(generator, GeneratorVariable):
         ctx.break_graph("DX213", method=f"generator.{method}")
-
-
-def _item_or_stop(ctx: TraceContext, generator: GeneratorVariable, item: VariableTracker | None) -> VariableTracker:
-    """What the body yielded; StopIteration, with what it returned, when it is over."""
-    if item is not None:
-        return item
-    returned = generator.return_value()
-    none = returned.is_constant() and returned.as_constant() is None
-    ctx.raise_exception(StopIteration, *([] if none else [returned]))

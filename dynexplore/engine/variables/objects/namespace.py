@@ -33,6 +33,7 @@ class NamespaceVariable(VariableTracker):
         self.of_frame = of_frame
         self.owner = owner  # source of the function whose globals these are
         self.stored: dict[str, VariableTracker | None] = {}
+        self.set_before_deleted: set[str] = set()
         self._read: dict[str, VariableTracker] = {}
         self._fixed = not of_frame and _is_library(values)
         module = values.get("__name__")
@@ -119,6 +120,8 @@ class NamespaceVariable(VariableTracker):
         if not self.of_frame and self._module is None:
             ctx.break_graph("DX314", what=f"global {name} of another namespace")
         ctx.journal.must_replay(self, f"global {name}")
+        if value is None and name in self.stored:
+            self.set_before_deleted.add(name)
         self.stored[name] = value
 
     def write_back(self, build: Reconstruction) -> None:
@@ -132,6 +135,10 @@ class NamespaceVariable(VariableTracker):
 
     def _write(self, build: Reconstruction, name: str, temporary: str) -> None:
         build.writer.load_fast(temporary)
+        self._emit_store(build, name)
+
+    def _emit_store(self, build: Reconstruction, name: str) -> None:
+        """Emit: the value is popped and assigned."""
         if self.of_frame:
             build.writer.store_global(name)
         else:
@@ -140,6 +147,9 @@ class NamespaceVariable(VariableTracker):
             build.writer.store_subscr()
 
     def _delete(self, build: Reconstruction, name: str) -> None:
+        if name in self.set_before_deleted:  # it was there in one call and not in another
+            build.writer.load_const(None)
+            self._emit_store(build, name)
         if self.of_frame:
             build.writer.delete_global(name)
         else:

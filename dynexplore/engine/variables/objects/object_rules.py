@@ -37,6 +37,7 @@ from dynexplore.engine.variables.type_errors import type_of
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
+_OF_TYPE = type.__dict__["__instancecheck__"]
 _KNOWN_METACLASSES = (type.__instancecheck__, ABCMeta.__instancecheck__, type(torch.nn.Parameter).__instancecheck__)
 
 
@@ -76,7 +77,7 @@ def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any
         return True
     if isinstance(cls, types.UnionType):
         return any(is_instance(ctx, value, python_type, one) for one in cls.__args__)
-    if type(cls) is type and cls in class_mro(python_type):  # `__class__` is only asked where not
+    if peek(type(cls), "__instancecheck__") is _OF_TYPE and cls in class_mro(python_type):  # `__class__` is only asked where not
         _rely_on_answer_of(ctx, python_type, cls)
         return True
     python_type = _class_it_names(ctx, value, python_type)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import tells_its_class
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_facts import raw_lookup, rely_on_class_of
@@ -43,7 +44,7 @@ class OpaqueVariable(VariableTracker):
         return self.value
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
-        if hasattr(type(self.value), "__bool__") or hasattr(type(self.value), "__len__"):
+        if any(raw_lookup(ctx, type(self.value), name) is not None for name in ("__bool__", "__len__")):
             return super().truth(ctx)
         return True
 
@@ -56,7 +57,7 @@ class OpaqueVariable(VariableTracker):
         return self
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if name == "__class__":
+        if name == "__class__" and tells_its_class(type(self.value)):
             return ctx.build(type(self.value), self.source.type() if self.source is not None else None)
         if type(self.value).__getattribute__ is object.__getattribute__ and name not in getattr(self.value, "__dict__", ()):  # type: ignore[comparison-overlap]
             function = raw_lookup(ctx, type(self.value), name)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_facts import peek
 from dynexplore.engine.variables.scalars.constant import is_constant_value
@@ -60,7 +61,7 @@ def is_immutable(value: Any, depth: int = 0) -> bool:
 
 def is_told_by_identity(value: Any) -> bool:
     """Whether it pays to guard which object this is; a tensor is matched by its properties instead."""
-    if isinstance(value, torch.Tensor):
+    if is_a(value, torch.Tensor):
         return False
     try:
         weakref.ref(value)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.module_guards import ABSENT
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.contract.write_back import write_attributes
@@ -38,6 +39,7 @@ class PythonModuleVariable(VariableTracker):
         self.value = value
         self.source: Source = source
         self.stored: dict[str, VariableTracker | None] = {}
+        self.set_before_deleted: set[str] = set()
         self.fixed = is_fixed_module(value.__name__)
         self._read: dict[str, VariableTracker] = {}
 
@@ -86,7 +88,7 @@ class PythonModuleVariable(VariableTracker):
             return ctx.build(value, source)
         ctx.module_guards.rely_on_process(self.value, self.value.__name__, name, value)
         ctx.module_guards.know(source)
-        return ctx.build(value, None if isinstance(value, _NEEDS_NO_SOURCE) else source)
+        return ctx.build(value, None if is_a(value, *_NEEDS_NO_SOURCE) else source)
 
     def _not_in_dictionary(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "__class__":
@@ -117,13 +119,15 @@ class PythonModuleVariable(VariableTracker):
     def delete_attribute(self, ctx: TraceContext, name: str) -> None:
         self.get_attribute(ctx, name)
         ctx.journal.note(self, f"{self.value.__name__}.{name}")
+        if name in self.stored:
+            self.set_before_deleted.add(name)
         self.stored[name] = None
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.push_object(self.value)
 
     def write_back(self, build: Reconstruction) -> None:
-        write_attributes(build, self, self.stored)
+        write_attributes(build, self, self.stored, set_first=self.set_before_deleted)
 
     def text(self) -> str:
         return f"module {self.value.__name__}"

@@ -80,6 +80,7 @@ class UserObjectVariable(VariableTracker):
         self.class_variable = class_variable
         self.storage = storage
         self.stored: dict[str, VariableTracker | None] = {}  # None: deleted
+        self.set_before_deleted: set[str] = set()
         self.renewed: set[str] = set()  # deleted and stored again: such an attribute goes to the end of the dictionary
         self._read: dict[str, VariableTracker] = {}
 
@@ -129,10 +130,17 @@ class UserObjectVariable(VariableTracker):
     def _get_through(self, ctx: TraceContext, name: str, getter: Callable[[], VariableTracker]) -> VariableTracker:
         try:
             return getter()
-        except UserRaised as raised:
-            hook = self._fallback(ctx)
-            if hook is None or not issubclass(raised.exception.python_type(), AttributeError):
+        except UserRaised as error:
+            if not issubclass(error.exception.python_type(), AttributeError):
                 raise
+            raised = error
+        return self._ask_fallback(ctx, name, raised)
+
+    def _ask_fallback(self, ctx: TraceContext, name: str, raised: UserRaised) -> VariableTracker:
+        """What `__getattr__` says where the lookup raised AttributeError."""
+        hook = self._fallback(ctx)
+        if hook is None:
+            raise raised
         return ctx.call_function(hook, [ConstantVariable(name)], {})
 
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
@@ -290,8 +298,10 @@ class UserObjectVariable(VariableTracker):
             self._call_descriptor(ctx, attribute, "__delete__")
 
     def forget(self, ctx: TraceContext, name: str) -> None:
+        if self.stored.get(name) is not None:  # whether the live object had it was never asked
+            self.set_before_deleted.add(name)
         self._store(ctx, name, None)
-        if self.value is None or not self.really_has(name):
+        if self.value is None:
             del self.stored[name]
 
     def really_has(self, name: str) -> bool:
@@ -398,13 +408,13 @@ class UserObjectVariable(VariableTracker):
                 return None
             raise
 
-    def next_or_raise(self, ctx: TraceContext) -> VariableTracker | None:
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         """What `__next__` gives, or raises: StopIteration, with what that says."""
         method = self.special(ctx, "__next__")
         if method is None:
             if self.storage is None and raw_lookup(ctx, self.cls, "__next__") is None:
                 ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not an iterator")
-            return super().next_item(ctx)
+            ctx.break_graph("DX307", question="next()", type=self.type_name())
         return ctx.call_function(method, [], {})
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
@@ -559,13 +569,18 @@ class UserObjectVariable(VariableTracker):
 
     def _emit_stored(self, build: Reconstruction, name: str) -> None:
         """Emit: value and object are popped, the attribute is set; one that was deleted in between goes to the end."""
-        if name in self.renewed and self.really_has(name):
+        if name in self.renewed and self.value is not None:
+            if name in self.set_before_deleted:
+                build.writer.load_const(None)
+                build.push(self)
+                self.emit_store(build, name)
             build.push(self)
             self.emit_delete(build, name)
         self.emit_store(build, name)
 
     def write_back(self, build: Reconstruction) -> None:
-        write_attributes(build, self, self.stored, store=self._emit_stored, delete=self.emit_delete)
+        write_attributes(
+            build, self, self.stored, store=self._emit_stored, delete=self.emit_delete, set_first=self.set_before_deleted)
 
 
 class _LazyAttribute(LazyVariable):

@@ -129,6 +129,9 @@ class EnumVariable(ConstantVariable):
         raise NotProxyable(self.type_name())
 
 
+_CODES = {method: method.__code__ for method in vars(enum.EnumMeta).values() if isinstance(method, types.FunctionType)}
+
+
 class EnumClassVariable(ClassVariable):
     """An enumeration: its members by name, by value and in order."""
 
@@ -143,31 +146,38 @@ class EnumClassVariable(ClassVariable):
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        self._rely_on(ctx, "__call__")
+        if not self._is_as_at_first(ctx, "__call__"):
+            return super().call(ctx, args, kwargs)
         values = [constant_of(ctx, arg, self.text()) for arg in args]
         return computed(ctx, self.value, *values, **{name: constant_of(ctx, arg, name) for name, arg in kwargs.items()})
 
-    def _rely_on(self, ctx: TraceContext, name: str) -> None:
-        """The metaclass's own method, which is run now, has the code that it has."""
+    def _is_as_at_first(self, ctx: TraceContext, name: str) -> bool:
+        """Whether the metaclass's own method, which is run now, has the code that the standard library gave it; it is relied on."""
         method = raw_lookup(ctx, type(self.value), name)
         if isinstance(method, types.FunctionType):
             ctx.module_guards.rely_on_function(method)
+            return _CODES.get(method, method.__code__) is method.__code__
+        return True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
-        self._rely_on(ctx, "__len__")
+        if not self._is_as_at_first(ctx, "__len__"):
+            return super().length(ctx)
         return computed(ctx, len, self.value)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        self._rely_on(ctx, "__iter__")
+        if not self._is_as_at_first(ctx, "__iter__"):
+            return super().iterate(ctx)
         members: Any = self.value
         return ctx.iterator_over([EnumVariable(member) for member in members])
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        self._rely_on(ctx, "__contains__")
+        if not self._is_as_at_first(ctx, "__contains__"):
+            return super().contains(ctx, item)
         return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        self._rely_on(ctx, "__getitem__")
+        if not self._is_as_at_first(ctx, "__getitem__"):
+            return super().get_item(ctx, key)
         return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
 
 

@@ -24,6 +24,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from dynexplore.engine.graph.function_question import Asked
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
@@ -210,9 +211,9 @@ class _Given:
         known = self.by_id.get(id(value))
         if known is not None:
             return known
-        if isinstance(value, list) or type(value) is tuple:
+        if is_a(value, list) or type(value) is tuple:
             items = [self.tracker_of(item) for item in value]
-            return ListVariable(items) if isinstance(value, list) else TupleVariable(items)
+            return ListVariable(items) if is_a(value, list) else TupleVariable(items)
         if value is Ellipsis or is_constant_value(value):
             return self.ctx.build(value, None)
         self.ctx.break_graph("DX419", what=f"it is asked about an argument of type {type(value).__qualname__}")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from dynexplore.engine.bytecode import read
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_facts import is_fixed_module, peek
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
@@ -83,13 +84,13 @@ class _Reader:
 
     def _of_value(self, name: str, value: Any, attribute: str | None, *, is_guarded: bool) -> str | None:
         """The name, where the value, or the attribute of it that is read, may be another one later."""
-        if isinstance(value, types.ModuleType):
+        if is_a(value, types.ModuleType):
             return None if is_fixed_module(value.__name__) else name
-        if isinstance(value, type):
+        if is_a(value, type):
             return self._of_class(name, value, attribute)
-        if isinstance(value, types.FunctionType):
+        if is_a(value, types.FunctionType):
             return self.of_function(value)
-        if isinstance(value, types.BuiltinFunctionType) or is_guarded or isinstance(value, torch.dtype):
+        if is_a(value, types.BuiltinFunctionType) or is_guarded or is_a(value, torch.dtype):
             return None
         return name
 

@@ -27,10 +27,11 @@ import torch.nn.modules.module as torch_module
 from torch import nn
 
 from dynexplore.engine.provenance.sources import PinnedSource, Source
-from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict
+from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.class_ import ClassVariable, initialize, makes
 from dynexplore.engine.variables.objects.class_facts import ClassAttribute, peek, raw_lookup
 from dynexplore.engine.variables.objects.class_lookup import KNOWN_METHODS
@@ -77,6 +78,8 @@ class NNModuleVariable(UserObjectVariable):
                  class_variable: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable)
         self.placed: dict[str, str] = {}  # name stored by this frame -> the registry it stands in
+        # Module.__init__ makes them
+        self.has_registries = value is not None and all(registry in instance_dict(value) for registry in REGISTRIES)
 
     def text(self) -> str:
         return self.cls.__qualname__
@@ -111,13 +114,16 @@ class NNModuleVariable(UserObjectVariable):
                 self.rely_on_names(ctx, registry)
         return super().missing_attribute(ctx, name)
 
-    def _fallback(self, ctx: TraceContext) -> VariableTracker | None:
-        if self._has(ctx, "__getattr__", _GETATTR) and self.answers_plainly(ctx):
-            return None  # answered by plain_get
-        return super()._fallback(ctx)
+    def _ask_fallback(self, ctx: TraceContext, name: str, raised: UserRaised) -> VariableTracker:
+        """Module.__getattr__ asks the registries, also where a property of this name raised, and fails in its own words."""
+        if not (self._has(ctx, "__getattr__", _GETATTR) and self.answers_plainly(ctx)):
+            return super()._ask_fallback(ctx, name, raised)
+        registered = self.registered(ctx, name)
+        return registered if registered is not None else self.missing_attribute(ctx, name)
 
     def begin(self, ctx: TraceContext) -> None:
         """Module.__init__ of a new module."""
+        self.has_registries = True
         self.stored["training"] = ConstantVariable(True)
 
     def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
@@ -125,9 +131,15 @@ class NNModuleVariable(UserObjectVariable):
             return None
         if self.value is None and name in _EMPTY_AT_FIRST and name not in self.stored:
             self.stored[name] = OrderedDictVariable()
-        if name in REGISTRIES:
+        if name in REGISTRIES and (self.value is None or name in instance_dict(self.value)):
+            self._must_have_registries(ctx)
             return RegistryVariable(self, name)
         return super().own_attribute(ctx, name)
+
+    def _must_have_registries(self, ctx: TraceContext) -> None:
+        """Break at a module whose `__init__` does not run that of Module, or not yet."""
+        if not self.has_registries:
+            ctx.break_graph("DX414", type=self.cls.__qualname__)
 
     def lazy_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         attribute = self.own_attribute(ctx, name)
@@ -216,6 +228,7 @@ class NNModuleVariable(UserObjectVariable):
 
     def place(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
         """Put a value into a registry."""
+        self._must_have_registries(ctx)
         if has_python_getattribute(self.cls):  # replaying it by Module.__setattr__ would run that code
             ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
         self._store(ctx, name, value)
@@ -226,11 +239,30 @@ class NNModuleVariable(UserObjectVariable):
         super().generic_set(ctx, name, value)
 
     def generic_delete(self, ctx: TraceContext, name: str) -> None:
+        if self.value is not None:
+            self._rely_on_place_of(ctx, name)
         if self.registry_of(name) is not None:
             self.forget(ctx, name)
             self.placed.pop(name, None)
         else:
             super().generic_delete(ctx, name)
+
+    def _rely_on_place_of(self, ctx: TraceContext, name: str) -> None:
+        """Whether and where the live module has the attribute: that decides how it is deleted."""
+        own = instance_dict(self.value)
+        if not all(registry in own for registry in REGISTRIES):
+            ctx.break_graph("DX414", type=self.cls.__qualname__)
+        for registry in REGISTRIES:
+            self.rely_on_names(ctx, registry)
+        if name in own:
+            self.attribute_at_entry(ctx, name, own[name])
+        else:
+            self.rely_on_absence(ctx, name)
+
+    def forget(self, ctx: TraceContext, name: str) -> None:
+        super().forget(ctx, name)
+        if not self.really_has(name):
+            self.stored.pop(name, None)
 
     def really_has(self, name: str) -> bool:
         return super().really_has(name) or (self.value is not None and live_registry(self.value, name) is not None)
@@ -285,7 +317,7 @@ class NNModuleVariable(UserObjectVariable):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """Module.__call__: inline forward, with the hooks around it if there are any."""
-        if isinstance(self.value, _UNTRACED):
+        if is_a(self.value, *_UNTRACED):
             ctx.break_graph("DX414", type=self.cls.__qualname__)
         if _waits_for_its_first_input(self.value):
             ctx.passing.append(self.guard_waiting)
@@ -324,7 +356,7 @@ class NNModuleVariable(UserObjectVariable):
 
     def push_empty(self, build: Reconstruction) -> None:
         assert self.class_variable is not None
-        build.call_object(_bare_module, self.class_variable)
+        build.call_object(_bare_module, self.class_variable, ConstantVariable(self.has_registries))
 
 
 def live_registry(module: nn.Module, name: str) -> str | None:
@@ -344,13 +376,14 @@ def delete_registered(module: nn.Module, name: str) -> None:
 
 def _waits_for_its_first_input(value: object) -> bool:
     """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) takes the mark away."""
-    return isinstance(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in value.__dict__
+    return is_a(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in instance_dict(value)
 
 
-def _bare_module(cls: type[nn.Module]) -> nn.Module:
+def _bare_module(cls: type[nn.Module], has_registries: bool) -> nn.Module:
     """A module with empty registries; the `__init__` of its class has been traced and does not run again."""
     module = cls.__new__(cls)
-    nn.Module.__init__(module)
+    if has_registries:
+        nn.Module.__init__(module)
     return module
 
 

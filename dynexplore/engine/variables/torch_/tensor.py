@@ -11,6 +11,7 @@ torch/_dynamo/variables/tensor.py does the same job.
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
+from dynexplore.engine.graph.shapes import never_negative
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict, instance_dict
+from dynexplore.engine.variables.containers.ranges import SliceVariable
+from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.objects.class_facts import (
@@ -33,6 +37,7 @@ from dynexplore.engine.variables.objects.class_facts import (
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, attribute, method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -214,9 +219,11 @@ class TensorVariable(VariableTracker):
     # -- items
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        _refuse_clipped(ctx, key)
         return ctx.operation("call_function", operator.getitem, [self, key], {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
+        _refuse_clipped(ctx, key)
         ctx.operation("call_function", operator.setitem, [self, key, value], {})
 
     # -- calls
@@ -337,6 +344,24 @@ class PendingTruthVariable(VariableTracker):
 
     def text(self) -> str:
         return f"bool({self.value.text()})"
+
+
+def _refuse_clipped(ctx: TraceContext, key: VariableTracker) -> None:
+    """torch warns where an end of a slice is too large for its numbers, and says where: that is left to Python."""
+    for part in key.items if isinstance(key, TupleVariable) else [key]:
+        for end in part.parts if isinstance(part, SliceVariable) else ():
+            if _is_cut_off(end.read(ctx)):
+                ctx.break_graph("DX205", function="a slice of a tensor", arguments="a number that is cut off")
+
+
+def _is_cut_off(number: VariableTracker) -> bool:
+    """Whether it is beyond what C calls a size; of a number that varies this is relied on, a size of a tensor never is."""
+    if isinstance(number, SymbolicNumberVariable):
+        value = number.value
+        if not isinstance(value, torch.SymInt) or not value.node.has_hint() or never_negative(value):
+            return False
+        return bool(value < -sys.maxsize) or bool(value > sys.maxsize)
+    return number.is_constant() and type(number.as_constant()) is int and abs(number.as_constant()) > sys.maxsize
 
 
 def truth_to_come(ctx: TraceContext, value: VariableTracker) -> VariableTracker:

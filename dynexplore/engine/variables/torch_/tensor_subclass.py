@@ -22,11 +22,11 @@ from torch.overrides import get_default_nowrap_functions
 
 from dynexplore.engine.config import config
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.raw_attributes import class_dict, instance_dict
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
-from dynexplore.engine.variables.objects.class_facts import ClassAttribute, find, rely_on_plain_access
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, find, rely_on_names, rely_on_plain_access
 from dynexplore.engine.variables.objects.class_lookup import bind
 from dynexplore.engine.variables.objects.context_manager import NONE, ModeManagerVariable
 from dynexplore.engine.variables.rules import method
@@ -57,6 +57,9 @@ _MAY_DEFINE = frozenset({
     "__orig_bases__", "__annotate__", "__slots__",
 })  # fmt: skip
 
+_OPERATORS = tuple(name for name in dir(torch.Tensor) if name[:2] == "__" and name not in _MAY_DEFINE)
+"""What operators and builtins look up in the class: torch's, now and later."""
+
 
 def why_not_traced(cls: type[Any]) -> str | None:
     """Why tensors of a class are not looked into: it changes more than what `__torch_function__` says. None: they are."""
@@ -80,6 +83,11 @@ class SubclassTensorVariable(TensorVariable):
         if own is None:
             return super().get_attribute(ctx, name)
         rely_on_plain_access(ctx, self.python_type(), name)
+        if not own.is_data_descriptor and self.real is not None and self.source is not None:
+            held = instance_dict(self.real)
+            if name in held:  # the tensor itself has it, before the class
+                return ctx.build(held[name], self.source.attribute(name))
+            ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)
         return bind(ctx, own, self, self.python_type())
 
     def call_method(
@@ -107,6 +115,7 @@ def build_subclass(ctx: TraceContext, value: torch.Tensor, source: Source | None
     with torch._C.DisableTorchFunctionSubclass():  # what the engine asks, the program's class does not hear
         made = build_input(ctx, value, source, SubclassTensorVariable)
     find(ctx, type(value), "__torch_function__")  # guards that it is this one
+    rely_on_names(ctx, type(value), *_OPERATORS)
     ctx.function_modes.has_subclasses |= made.asked_class() is not None
     return made
 
