@@ -34,7 +34,7 @@ RUN_NOW: tuple[Callable[..., Any], ...] = (
     torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled, torch.device, torch.cuda.is_available,
     torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch.is_storage,
-    torch._C._get_privateuse1_backend_name,
+    torch._C._get_privateuse1_backend_name, torch.get_default_device,
     # what this build of torch and this machine have
     torch.backends.mps.is_available, torch.backends.mps.is_built, torch.backends.cuda.is_built, torch.backends.openmp.is_available,
     torch.backends.mkl.is_available, torch.xpu.is_available, torch.accelerator.is_available, torch.distributed.is_available,
