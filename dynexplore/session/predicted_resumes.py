@@ -88,9 +88,10 @@ def _entries_verdict(cache: CodeCache | None, known: Mapping[str, Any]) -> Entri
     """What is certain about the entries: that none of them fits, or that one of them may."""
     entries = _entries(cache) if cache is not None else []
     failures = [failure for entry in entries if (failure := _first_failure(entry, known)) is not None]
+    compiled = sum(not entry.left_to_python for entry in entries)
     if len(failures) < len(entries):
-        return EntriesVerdict(len(entries), fitting=None)
-    return EntriesVerdict(len(entries), missed=failures[0].text() if failures else "")
+        return EntriesVerdict(compiled, fitting=None)
+    return EntriesVerdict(compiled, missed=failures[0].text() if failures and compiled else "")
 
 
 def _entries(cache: CodeCache) -> list[CompiledEntry]:

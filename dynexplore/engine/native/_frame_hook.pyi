@@ -31,14 +31,16 @@ ENTRY_FILE: Final[str]
 class Entry:
     """One compiled variant of a code object: when it may run, what runs, and which objects that needs.
 
-    An entry hits when it is `valid`, its `walk` passes (or is None), and `check` returns True (or is None). `check` is
+    An entry hits when it is `valid`, its `walk` passes (or is None), each argument slot holds a value of exactly the class that
+    `slot_types` names for it (None: of any class), and `check` returns True (or is None). `check` is
     called with the frame's argument slots (positional, keyword-only, *args, **kwargs), the function's closure (tuple or
     None) and the frame's globals. An Exception out of it is a miss; a RecursionError or MemoryError lets the frame run
     plain, without asking the region's callback; anything else (KeyboardInterrupt) goes to the program.
 
     A hit runs `code` in the frame instead of the original, with `injected[i]` in the local variable number
     `inject_index + i`. The code must have the same number of argument slots and free variables as the original, and
-    the injected locals must follow the argument slots in `co_varnames`. Subclasses and attributes of any name are fine.
+    the injected locals must follow the argument slots in `co_varnames`. An entry whose `code` is the original says that the frame
+    runs plain. Subclasses and attributes of any name are fine.
 
     Raises TypeError or ValueError when the parts do not fit together.
     """
@@ -50,11 +52,14 @@ class Entry:
         injected: tuple[object, ...],
         inject_index: int,
         walk: GuardWalk | None = None,
+        slot_types: tuple[type | None, ...] | None = None,
     ) -> Self: ...
     @property
     def check(self) -> Callable[..., object] | None: ...
     @property
     def walk(self) -> GuardWalk | None: ...
+    @property
+    def slot_types(self) -> tuple[type | None, ...] | None: ...
     @property
     def code(self) -> CodeType: ...
     @property

@@ -210,10 +210,44 @@ after_failed_check(void)
     return exhausted ? RUN : MISS;
 }
 
+static bool
+slot_types_pass(PyObject *slot_types, PyObject **values)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(slot_types); i++) {
+        PyObject *type = PyTuple_GET_ITEM(slot_types, i);
+        if (type != Py_None && (values[i] == NULL || type != (PyObject *)Py_TYPE(values[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Do the first entries say that the frame runs plain, for arguments of these classes?  A function of numbers that C code
+   calls thousands of times is found here: no reference is taken, nothing of the program can run. */
+static inline bool
+is_left_to_python(CodeCache *cache, Frame *frame)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cache->entries); i++) {
+        Entry *entry = (Entry *)PyTuple_GET_ITEM(cache->entries, i);
+        if (entry->slot_types == NULL || entry->check != NULL || entry->walk != NULL
+            || entry->code != frame_code(frame)) {
+            return false;
+        }
+        if (entry->valid && slot_types_pass(entry->slot_types, frame->localsplus)) {
+            entry->hits++;
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum Outcome
 try_entry(Entry *entry, CheckArguments *arguments)
 {
     if (!entry->valid || (entry->walk != NULL && !guard_walk_passes(entry->walk))) {
+        return MISS;
+    }
+    if (entry->slot_types != NULL && !slot_types_pass(entry->slot_types, arguments->first)) {
         return MISS;
     }
     if (entry->check == NULL) {
@@ -470,6 +504,9 @@ arrive(ThreadState *thread, PyThreadState *tstate, Frame *frame)
 static enum Outcome
 use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
 {
+    if (entry->code == frame_code(frame)) {     /* what was found out is that there is nothing to compile */
+        return RUN;
+    }
     if (likely(swap_in_place(tstate, frame, entry))) {
         return RUN_SWAPPED;
     }
@@ -645,6 +682,9 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
         cache = extra == NULL ? NULL : find_cache(extra, region->store);
         bool nothing_to_do = cache == NULL ? region->callback == NULL
                              : cache->skip || (region->callback == NULL && PyTuple_GET_SIZE(cache->entries) == 0);
+        if (cache != NULL && region->on_hit == NULL && is_left_to_python(cache, frame)) {
+            nothing_to_do = true;
+        }
         if (!nothing_to_do && !throwflag && is_plain_function_code(code)) {
             outcome = look_up(tstate, frame, cache, goes_on_from);
         }

@@ -31,7 +31,8 @@ typedef struct {
     PyObject_HEAD
     PyObject *check;          /* callable, or NULL: always true */
     PyObject *walk;           /* GuardWalk, or NULL */
-    PyCodeObject *code;       /* what runs instead */
+    PyObject *slot_types;     /* tuple: for each argument slot the class of its value, or None; or NULL */
+    PyCodeObject *code;       /* what runs instead; the frame's own code: the frame runs plain */
     PyObject *injected;       /* tuple: objects put into locals */
     int inject_index;         /* the first local that gets one */
     int argument_slots;       /* of `code`; must equal those of the code it stands in for */

@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
+from torch.utils._device import DeviceContext
 
 from dynexplore.engine.native import DictGuard
 from dynexplore.engine.phases import timed
@@ -46,7 +47,14 @@ from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.records import record
 
 _function_modes = torch._C._len_torch_function_stack
+_function_mode_at: Any = torch._C._get_function_stack_at
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
+
+
+def default_devices() -> tuple[torch.device, ...]:
+    """The devices that `torch.set_default_device` or a block of `torch.device` has made the default, innermost last."""
+    places = range(_function_modes())
+    return tuple(mode.device for place in places if type(mode := _function_mode_at(place)) is DeviceContext)
 
 
 class GlobalState:
@@ -55,6 +63,7 @@ class GlobalState:
     def __init__(self) -> None:
         self.modes = GlobalStateGuard()
         self.function_modes = _function_modes()
+        self.devices = default_devices()
 
     def __str__(self) -> str:
         return "modes"
@@ -137,6 +146,14 @@ class ShapeRelation:
         return self.text
 
 
+def _modes_in_words(count: int, devices: tuple[torch.device, ...]) -> str:
+    if not count:
+        return "no TorchFunctionMode"
+    if len(devices) == count:
+        return f"default device {devices[-1]}"
+    return f"{count} active"
+
+
 @record()
 class Failure:
     """The guard that does not hold, and what was found instead."""
@@ -195,9 +212,11 @@ class GuardCheck:
         if self.global_state is not None and not self.global_state.check():
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, "the state at capture", str(self.global_state.reason()))
-        if self.global_state is not None and _function_modes():
+        state = next((guard.expected for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
+        if state is not None and (state.function_modes != _function_modes() or state.devices != default_devices()):
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
-            return Failure(guard, "no TorchFunctionMode", f"{_function_modes()} active")
+            return Failure(guard, _modes_in_words(state.function_modes, state.devices),
+                           _modes_in_words(_function_modes(), default_devices()))
         answer = self.subclass_answers.first_failure() if self.subclass_answers is not None else None
         if answer is not None:
             guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
@@ -351,6 +370,8 @@ def compile_check(
         emitter.require(f"{emitter.namer.name(global_state.check)}()")
         # torch's guard knows nothing of function modes, which may change what every operator does
         emitter.require(f"{emitter.namer.name(_function_modes)}() == {state.function_modes}")
+        if state.devices:
+            emitter.require(f"{emitter.namer.name(default_devices)}() == {emitter.namer.name(state.devices)}")
     if subclass_answers:
         emitter.require(f"{emitter.namer.name(subclass_answers.hold)}()")
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]

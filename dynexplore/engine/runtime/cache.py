@@ -46,6 +46,8 @@ class CompiledEntry(Entry):
     """The resume functions that its modified code may go on in."""
     owners: tuple[Any, ...]
     """Weak references to the objects without which it can never hit again."""
+    left_to_python: bool
+    """It says that the frame runs plain: there is nothing worth a graph in it."""
 
 
 @record(frozen=False)
@@ -69,9 +71,12 @@ def state_of(cache: CodeCache) -> CodeState:
 
 
 def add_entry(cache: CodeCache, translation: Translation, frame: int) -> CompiledEntry:
-    """Make an entry of a translation and put it first: the latest entry is the likeliest hit."""
+    """Make an entry of a translation and put it first: the latest entry is the likeliest hit.
+
+    Those that leave the frame to Python come behind those that were compiled, whose guards say more.
+    """
     walk = translation.walk
-    check: Any = translation.check.check
+    check: Any = translation.check.check if translation.slot_types is None else None
     if config.profiler_ranges and check is not None:
         check = ranged(check, f"{GUARDS}{frame} of {translation.code.co_qualname}")
     entry = CompiledEntry(
@@ -80,6 +85,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
         translation.injected,
         translation.inject_index,
         walk.walk if walk is not None else None,
+        translation.slot_types,
     )
     entry.number = NUMBERS.next()
     entry.frame = frame
@@ -88,8 +94,14 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
     entry.graphs = tuple(graph.name for graph in translation.graphs)
     entry.resumes = tuple(translation.resume_codes)
     entry.owners = _watch(translation.weak_owners, entry, cache)
-    cache.entries = (entry, *(old for old in cache.entries if old.valid))
+    entry.left_to_python = translation.left_to_python
+    cache.entries = tuple(sorted((entry, *(old for old in cache.entries if old.valid)), key=is_left_to_python))
     return entry
+
+
+def is_left_to_python(entry: Entry) -> bool:
+    """Whether an entry says that the frame runs plain."""
+    return isinstance(entry, CompiledEntry) and entry.left_to_python
 
 
 def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache) -> tuple[Any, ...]:
@@ -153,12 +165,18 @@ def fits(entry: Entry, state: Slots) -> bool:
     """Whether an entry's guards hold for a frame: what C does, for a frame that waited while the entry was made."""
     if not entry.valid or (entry.walk is not None and not entry.walk.check()):
         return False
+    if entry.slot_types is not None and not all(map(_is_of, state.values, entry.slot_types)):
+        return False
     if entry.check is None:
         return True
     try:
         return entry.check(*state.values, state.closure, state.globals) is True
     except Exception:  # the rule of the hook: an exception while fetching is a miss
         return False
+
+
+def _is_of(value: object, wanted: type | None) -> bool:
+    return wanted is None or type(value) is wanted
 
 
 @record()
@@ -198,7 +216,7 @@ def _changed_state(entry: CompiledEntry, changed: StateFailure) -> Miss:
     states = [index for index, kind in enumerate(kinds) if kind == "MODULE_STATE"]
     same = changed.expected in _SAME
     if changed.index is None:
-        place = kinds.index("GLOBAL_STATE")
+        place = kinds.index("GLOBAL_STATE") if "GLOBAL_STATE" in kinds else 0  # a frame left to Python may ask no modes
         return Miss(entry, place, "", changed.path, "GLOBAL_STATE", changed.words, changed.actual, same)
     return Miss(entry, states[changed.index], "", changed.path, "MODULE_STATE", changed.expected, changed.actual, same)
 

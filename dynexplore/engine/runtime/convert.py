@@ -26,8 +26,6 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-import torch
-
 from dynexplore.engine import events as ev
 from dynexplore.engine import native, tool_hooks
 from dynexplore.engine.config import config
@@ -37,7 +35,6 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
-from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
@@ -47,6 +44,7 @@ from dynexplore.engine.runtime.cache import (
     Miss,
     add_entry,
     function_of,
+    is_left_to_python,
     scope_of,
     slot_values,
     state_of,
@@ -56,6 +54,7 @@ from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, fa
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
+from dynexplore.engine.translate.left_to_python import is_about_type
 from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.engine.translate.translator import translate
 
@@ -155,7 +154,7 @@ class Conversion:
 
     def translated(self) -> Entry | None:
         """Translate the frame, and report; None where there is nothing to compile."""
-        if self.missed:
+        if not all(miss.entry.left_to_python for miss in self.missed):
             counters["stats"]["recompiles"] += 1
             reports.recompiled(self.recorder, self.frame, self.code, self.missed)
         counters["frames"]["total"] += 1
@@ -209,6 +208,7 @@ class Conversion:
 
     def _request(self) -> TranslationRequest:
         state = self.state
+        self._note_failures_when_plain()
         for miss in self.missed:
             if miss.is_identity:  # another instance of the same block came by: one entry is to serve all of them
                 self.known.history.note_unstable(miss.source)
@@ -231,6 +231,18 @@ class Conversion:
             runs_as_it_is=self.store.backend.function is eager,
             symbolic_floats=takes_floats(self.store.backend),
         )
+
+    def _note_failures_when_plain(self) -> None:
+        """Where a frame was left to Python: if this one is, too, what has failed for it was no reason to look again."""
+        history, scope = self.known.history, scope_of(self.state)
+        for entry in [miss.entry for miss in self.missed if miss.entry.left_to_python]:
+            failed = [guard for guard in entry.guards.guards if entry.guards.failure_of(guard, scope) is not None]
+            if any(is_about_type(guard, scope) for guard in failed):
+                continue  # other types are another matter
+            if entry.state is not None and entry.state.first_failure() is not None:
+                history.note_failed_when_plain("", "MODULE_STATE")
+            for guard in failed:
+                history.note_failed_when_plain(guard.source.text(), guard.kind)
 
     def _compile_graph(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
         if self.store.observers.graphs is not None:
@@ -270,10 +282,8 @@ class Conversion:
         """What to do with a translation: an entry, or, where there is nothing to compile, none."""
         for graph_break in translation.breaks:
             reports.count_break(graph_break)
-        if translation.no_graph and not _has_tensor(self.state.values):
-            self.state.cache.skip = True
-            reports.skipped(self.recorder, self.code, ev.NO_TENSORS, self.frame)
-            return None, "skipped"
+        if translation.left_to_python:
+            return self._leave_to_python(translation)
         entry = add_entry(self.state.cache, translation, self.frame)
         if self.recorder is not None:
             self._record_entry(entry)
@@ -282,6 +292,17 @@ class Conversion:
     def _record_entry(self, entry: CompiledEntry) -> None:
         reports.entry_added(self.recorder, self.frame, self.code, entry)
         self.store.observers.modified_codes[id(entry.code)] = (entry.code, self.frame)
+
+    def _leave_to_python(self, translation: Translation) -> tuple[Entry | None, str]:
+        """The frame runs plain, and calls like this one will; code that never had anything worth a graph is left alone at last."""
+        reports.skipped(self.recorder, self.code, ev.NO_TENSORS, self.frame)
+        entries = self.state.cache.entries
+        if len(entries) >= entry_limit(self.store) and all(map(is_left_to_python, entries)):
+            self.state.cache.skip = True
+            return None, "skipped"
+        entry = add_entry(self.state.cache, translation, self.frame)
+        reports.entry_added(self.recorder, self.frame, self.code, entry)
+        return entry, "skipped"
 
     def _skip_frame(self, skipped: SkipFrame) -> tuple[None, str]:
         reason = str(skipped)
@@ -348,21 +369,3 @@ def _place_of(error: BaseException) -> str:
         return "an unknown place"
     last = ours[-1]
     return f"{last.filename.removeprefix(files.OWN_FOLDER)}:{last.lineno} in {last.name}"
-
-
-def _has_tensor(values: Any, depth: int = 2) -> bool:
-    """Whether a value is a tensor or a module, or a tuple, list or dict with one near its top: a cheap look."""
-    if is_a(values, torch.Tensor, torch.nn.Module):
-        return True
-    if depth < 0:
-        return False
-    if is_a(values, dict):
-        return any(_has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may say something else
-    if is_a(values, tuple, list):
-        first = tuple.__getitem__(values, slice(20)) if is_a(values, tuple) else list.__getitem__(values, slice(20))
-        return any(_has_tensor(value, depth - 1) for value in first)
-    try:
-        own = object.__getattribute__(values, "__dict__")
-    except AttributeError:
-        return False
-    return depth > 0 and _has_tensor(own, depth - 1)

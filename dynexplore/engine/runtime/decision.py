@@ -37,8 +37,8 @@ NO_ENTRY_YET = "nothing is compiled for it yet"
 class EntriesVerdict:
     """What the cache entries of the code object say about a frame.
 
-    count: how many there are. fitting: the position of the first whose guards hold, -1 for none, None where
-    that depends on values that are not there yet (of a resume function).
+    count: how many there are, without those that leave the frame to Python. fitting: the position of the first whose guards hold,
+    -1 for none, None where that depends on values that are not there yet (of a resume function).
     missed: the guard that failed, of the entry tried first, in words; "" where no guard was asked.
     """
 

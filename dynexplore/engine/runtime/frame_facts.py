@@ -23,7 +23,7 @@ from dynexplore.engine.policy import skip
 from dynexplore.engine.provenance.sources import Scope
 from dynexplore.engine.records import quick, record
 from dynexplore.engine.runtime import other_tracers, stance
-from dynexplore.engine.runtime.cache import Miss, Slots, fits, misses
+from dynexplore.engine.runtime.cache import Miss, Slots, fits, is_left_to_python, misses
 from dynexplore.engine.runtime.decision import EntriesVerdict, FrameFacts
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.translate.resume import resume_point
@@ -96,8 +96,10 @@ class CheckedEntries:
 def check_entries(cache: CodeCache, slots: Slots, scope: Callable[[], Scope]) -> CheckedEntries:
     """Try the entries in order, as the frame hook does. `scope` is called only if none fits."""
     entries = cache.entries
+    compiled = sum(not is_left_to_python(entry) for entry in entries)
     for position, entry in enumerate(entries):
         if fits(entry, slots):
-            return CheckedEntries(EntriesVerdict(len(entries), position), entry, [])
+            return CheckedEntries(EntriesVerdict(compiled, position), entry, [])
     missed = misses(cache, scope()) if entries else []
-    return CheckedEntries(EntriesVerdict(len(entries), missed=str(missed[0]) if missed else ""), None, missed)
+    why = str(missed[0]) if missed and compiled else ""
+    return CheckedEntries(EntriesVerdict(compiled, missed=why), None, missed)

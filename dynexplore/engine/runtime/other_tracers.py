@@ -3,7 +3,8 @@
 The idea: a TorchFunctionMode or TorchDispatchMode of the program changes or logs operators one by one, and
 torch's own tracers (jit.trace, fx.symbolic_trace, make_fx, vmap and grad, fake tensors) must see them
 themselves. Putting them into a compiled graph would hide them. A mode may say that it does not care:
-`ignore_compile_internals()` gives True.
+`ignore_compile_internals()` gives True. The mode of `torch.set_default_device` is none of these: it stays active while a frame is
+translated and when its graph runs, and the guards ask for the same device.
 
 And torch.compile itself: while its callback is active in this thread, it would compile the frames of our translation.
 
@@ -24,6 +25,7 @@ import torch.fx
 from torch._C import _dynamo
 from torch.fx._symbolic_trace import is_fx_symbolic_tracing
 from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 
@@ -49,6 +51,8 @@ def _foreign_mode() -> str | None:
     if torch._C._len_torch_dispatch_stack():
         modes += _get_current_dispatch_mode_stack()
     for mode in modes:
+        if type(mode) is DeviceContext:  # torch.set_default_device: it says where tensors are made, in a graph as well; guarded
+            continue
         if getattr(mode, "is_infra_mode", bool)():  # fake tensors, make_fx and the like say that they ignore compilers
             return f"{type(mode).__qualname__} is tracing"
         ignores = getattr(mode, "ignore_compile_internals", None)

@@ -31,6 +31,7 @@ from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
 from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, unheard_by_autograd, write_draws
 from dynexplore.engine.translate.injected_locals import InjectedLocals
+from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.new_functions import push_function
 from dynexplore.engine.translate.shared_storage import guard_shared_storage
 from dynexplore.engine.translate.symbolic_frame import NULL
@@ -253,7 +254,6 @@ class CodeGenerator:
             walk,
             graphs,
             breaks,
-            not graphs and not breaks,
             ctx.module_guards.owners(),
             self.resume_codes,
         )
@@ -277,7 +277,9 @@ class CodeGenerator:
 
 
 def finish_with_return(ctx: Interpreter) -> Translation:
-    """The frame returned: push the value, replay, return."""
+    """The frame returned: push the value, replay, return; or leave it all to Python."""
+    if is_left_to_python(ctx):
+        return leave_to_python(ctx)
     ctx.leave_modes_in_graph()
     generator = CodeGenerator(ctx)
     assert ctx.root.returned is not None

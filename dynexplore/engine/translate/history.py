@@ -28,6 +28,7 @@ class FrameHistory:
         self._floats_asked_for = False
         self._unstable: set[str] = set()
         self._deaths: dict[str, int] = {}
+        self._failed_when_plain: set[tuple[str, str]] = set()
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
@@ -76,6 +77,18 @@ class FrameHistory:
     def note_unstable(self, where: str) -> None:
         """Another object stood at this source than the one an entry was made for."""
         self._unstable.add(where)
+
+    def note_failed_when_plain(self, where: str, kind: str) -> None:
+        """A guard of this kind on this source failed for a frame that had nothing worth a graph when it was asked."""
+        self._failed_when_plain.add((where, kind))
+
+    def has_failed_when_plain(self, where: str, kind: str) -> bool:
+        """Whether such a guard did."""
+        return (where, kind) in self._failed_when_plain
+
+    def fails_when_plain(self) -> bool:
+        """Whether any guard did."""
+        return bool(self._failed_when_plain)
 
     @property
     def unstable(self) -> AbstractSet[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import linecache
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import torch
 import torch.fx
@@ -35,11 +35,12 @@ from dynexplore.engine.graph.shapes import (
     unknown_number,
 )
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.phases import timed
 from dynexplore.engine.policy import dimensions
 from dynexplore.engine.provenance.guard_check import GlobalState, GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
-from dynexplore.engine.provenance.module_guards import ModuleGuards
+from dynexplore.engine.provenance.module_guards import ModuleGuards, StateWalk
 from dynexplore.engine.provenance.sources import (
     ClosureSource,
     GlobalsSource,
@@ -57,6 +58,7 @@ from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
 from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.engine.translate.contract.request import Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.dispatch import HANDLERS
+from dynexplore.engine.translate.left_to_python import relaxed
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
@@ -484,6 +486,7 @@ class Translator:
     def unspecialized_value(self, value: Any, source: Source) -> VariableTracker | None:
         """The tracker of a number or string that changes from call to call: what a resume function gets, as a rule."""
         where = source.text()
+        source.varies |= self.history.has_failed_when_plain(where, "EQUALS")
         if source.varies or (self.resume is not None and isinstance(source, LocalSource)):
             in_graph = type(value) is int and self.history.is_known_to_vary(where)
             return None if in_graph else UnspecializedVariable(self, value, source)
@@ -632,10 +635,25 @@ class Translator:
 
     def finish_check(self) -> GuardCheck:
         """Compile the guards; those on the state of modules and other objects are there to be read, the walk checks them."""
+        self._note_state_guards()
+        return self._compiled_check()
+
+    def finish_relaxed_check(self) -> tuple[GuardCheck, StateWalk | None]:
+        """The check and the walk of a frame that is left to Python."""
+        walk = None
+        if not self.history.has_failed_when_plain("", "MODULE_STATE"):
+            self._note_state_guards()
+            walk = self.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
+        self.guards.guards = relaxed(self.guards.guards, self.request)
+        return self._compiled_check(), walk
+
+    def _note_state_guards(self) -> None:
         for guard in self.module_guards.guards():
             self.guards.guards.append(guard)
             if self.narrator is not None:
                 self.narrator.guard_installed(guard)
+
+    def _compiled_check(self) -> GuardCheck:
         shapes = None
         if self.graph.shape_env is not None:
             self._check_promises()

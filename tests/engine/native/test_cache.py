@@ -313,3 +313,13 @@ def test_caches_come_and_go_by_the_thousand() -> None:
     assert all(store.caches() == [] for store in stores)
     del stores
     assert all(cache() is None for cache in caches[:-1])
+
+
+def test_slot_types_are_classes_or_none_one_a_slot() -> None:
+    """An entry may name the class of the value in each argument slot; anything else is refused."""
+    code = new_code()
+    assert Entry(None, code, (), 1).slot_types is None
+    assert Entry(None, code, (), 1, None, (int,)).slot_types == (int,)
+    for wrong in ((), (int, int), (3,), [int]):
+        with pytest.raises(TypeError, match="slot_types must be a tuple"):
+            Entry(None, code, (), 1, None, wrong)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.bytecode import ParsedCode
     from dynexplore.engine.graph.builder import OperatorFailed
     from dynexplore.engine.provenance.guard_check import GuardCheck
+    from dynexplore.engine.provenance.module_guards import StateWalk
     from dynexplore.engine.translate.contract.request import TranslationRequest
     from dynexplore.engine.translate.narrator import Narrator
     from dynexplore.engine.translate.resume import ResumeCode
@@ -73,4 +74,8 @@ class Interpreter(TraceContext, Protocol):
 
     def finish_check(self) -> GuardCheck:
         """Compile the guards."""
+        ...
+
+    def finish_relaxed_check(self) -> tuple[GuardCheck, StateWalk | None]:
+        """Compile the guards of a frame that is left to Python."""
         ...

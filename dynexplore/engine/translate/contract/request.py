@@ -83,7 +83,7 @@ class CompiledGraph:
 
 @record(frozen=False)
 class Translation:
-    """The outcome: modified code, what its extra locals hold, the guards, and what it is made of."""
+    """The outcome: the code that runs, what its extra locals hold, the guards, and what it is made of."""
 
     code: CodeType
     injected: tuple[Any, ...]
@@ -92,9 +92,10 @@ class Translation:
     walk: Any
     graphs: list[CompiledGraph]
     breaks: list[GraphBreak]
-    no_graph: bool
     weak_owners: list[tuple[Any, str]]  # an object, and where it stood
     resume_codes: list[CodeType] = field(default_factory=list)
+    left_to_python: bool = False  # whether `code` is the frame's own: there is nothing worth a graph in it
+    slot_types: tuple[type | None, ...] | None = None  # what `check` asks, where that is the classes of the arguments alone
 
 
 @record(frozen=False)

@@ -88,7 +88,7 @@ def _at(ctx: TraceContext, place: VariableTracker, /) -> VariableTracker:
 
 @builtin(torch._C._is_torch_function_mode_enabled)
 def _is_enabled(ctx: TraceContext) -> VariableTracker:
-    return ConstantVariable(bool(ctx.function_modes.entered))
+    return ConstantVariable(bool(ctx.function_modes.entered) or torch._C._len_torch_function_stack() > 0)
 
 
 # -- asking -----------------------------------------------------------------------------------------------------------

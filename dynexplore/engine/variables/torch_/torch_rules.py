@@ -34,7 +34,13 @@ RUN_NOW: tuple[Callable[..., Any], ...] = (
     torch.is_autocast_cache_enabled, torch.are_deterministic_algorithms_enabled, torch.device, torch.cuda.is_available,
     torch.backends.cudnn.is_available, torch.backends.mkldnn.is_available,
     torch.is_deterministic_algorithms_warn_only_enabled, torch.get_num_threads, torch.is_storage,
-    torch._C._get_privateuse1_backend_name,
+    torch._C._get_privateuse1_backend_name, torch.get_default_device,
+    # what this build of torch and this machine have
+    torch.backends.mps.is_available, torch.backends.mps.is_built, torch.backends.cuda.is_built, torch.backends.openmp.is_available,
+    torch.backends.mkl.is_available, torch.xpu.is_available, torch.accelerator.is_available, torch.distributed.is_available,
+    *(function for name in ("is_nccl_available", "is_gloo_available", "is_mpi_available", "is_ucc_available", "is_xccl_available")
+      if (function := getattr(torch.distributed, name, None)) is not None),
+    *(function for name in ("_mps_is_available",) if (function := getattr(torch._C, name, None)) is not None),
 )
 
 
@@ -63,12 +69,13 @@ _SETTINGS = (
 
 
 def _setting(function: Callable[..., Any], name: str) -> Answer:
-    source = CallSource(ObjectSource(function, f"torch._C.{name}"), operator.call, "operator.call")
+    path = name if name.startswith("torch.") else f"torch._C.{name}"
+    source = CallSource(ObjectSource(function, path), operator.call, "operator.call")
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if args or kwargs:
-            ctx.break_graph("DX201", function=name)
+            ctx.break_graph("DX203" if isinstance(function, types.FunctionType) else "DX201", function=name)
         return ctx.build(run_now(ctx, function), source)
 
     return answer
@@ -78,6 +85,24 @@ for _name in _SETTINGS:
     if (_function := getattr(torch._C, _name, None)) is not None:
         rule(_function)(_setting(_function, _name))
 rule(torch.get_float32_matmul_precision)(_setting(torch.get_float32_matmul_precision, "_get_float32_matmul_precision"))
+
+
+def _of_process_group(name: str) -> Answer:
+    """The rule of a question about the processes that work together: a group may be made, and left, between two calls."""
+    in_group = _setting(torch.distributed.is_initialized, "torch.distributed.is_initialized")
+    asked = _setting(getattr(torch.distributed, name), f"torch.distributed.{name}")
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        in_group(ctx, (), {})  # where there is none the question may raise, and nothing else would be guarded
+        return asked(ctx, args, kwargs)
+
+    return answer
+
+
+for _name in ("is_initialized", "get_rank", "get_world_size", "is_torchelastic_launched"):
+    if hasattr(torch.distributed, _name):
+        rule(getattr(torch.distributed, _name))(_of_process_group(_name))
 
 
 for _function in RUN_NOW:
