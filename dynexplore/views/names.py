@@ -5,7 +5,7 @@ Which idea lives here: the engine's own names are not those of the program. A mo
 people mean the function that it continues. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `frame_name`, `is_entry`, `is_library`, `plain_name`, `short_file`, `user_codes`.
+Out: `frame_name`, `input_names`, `is_entry`, `is_library`, `plain_name`, `short_file`, `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -85,3 +85,24 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
     name = plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
+
+
+def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str]:
+    """Inputs of a frame's graph that the program calls otherwise: `target_layer_weight` is `layer.weight`, `args_0` is `x`.
+
+    Where the engine's wrapper stands around a module, paths begin in that module, and arguments have the names that the
+    function behind the wrapper gives them.
+    """
+    wraps = is_entry(recording.original_code(entered.frame))
+    inputs = {node.name for node in recording.of_frame(entered.frame, ev.NodeAdded) if node.op in ("placeholder", "get_attr")}
+    called = next((one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)), None)
+    parameters = {view.node: name for name, view in called.arguments if view.node} if wraps and called is not None else {}
+    sources = {
+        view.node: view.source
+        for step in recording.of_frame(entered.frame, ev.InstructionStepped)
+        for view in step.stack
+        if view.source and view.node in inputs
+    }
+    names = {node: source.removeprefix("target.") if wraps else source for node, source in sources.items()}
+    names |= {node: name for node, name in parameters.items() if node in inputs}
+    return {node: name for node, name in names.items() if name != node}

@@ -21,7 +21,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.headline import headline, worst_break
-from dynexplore.views.names import frame_name, is_entry, is_library
+from dynexplore.views.names import frame_name, input_names, is_entry, is_library
 from dynexplore.views.timeline import State
 
 Plain = dict[str, Any]
@@ -101,8 +101,9 @@ def shown_frames(recording: Recording) -> list[ev.FrameEntered]:
 
 
 def frame_story(recording: Recording, entered: ev.FrameEntered, shown: set[int], row: Callable[[ev.NodeAdded], Plain]) -> Plain:
-    """What a frame has besides its panes: its title, whether lists leave it out, the numbers of its graphs, and in `thrown`, by
-    attempt, the nodes that stand in no compiled graph or are others there (`row` makes the row of one)."""
+    """What a frame has besides its panes: its title, whether lists leave it out, the numbers of its graphs, in `inputs` what the
+    program calls inputs of them, and in `thrown`, by attempt, the nodes that stand in no compiled graph or are others there
+    (`row` makes the row of one)."""
     graphs = [(number, graph) for number, graph in enumerate(recording.graphs, 1) if graph.frame == entered.frame]
     kept = {node.name: {**row(node), "reads": list(node.inputs)} for _, graph in graphs for node in graph.nodes}
     thrown: dict[str, list[Plain]] = {}
@@ -111,6 +112,8 @@ def frame_story(recording: Recording, entered: ev.FrameEntered, shown: set[int],
         if kept.get(node.name) != made:
             thrown.setdefault(str(node.attempt), []).append(made)
     more: Plain = {"title": frame_name(recording, entered), "numbers": [number for number, _ in graphs]}
+    if named := input_names(recording, entered):
+        more["inputs"] = named
     if entered.frame not in shown:
         more["hidden"] = 1
     if thrown:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from torch import nn
 
 import dynexplore
-from browser.pages import TABS, Opened, status
+from browser.pages import TABS, Opened, status, tab
 from dynexplore.recording.recording import Recording
 from sample_recordings import inlined, toy, watched
 
@@ -105,6 +105,30 @@ def test_everything_is_in_view_at_each_step(opened: Opened, name: str, width: in
     )
     assert found == []
     assert page.evaluate("dynexplore.walk.at(-1) === dynexplore.frame"), "the steps lead through all frames"
+
+
+def test_where_it_is_narrow_source_and_state_take_turns(opened: Opened) -> None:
+    """At 600 pixels headline, strip and tabs stay in view; a button shows the state in place of the source, and one leads back."""
+    page = opened(explained(MODEL, X))
+    page.set_viewport_size({"width": 600, "height": 700})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    in_view = f"(() => {{ const lost = ({SEEN})()[1]; return lost; }})()"
+    assert page.evaluate(in_view) == [".dynx-boxes .dynx-body", ".dynx-growing .dynx-body"]
+    page.get_by_role("button", name="Stack and graph").click()
+    assert page.evaluate(in_view)[0] == ".dynx-source .dynx-body"
+    assert page.locator(".dynx-growing .dynx-newest").is_visible()
+    page.get_by_role("button", name="Source", exact=True).click()
+    assert page.evaluate(in_view) == [".dynx-boxes .dynx-body", ".dynx-growing .dynx-body"]
+
+
+def test_inputs_bear_the_names_of_the_program(opened: Opened) -> None:
+    """A module's parameters are paths in it and its arguments those of `forward`, in the story and in the table of the graph."""
+    page = opened(explained(MODEL, X))
+    page.keyboard.press("End")
+    drawn = page.locator(".dynx-growing .dynx-input text:first-of-type").all_text_contents()
+    assert {"x", "first.weight", "first.bias", "second.weight", "second.bias"} <= set(drawn)
+    tab(page, "graph")
+    assert "first.weight" in page.locator(".dynx-graph tbody tr").nth(1).inner_text()
 
 
 def test_the_headline_leads_there(opened: Opened) -> None:

@@ -9,7 +9,7 @@
  * that need a live program (`live`).
  */
 
-import { make } from "./dom.js";
+import { make, makeButton } from "./dom.js";
 import { States } from "./fold.js";
 import { headline } from "./headline.js";
 import { Links } from "./links.js";
@@ -97,7 +97,7 @@ export class Explorer {
     }
     root.classList.add("dynx-has-story");
     const now = make("div", "dynx-side");
-    const story = make("div", "dynx-story", "", now);
+    const story = make("div", "dynx-story", "", this.sides(), now);
     tools.append(this.search.element);
     this.tabs.bar.append(this.said);
     root.append(story, this.stepper.element, this.tabs.bar, this.tabs.panels);
@@ -106,7 +106,7 @@ export class Explorer {
       if (pane.wanted && !pane.wanted(data, live)) continue;
       const place = this.place(pane);
       const view = pane.build(this, place);
-      if (pane.place === "source") story.prepend(place.section);
+      if (pane.place === "source") story.insertBefore(place.section, now);
       else if (pane.place === "now") now.append(place.section);
       else this.tabs.take(pane.key, place.section)(view);
       for (const [what, text] of Object.entries(view.copies ?? {})) {
@@ -117,6 +117,23 @@ export class Explorer {
     }
     this.tabs.finish();
     if (data.cut) root.append(make("p", "dynx-note", `The recording was ${data.cut}.`));
+  }
+
+  /** Where it is narrow, source and state take turns: a button for each (page.css shows them there only). */
+  sides() {
+    const sides = ["Source", "Stack and graph"].map((name, at) => {
+      const button = makeButton(name, () => {
+        this.root.classList.toggle("dynx-shows-state", at === 1);
+        sides.forEach((one) => one.setAttribute("aria-pressed", String(one === button)));
+        this.paint(); // what is at hand may have to scroll into view
+      }, { name: "dynx-tab" });
+      button.setAttribute("aria-pressed", String(at === 0));
+      return button;
+    });
+    const bar = make("div", "dynx-sides", "", ...sides);
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", "What of the story is shown");
+    return bar;
   }
 
   /** Where something happened, or begins: views/story.py says where. */
@@ -169,6 +186,11 @@ export class Explorer {
     return source === "target" ? this.data.title : source.replace(/^target\./, "");
   }
 
+  /** What the program calls a node of the frame on show: an input has a name there. @param {string} node @returns {string} */
+  label(node) {
+    return this.frame.inputs?.[node] ?? node;
+  }
+
   /** Whether a frame is the engine's own wrapper around a module or a callable object. @param {Frame} frame */
   isWrapper({ code }) {
     return this.data.codes[code]?.file === WRAPPER;
@@ -177,7 +199,7 @@ export class Explorer {
   /** The text of a value, with where it comes from. @param {number} number @returns {string} */
   value(number) {
     const { text, source, node } = this.data.values[number];
-    const origin = node || this.names(source);
+    const origin = node ? this.label(node) : this.names(source);
     return origin && origin !== text ? `${origin}: ${text}` : text;
   }
 

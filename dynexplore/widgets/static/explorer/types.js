@@ -27,7 +27,7 @@
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
  *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
  *   states: State[], order: [number, number][], real?: FrameReal, title: string, numbers: number[], hidden?: number,
- *   thrown?: Record<string, (GraphNode & {reads: string[]})[]>}} Frame  see views/story.py
+ *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>}} Frame  see views/story.py
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,
  *   why: string, ran: {moment: string, name: string, value: number}[]}} FrameReal  see views/real_run.py

@@ -51,8 +51,8 @@ export const boxesPane = {
         locals.replaceChildren(...(names.length || gone.length ? [...names, ...gone] : [note(none[1])]));
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
-        rule.textContent = where;
-        heading.textContent = headingOf(explorer, state);
+        rule.textContent = rule.title = where;
+        heading.textContent = heading.title = headingOf(explorer, state);
       },
     };
   },
@@ -72,7 +72,7 @@ function headingOf(explorer, state) {
  */
 function boxOf(explorer, rows, real, { value, sign, name, position }) {
   const { id, kind, text, source, node } = explorer.data.values[value];
-  const origin = explorer.names(node || source);
+  const origin = node ? explorer.label(node) : explorer.names(source);
   const title = name || (origin && origin !== text ? origin : "");
   const of = name && origin && origin !== name && origin !== text ? `${origin}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
@@ -102,5 +102,6 @@ function shortOf(real, symbolic) {
 
 /** @param {string} text */
 function clipped(text) {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+  if (text.length <= LONGEST) return text;
+  return text.includes(" ") ? `${text.slice(0, LONGEST - 1)}…` : `…${text.slice(1 - LONGEST)}`; // of a path the end tells more
 }

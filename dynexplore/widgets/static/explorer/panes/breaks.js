@@ -17,6 +17,7 @@ import { Rows } from "../rows.js";
 export const breaksPane = {
   key: "breaks",
   title: "Graph breaks",
+  wanted: (data) => data.frames.some(({ breaks, resume }) => breaks.length || resume.length),
   build(explorer, { body }) {
     const rows = new Rows();
     return {

@@ -15,9 +15,9 @@ export const graphPane = {
   build(explorer, { body }) {
     /** @type {import("../types.js").View} */
     const view = {
-      copies: { "graph table": () => explorer.frame.graphs.map(graphText).join("\n\n") },
+      copies: { "graph table": () => explorer.frame.graphs.map((graph) => graphText(explorer, graph)).join("\n\n") },
       showFrame({ graphs }) {
-        const tables = graphs.map((graph) => longTable(body, graph.name, Object.keys(columnsOf(graph)), graph.nodes.map((node) => rowOf(graph, node))));
+        const tables = graphs.map((graph) => longTable(body, graph.name, Object.keys(columnsOf(graph)), graph.nodes.map((node) => rowOf(explorer, graph, node))));
         view.lists = tables;
         body.replaceChildren(
           ...graphs.map(({ name, calls, backend, pieces = [] }, at) =>
@@ -31,9 +31,9 @@ export const graphPane = {
   },
 };
 
-/** @param {import("../types.js").Graph} graph @returns {string} */
-function graphText(graph) {
-  const rows = graph.nodes.map((node) => rowOf(graph, node).cells);
+/** @param {import("../page.js").Explorer} explorer @param {import("../types.js").Graph} graph @returns {string} */
+function graphText(explorer, graph) {
+  const rows = graph.nodes.map((node) => rowOf(explorer, graph, node).cells);
   return [graph.name, textTable(Object.keys(columnsOf(graph)), rows), ...(graph.pieces ?? [])].join("\n");
 }
 
@@ -42,11 +42,14 @@ function columnsOf({ pieces }) {
   return pieces ? PIECE_COLUMNS : NODE_COLUMNS;
 }
 
-/** @param {import("../types.js").Graph} graph @param {import("../types.js").GraphNode} node */
-function rowOf(graph, node) {
-  const { key, piece = 0 } = node;
+/**
+ * The target of an input is what the program calls it: its name stands beside that already.
+ * @param {import("../page.js").Explorer} explorer @param {import("../types.js").Graph} graph @param {import("../types.js").GraphNode} node
+ */
+function rowOf(explorer, graph, node) {
+  const { key, piece = 0, name, target } = node;
   const dress = (/** @type {HTMLElement} */ row) => piece && row.firstElementChild?.classList.add("dynx-piece", pieceClass(piece));
-  return { key, cells: cellsOf(columnsOf(graph), node), dress };
+  return { key, cells: cellsOf(columnsOf(graph), { ...node, target: target === name ? explorer.label(name) : target }), dress };
 }
 
 /** What a piece holds, in words, in its colour. @param {string} text @param {number} at */

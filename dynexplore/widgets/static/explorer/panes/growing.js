@@ -54,7 +54,7 @@ export const growingPane = {
     function draw(made, number, position) {
       rows.clear();
       nodes = [];
-      body.replaceChildren(made.length ? drawing(made.slice(-MOST), rows, number, position, nodes) : note("no node yet"));
+      body.replaceChildren(made.length ? drawing(made.slice(-MOST), rows, { number, position, label: (name) => explorer.label(name) }, nodes) : note("no node yet"));
       if (made.length > MOST) body.prepend(note(`the last ${MOST} of ${made.length} nodes`));
       body.scrollLeft = body.scrollWidth;
     }
@@ -109,11 +109,13 @@ function shape(tag, facts, ...children) {
 }
 
 /**
- * @param {Grown[]} made @param {Rows} rows @param {number} number of the graph @param {number} position
+ * @param {Grown[]} made @param {Rows} rows
+ * @param {{number: number, position: number, label: (node: string) => string}} facts number of the graph, the step, and what
+ *   the program calls its inputs
  * @param {{name: string, element: Element}[]} nodes is told the element of each node
  */
-function drawing(made, rows, number, position, nodes) {
-  const { boxes, edges, width, height } = layout(made.map(({ node, inputs }) => ({ name: node.name, inputs, lines: linesOf(node) })));
+function drawing(made, rows, { number, position, label }, nodes) {
+  const { boxes, edges, width, height } = layout(made.map(({ node, inputs }) => ({ name: node.name, inputs, lines: linesOf(node, label) })));
   const svg = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", class: `dynx-drawing ${colourOf(number)}` });
   svg.setAttribute("aria-label", "graph so far");
   for (const [from, to] of edges) {
@@ -139,8 +141,13 @@ function drawing(made, rows, number, position, nodes) {
   return svg;
 }
 
-/** Name, and dtype and shape in short. @param {GraphNode} node */
-function linesOf({ op, name, result }) {
+/** Name, and dtype and shape in short. @param {GraphNode} node @param {(node: string) => string} label */
+function linesOf({ op, name, result }, label) {
   const short = result.replace(/^(b?)float(\d+)/, "$1f$2").replace(/^(u?)int(\d+)/, "$1i$2");
-  return [op === "output" ? "output" : name, short].filter(Boolean).map((text) => (text.length > 20 ? `${text.slice(0, 19)}…` : text));
+  return [op === "output" ? "output" : cut(label(name)), short].filter(Boolean);
+}
+
+/** Of a long path the end tells more. @param {string} text */
+function cut(text) {
+  return text.length > 20 ? `…${text.slice(-19)}` : text;
 }
