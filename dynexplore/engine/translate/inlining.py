@@ -97,12 +97,18 @@ def resume_generator(
         ctx.break_graph("DX210", operation="throw() into `yield from`")
     if generator.started and thrown is None:
         frame.push(sent)
+    if ctx.narrator is not None and not generator.started:  # its later pieces belong to the same callee
+        ctx.narrator.inline_entered(frame, caller)
     generator.started = True
     try:
         ctx.interpret(frame, thrown)
     except UserRaised as raised:
         frame.returned = ConstantVariable(None)
+        if ctx.narrator is not None:
+            ctx.narrator.inline_left(frame, "raised")
         raise UserRaised(leaving_generator(ctx, raised.exception)) from raised
+    if ctx.narrator is not None and frame.returned is not None:
+        ctx.narrator.inline_left(frame)
     value, frame.yielded = frame.yielded, None
     return value
 
