@@ -1,37 +1,114 @@
-"""Lists of objects as tables: the data of a large recording in two thirds of the bytes.
+"""Lists of objects as columns: the data of a large recording in a third of the bytes, and in a tenth when it is compressed.
 
 Which idea lives here: most of an exported file is lists of objects that have the same few fields, and most of each object is
-the fields' names. So such a list becomes `{"$keys": [[names], ...], "$rows": [[which names, value, ...], ...]}`; all else stays
-as it is and can be read.
+the fields' names. So such a list becomes `{"$kinds": [[names], ...], "$which": [kind of each object], "$columns": {name:
+values}}`: what is alike stands side by side, which compresses best. A list of numbers that grow, or of texts that end in such
+numbers ("step:17"), is told by what is added each time, and a dictionary with many keys is two such lists. All else stays as
+it is and can be read. Of dictionaries only the order of the keys changes: those alike stand together.
 
 In:  the data of explorer_data.py.
-Out: `packed(data)`, plain data again. static/explorer/unpack.js undoes it (a test has it do so).
+Out: `packed(data)`, plain data again; `compressed(data)`, that as a text of letters that need no escape in HTML.
+     static/explorer/unpack.js undoes both (a test has it do so).
 
 PyTorch has no counterpart.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import re
+import zlib
 from typing import Any
 
-KEYS, ROWS = "$keys", "$rows"
+KINDS, WHICH, COLUMNS, DELTAS, PREFIX, NAMES, VALUES = "$kinds", "$which", "$columns", "$deltas", "$prefix", "$names", "$values"
 
 FEW = 4
 """A shorter list is left as it is."""
 
+MANY = 40
+"""A dictionary with so many keys is told as two lists."""
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,14})", re.DOTALL)
+
+_SAFE = bytes.maketrans(b"<&", b".,")
+"""Letters of base 85 that mean something in HTML -> letters that base 85 leaves free."""
+
 
 def packed(data: Any) -> Any:
-    """Return the same data with its lists of objects as tables.
+    """Return the same data with its lists of objects as columns.
 
-    >>> packed({"a": [{"x": at, "y": 0} for at in range(4)]})
-    {'a': {'$keys': [['x', 'y']], '$rows': [[0, 0, 0], [0, 1, 0], [0, 2, 0], [0, 3, 0]]}}
+    >>> packed({"a": [{"x": at * 3, "y": "n"} for at in range(4)]})
+    {'a': {'$kinds': [['x', 'y']], '$columns': {'x': [0, 3, 6, 9], 'y': ['n', 'n', 'n', 'n']}}}
+    >>> packed([{"at": f"step:{20 + 3 * at}"} for at in range(6)])["$columns"]
+    {'at': {'$prefix': 'step:', '$deltas': [20, 3, 3, 3, 3, 3]}}
     """
     if isinstance(data, dict):
-        return {key: packed(value) for key, value in data.items()}
+        return _many(data) if len(data) >= MANY else {key: packed(value) for key, value in data.items()}
     if not isinstance(data, (list, tuple)):
         return data
-    if len(data) < FEW or not all(isinstance(one, dict) for one in data):
+    if len(data) < FEW:
         return [packed(one) for one in data]
+    if all(isinstance(one, dict) for one in data):
+        return _table(data)
+    return _counted(data) or [packed(one) for one in data]
+
+
+def _table(rows: Any) -> dict[str, Any]:
+    """A list of objects by their fields; an object has those of its kind."""
     kinds: dict[tuple[str, ...], int] = {}
-    rows = [[kinds.setdefault(tuple(one), len(kinds)), *map(packed, one.values())] for one in data]
-    return {KEYS: [list(names) for names in kinds], ROWS: rows}
+    which = [kinds.setdefault(tuple(row), len(kinds)) for row in rows]
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    # objects without fields: how many there are is known by this alone
+    more = {WHICH: packed(which)} if len(kinds) > 1 or not any(kinds) else {}
+    return {KINDS: [list(names) for names in kinds], **more, COLUMNS: {name: packed(column) for name, column in columns.items()}}
+
+
+def _many(data: dict[str, Any]) -> dict[str, Any]:
+    """A dictionary as its keys, those alike together, and its values."""
+    named = {str(name): value for name, value in data.items()}
+    names = sorted(named, key=lambda name: name.rpartition(":")[0])
+    return {NAMES: _runs(names), VALUES: packed([named[name] for name in names])}
+
+
+def _runs(names: list[str]) -> list[Any]:
+    """Keys in runs of the same prefix, each packed by itself."""
+    runs: list[list[str]] = []
+    before = None
+    for name in names:
+        head = name.rpartition(":")[0]
+        if head != before or not head:
+            runs.append([])
+        runs[-1].append(name)
+        before = head
+    return [packed(run) for run in runs]
+
+
+def _counted(values: Any) -> dict[str, Any] | None:
+    """Numbers, or texts of one beginning that end in numbers, by what is added each time; None where that is no shorter."""
+    if all(type(value) is int for value in values):
+        numbers, more = list(values), {}
+    elif all(isinstance(value, str) for value in values):
+        matches = [_NUMBERED.fullmatch(value) for value in values]
+        prefixes = {match[1] for match in matches if match is not None}
+        if None in matches or len(prefixes) > 1:
+            return None
+        numbers, more = [int(match[2]) for match in matches if match is not None], {PREFIX: prefixes.pop()}
+    else:
+        return None
+    deltas = [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
+    made = {**more, DELTAS: deltas}
+    return made if len(str(made)) < len(str(values)) else None
+
+
+def compressed(data: Any) -> str:
+    """Return packed data as letters that may stand in a <script>: JSON, zlib, base 85 without < and &.
+
+    >>> compressed({})
+    'c-pJ31ponc0Qm'
+    """
+    text = json.dumps(packed(data), ensure_ascii=False, separators=(",", ":"))
+    return base64.b85encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 9)).translate(_SAFE).decode()

@@ -1,8 +1,8 @@
 """A recording as one HTML file: opens offline from the disk, is stepped there, and says what it holds.
 
 Which idea lives here: what leaves the notebook is a file that needs nothing else, and whoever passes it on must know
-what is in it. It is the same explorer as in the notebook (static/explorer/), with its data beside it; without scripts
-the text report is there instead. The page forbids itself to fetch anything.
+what is in it. It is the same explorer as in the notebook (static/explorer/), with its data beside it, compressed: the browser
+unpacks it. Without scripts the text report is there instead. The page forbids itself to fetch anything.
 
 In:  a Recording.
 Out: the text of the file.
@@ -20,7 +20,7 @@ from dynexplore.recording.recording import redacted as without_private_things
 from dynexplore.views import html_text, svg, text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import grouped, start_closed
-from dynexplore.views.packing import packed
+from dynexplore.views.packing import compressed
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
 
@@ -33,6 +33,9 @@ _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 _BESIDES = re.compile(r"<!--.*?-->\n?|<title>.*?</title>\n?|(?<=<text) xml:space=\"preserve\"", re.DOTALL)
 """What of a drawing the explorer does not use."""
+
+MOST_STATIC = 40_000
+"""So many letters of the report stand in the page for those who run no scripts."""
 
 _PAGE = """\
 <!doctype html>
@@ -50,12 +53,11 @@ footer {{ font-size: 12px; margin: 8px; }}
 <div id="explorer"></div>
 <noscript>{static}</noscript></main>
 <footer>{note}</footer>
-{graphviz}<script type="application/json" id="recording">{data}</script>
+{graphviz}<script type="text/plain" id="recording">{data}</script>
 <script type="module">
 {script}
 // by this name a person can ask in the browser's console: dynexplore.links.related("node:1:add")
-const recording = JSON.parse(document.getElementById("recording").textContent);
-globalThis.dynexplore = mount(document.getElementById("explorer"), recording, null, true);
+globalThis.dynexplore = await mountFile(document.getElementById("explorer"), document.getElementById("recording").textContent);
 dynexplore?.root.focus({{ preventScroll: true }});
 </script></body></html>
 """
@@ -75,12 +77,20 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         policy=_POLICY.format(more=_WITH_GRAPHVIZ if graphviz else ""),
         title=html_text.escape(title or shown.title or "recording"),
         style=assets.STYLE,
-        static=html_text.preformatted(text.report(shown)),
+        static=html_text.preformatted(_beginning(text.report(shown))),
         note=html_text.escape(shown.holds),
         graphviz=f'<script type="application/json" id="graphviz">{in_script(assets.graphviz())}</script>\n' if graphviz else "",
-        data=in_script(packed(coloured(data))),
+        data=compressed(coloured(data)),
         script=assets.SCRIPT,
     )
+
+
+def _beginning(report: str) -> str:
+    """As much of a report as somebody without scripts would read: that of a large model has thousands of lines."""
+    if len(report) <= MOST_STATIC:
+        return report
+    kept = report[: report.rindex("\n", 0, MOST_STATIC)]
+    return f"{kept}\n... and {report[len(kept) :].count(chr(10))} more lines: scripts show all of it."
 
 
 def diagrams(recording: Recording) -> dict[int, list[str]]:

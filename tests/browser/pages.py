@@ -38,6 +38,8 @@ class Opened:
         # blob: is what the page itself made
         page.on("request", lambda request: None if request.url.startswith("blob:") else self.requests.append(request.url))
         page.goto(path.as_uri() + place)
+        if context.get("java_script_enabled", True):
+            page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked
         self.requests.remove(path.as_uri())
         return page
 

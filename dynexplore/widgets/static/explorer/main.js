@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The way in: `mount(element, data)` for a page, the default export for anywidget. The same module serves both.
+ * The way in: `mountFile(element, letters)` for a file, the default export for anywidget. The same module serves both.
  *
  * In:  the data of views/explorer_data.py.
  * Out: the explorer in the element.
@@ -9,7 +9,7 @@
 import { make } from "./dom.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
-import { unpacked } from "./unpack.js";
+import { inflated, unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
 const SCHEMA = 4;
@@ -29,6 +29,16 @@ export function mount(host, given, live = null, ownsAddress = false) {
     return null;
   }
   return new Explorer(host, data, live, ownsAddress);
+}
+
+/**
+ * Show the explorer of an exported file, whose data is compressed.
+ * @param {HTMLElement} host
+ * @param {string} letters
+ * @returns {Promise<Explorer | null>}
+ */
+export async function mountFile(host, letters) {
+  return mount(host, JSON.parse(await inflated(letters)), null, true);
 }
 
 export default {

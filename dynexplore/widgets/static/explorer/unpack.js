@@ -1,7 +1,38 @@
 // @ts-check
 /**
- * The data of an exported file as it was before views/packing.py put lists of objects into tables.
+ * The data of an explorer as it was before views/packing.py put lists of objects into columns and compressed it.
  */
+
+/** The letters of base 85 in the order of their values; views/packing.py writes . and , for < and &. */
+const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%,()*+-;.=>?@^_`{|}~";
+
+/**
+ * The JSON text behind what an exported file holds.
+ * @param {string} letters
+ * @returns {Promise<string>}
+ */
+export async function inflated(letters) {
+  const stream = new Blob([/** @type {any} */ (bytesOf(letters.trim()))]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
+
+/** Four bytes for five letters; the last ones may be fewer. @param {string} letters @returns {Uint8Array} */
+function bytesOf(letters) {
+  const values = new Uint8Array(128);
+  for (let at = 0; at < LETTERS.length; at += 1) values[LETTERS.charCodeAt(at)] = at;
+  const missing = (5 - (letters.length % 5)) % 5;
+  const all = letters + "~".repeat(missing);
+  const bytes = new Uint8Array((all.length / 5) * 4);
+  for (let from = 0, to = 0; from < all.length; from += 5, to += 4) {
+    let word = 0;
+    for (let at = from; at < from + 5; at += 1) word = word * 85 + values[all.charCodeAt(at)];
+    bytes[to] = word / 0x1000000;
+    bytes[to + 1] = word / 0x10000;
+    bytes[to + 2] = word / 0x100;
+    bytes[to + 3] = word;
+  }
+  return bytes.subarray(0, bytes.length - missing);
+}
 
 /**
  * @param {any} data
@@ -10,14 +41,37 @@
 export function unpacked(data) {
   if (typeof data !== "object" || data === null) return data;
   if (Array.isArray(data)) return data.some((one) => typeof one === "object") ? data.map(unpacked) : data;
-  if (!("$keys" in data)) {
-    for (const key of Object.keys(data)) data[key] = unpacked(data[key]);
-    return data;
+  if ("$columns" in data) return rowsOf(data);
+  if ("$deltas" in data) return counted(data);
+  if ("$names" in data) {
+    const values = unpacked(data.$values);
+    return Object.fromEntries(data.$names.flatMap(unpacked).map((/** @type {string} */ name, /** @type {number} */ at) => [name, values[at]]));
   }
-  return data.$rows.map((/** @type {any[]} */ [kind, ...values]) => {
+  for (const key of Object.keys(data)) data[key] = unpacked(data[key]);
+  return data;
+}
+
+/** Objects from the columns of their fields. @param {any} table */
+function rowsOf({ $kinds, $which, $columns }) {
+  /** @type {Record<string, any[]>} */
+  const columns = unpacked($columns);
+  /** @type {Record<string, number>} how many of each column are taken */
+  const taken = {};
+  for (const name of Object.keys(columns)) taken[name] = 0;
+  const which = $which ? unpacked($which) : Array(columns[$kinds[0][0]].length).fill(0);
+  return which.map((/** @type {number} */ kind) => {
     /** @type {Record<string, any>} */
     const object = {};
-    data.$keys[kind].forEach((/** @type {string} */ key, /** @type {number} */ at) => (object[key] = unpacked(values[at])));
+    for (const name of $kinds[kind]) object[name] = columns[name][taken[name]++];
     return object;
+  });
+}
+
+/** Numbers, or texts that end in them, from what is added each time. @param {{$deltas: number[], $prefix?: string}} told */
+function counted({ $deltas, $prefix }) {
+  let number = 0;
+  return $deltas.map((delta) => {
+    number += delta;
+    return $prefix === undefined ? number : `${$prefix}${number}`;
   });
 }
