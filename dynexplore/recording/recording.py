@@ -43,6 +43,7 @@ from dynexplore.recording.clock import Clock, Moment
 from dynexplore.recording.real_values import Indexed, RealStep
 
 E = TypeVar("E", bound=ev.Event)
+T = TypeVar("T")
 
 SCHEMA = 3
 """Version of the JSON form. A reader takes this version and older ones. 2: the real run beside the symbolic one. 3: whose
@@ -154,6 +155,7 @@ class Recording:
         self._frame_index: dict[tuple[int, type[ev.Event]], list[ev.Event]] = {}
         self._codes: dict[int, ev.CodeView] = {}
         self._real: dict[int, tuple[int, Indexed]] = {}
+        self._answers: dict[str, tuple[int, tuple[Any, ...]]] = {}  # what was asked: after how many events, and the answer
 
     # -- recording ------------------------------------------------------------------------------------------
 
@@ -365,7 +367,15 @@ class Recording:
     @property
     def graphs(self) -> tuple[GraphView, ...]:
         """The graphs that were compiled, in order. A graph without nodes is none."""
-        return tuple(self._graph_of(compiled) for compiled in self.of(ev.SubgraphCompiled))
+        return self._once("graphs", lambda: tuple(self._graph_of(compiled) for compiled in self.of(ev.SubgraphCompiled)))
+
+    def _once(self, question: str, answer: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
+        """What was answered before, until more is recorded: views ask for the same again for each frame, guard and line."""
+        self._catch_up()
+        known = self._answers.get(question)
+        if known is None or known[0] != self._indexed:
+            known = self._answers[question] = self._indexed, answer()
+        return known[1]
 
     def _graph_of(self, compiled: ev.SubgraphCompiled) -> GraphView:
         told = {n.name: n for n in self.of_frame(compiled.frame, ev.NodeAdded) if n.attempt == compiled.attempt}
@@ -383,7 +393,7 @@ class Recording:
     @property
     def guards(self) -> tuple[ev.GuardInstalled, ...]:
         """The guards of every frame's final attempt."""
-        return self._final(ev.GuardInstalled)
+        return self._once("guards", lambda: self._final(ev.GuardInstalled))
 
     @property
     def breaks(self) -> tuple[ev.GraphBroke, ...]:

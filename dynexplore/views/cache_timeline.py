@@ -19,6 +19,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
+from dynexplore.views.headline import change
 
 
 @dataclass(slots=True)
@@ -219,6 +220,7 @@ def _frame_data(frame: FrameCall) -> dict[str, Any]:
         "outcome": frame.outcome,
         "entry": frame.entry,
         "missed": {str(entry): views_text.guard_failure(failed) for entry, failed in frame.missed.items()},
+        "words": {str(entry): change(failed) for entry, failed in frame.missed.items()},
         "reason": frame.reason,
     }
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import ENGINES, Recording
 from dynexplore.views.counts import plural
-from dynexplore.views.names import frame_name, is_library, plain_name, short_file, user_codes
+from dynexplore.views.names import frame_name, home_file, is_library, plain_name, short_file
 
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
@@ -368,8 +368,7 @@ def _clean(recording: Recording) -> Headline:
 
 def _line(recording: Recording, file: str, line: int) -> str:
     """`at line 8`, with the file where it is not that of the recording's own code."""
-    codes = user_codes(recording)
-    if codes and file == codes[0].file:
+    if file == home_file(recording):
         return f"at line {line}"
     return f"at line {line} of {short_file(file)}"
 

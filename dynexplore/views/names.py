@@ -5,7 +5,7 @@ Which idea lives here: the engine's own names are not those of the program. A mo
 people mean the function that it continues. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `frame_name`, `input_names`, `is_entry`, `is_library`, `plain_name`, `short_file`, `user_codes`.
+Out: `frame_name`, `home_file`, `input_names`, `is_entry`, `is_library`, `plain_name`, `short_file`, `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -13,6 +13,8 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording, resumed_at
@@ -68,10 +70,24 @@ def module_path(source: str) -> str:
 def user_codes(recording: Recording) -> list[ev.CodeView]:
     """The code objects of frames and callees that the user wrote, in the order in which they were reached; those of libraries
     where there are no others."""
-    codes = [recording.original_code(entered.frame) for entered in recording.frames]
-    codes += [entered.code for entered in recording.of(ev.InlineEntered)]
-    reached = [code for code in dict.fromkeys(codes) if not is_entry(code)]
+    reached = list(_reached(recording))
     return [code for code in reached if not is_library(code.file)] or reached
+
+
+def home_file(recording: Recording) -> str:
+    """The file of the first of `user_codes`, which is soon known; "" where nothing was reached."""
+    own = next((code.file for code in _reached(recording) if not is_library(code.file)), None)
+    return own if own is not None else next((code.file for code in _reached(recording)), "")
+
+
+def _reached(recording: Recording) -> Iterator[ev.CodeView]:
+    """Each code object once, by its number: to compare two of them takes long."""
+    codes = (recording.original_code(entered.frame) for entered in recording.frames)
+    known: set[int] = set()
+    for code in chain(codes, (entered.code for entered in recording.of(ev.InlineEntered))):
+        if code.id not in known and not is_entry(code):
+            known.add(code.id)
+            yield code
 
 
 def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:

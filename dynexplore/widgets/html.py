@@ -57,7 +57,8 @@ footer {{ font-size: 12px; margin: 8px; }}
 <script type="module">
 {script}
 // by this name a person can ask in the browser's console: dynexplore.links.related("node:1:add")
-globalThis.dynexplore = await mountFile(document.getElementById("explorer"), document.getElementById("recording").textContent);
+const recording = await read(document.getElementById("recording").textContent);
+globalThis.dynexplore = mount(document.getElementById("explorer"), recording, null, true);
 dynexplore?.root.focus({{ preventScroll: true }});
 </script></body></html>
 """

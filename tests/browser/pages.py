@@ -60,11 +60,17 @@ TABS = {
 
 def tab(page: Page | Locator, pane: str) -> None:
     """Open the tab in which a pane stands, of a page or of one explorer; the focus stays where it is."""
-    found = page.get_by_role("tab", name=TABS[pane], exact=True).first
-    if found.get_attribute("aria-selected") != "true":
-        found.evaluate(
-            "tab => { const before = document.activeElement; tab.click(); before?.focus?.({ preventScroll: true });"
-            " if (!before?.offsetParent) tab.closest('.dynexplore').focus({ preventScroll: true }); }"
+    _press(page.get_by_role("tab", name=TABS[pane], exact=True).first, "aria-selected")
+    turn = page.locator(f".dynx-turn[data-pane='{pane}']").first
+    if turn.count():
+        _press(turn, "aria-pressed")
+
+
+def _press(button: Locator, state: str) -> None:
+    if button.get_attribute(state) != "true":
+        button.evaluate(
+            "button => { const before = document.activeElement; button.click(); before?.focus?.({ preventScroll: true });"
+            " if (!before?.offsetParent) button.closest('.dynexplore').focus({ preventScroll: true }); }"
         )
 
 

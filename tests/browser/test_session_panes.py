@@ -81,6 +81,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         page.on("console", lambda said: errors.append(said.text))
         page.expose_function("kernel", kernels[-1])
         page.goto(path.as_uri())
+        page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked
         return page, kernels[-1]
 
     yield open_

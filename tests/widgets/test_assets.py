@@ -84,9 +84,9 @@ def test_every_style_sheet_is_in_the_style() -> None:
 
 
 def test_the_script_exports_what_its_users_ask_for() -> None:
-    """`mount` for a page, `mountFile` for a file with packed data, the default export for anywidget, and nothing else."""
+    """`mount` for a page, `read` for the packed data of a file, the default export for anywidget, and nothing else."""
     exported = re.findall(r"^export (?:async )?(\w+ \w+|default)", assets.SCRIPT, re.MULTILINE)
-    assert exported == ["function mount", "function mountFile", "default"]
+    assert exported == ["function mount", "function read", "default"]
 
 
 def test_the_assets_name_no_host_and_make_no_markup() -> None:

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The way in: `mountFile(element, letters)` for a file, the default export for anywidget. The same module serves both.
+ * The way in: `mount(element, await read(letters))` for a file, the default export for anywidget. The same module serves both.
  *
  * In:  the data of views/explorer_data.py.
  * Out: the explorer in the element.
@@ -32,13 +32,12 @@ export function mount(host, given, live = null, ownsAddress = false) {
 }
 
 /**
- * Show the explorer of an exported file, whose data is compressed.
- * @param {HTMLElement} host
+ * The data that an exported file holds compressed.
  * @param {string} letters
- * @returns {Promise<Explorer | null>}
+ * @returns {Promise<any>}
  */
-export async function mountFile(host, letters) {
-  return mount(host, JSON.parse(await inflated(letters)), null, true);
+export async function read(letters) {
+  return JSON.parse(await inflated(letters));
 }
 
 export default {

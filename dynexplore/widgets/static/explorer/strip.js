@@ -34,33 +34,35 @@ export class Strip {
   /** The calls, each with what ran in it; frames that belong to no call come last. */
   calls() {
     const { data, walk } = this.explorer;
-    const left = new Set(walk);
-    const groups = data.timeline.calls.map((call) => {
-      const parts = this.parts(call, left);
-      const label = data.timeline.calls.length > 1 ? [make("span", "dynx-call-label", `call ${call.number}`)] : [];
+    const left = new Map(walk.map((frame) => [frame.id, frame]));
+    const groups = runsOf(data.timeline.calls).map(({ first, last, frames }) => {
+      const parts = this.parts(frames, left);
+      const many = last === first ? `call ${first.number}` : `calls ${first.number} to ${last.number}`;
+      const label = data.timeline.calls.length > 1 ? [make("span", "dynx-call-label", many)] : [];
       const group = make("div", "dynx-call", "", ...label, ...parts);
-      group.title = `call ${call.number}${call.arguments ? `: ${call.arguments}` : ""}${call.error ? `, raised ${call.error}` : ""}`;
+      const says = last === first && first.arguments ? `: ${first.arguments}` : "";
+      group.title = `${many}${says}${first.error ? `, raised ${first.error}` : ""}`;
       return group;
     });
-    if (left.size) groups.push(make("div", "dynx-call", "", ...[...left].flatMap((frame) => this.attempts(frame))));
+    if (left.size) groups.push(make("div", "dynx-call", "", ...[...left.values()].flatMap((frame) => this.attempts(frame))));
     return groups;
   }
 
-  /** @param {import("./types.js").Call} call @param {Set<Frame>} left frames that stand nowhere yet @returns {HTMLElement[]} */
-  parts(call, left) {
+  /** @param {import("./types.js").CalledFrame[]} called @param {Map<number, Frame>} left frames that stand nowhere yet @returns {HTMLElement[]} */
+  parts(called, left) {
     /** @type {HTMLElement[]} */
     const parts = [];
     /** @type {{key: string, count: number, element: HTMLElement} | undefined} */
     let dot;
-    for (const called of call.frames) {
-      const frame = [...left].find(({ id }) => id === called.frame);
+    for (const one of called) {
+      const frame = left.get(one.frame);
       if (frame) {
-        left.delete(frame);
+        left.delete(frame.id);
         dot = undefined;
         parts.push(...this.attempts(frame));
-      } else if (called.outcome === "hit") {
-        if (dot) this.count(dot, called);
-        else parts.push((dot = this.dot(called)).element);
+      } else if (one.outcome === "hit") {
+        if (dot) dot = this.count(dot, one);
+        else parts.push((dot = this.dot(one)).element);
       }
     }
     return parts;
@@ -83,6 +85,7 @@ export class Strip {
     if (dot.key !== called.function) dot.element.className = "dynx-dot";
     dot.element.textContent = String(dot.count);
     dot.element.title = `${plural(dot.count, "call")} found compiled code`;
+    return dot;
   }
 
   /** The attempts at a frame, one segment each. @param {Frame} frame @returns {HTMLElement[]} */
@@ -136,6 +139,25 @@ export class Strip {
     const home = this.element.getBoundingClientRect();
     if (box.left < home.left || box.right > home.right) this.element.scrollLeft += box.left - home.left - home.width / 3;
   }
+}
+
+/**
+ * Calls, those next to each other that only found compiled code taken together.
+ * @param {import("./types.js").Call[]} calls
+ * @returns {{first: import("./types.js").Call, last: import("./types.js").Call, frames: import("./types.js").CalledFrame[]}[]}
+ */
+function runsOf(calls) {
+  /** @type {{first: import("./types.js").Call, last: import("./types.js").Call, frames: import("./types.js").CalledFrame[], quiet: boolean}[]} */
+  const runs = [];
+  for (const call of calls) {
+    const quiet = !call.error && call.frames.length > 0 && call.frames.every(({ outcome }) => outcome === "hit");
+    const before = runs.at(-1);
+    if (quiet && before?.quiet) {
+      before.last = call;
+      before.frames.push(...call.frames);
+    } else runs.push({ first: call, last: call, frames: [...call.frames], quiet });
+  }
+  return runs;
 }
 
 /** The class of the colour of a graph by its number. @param {number} number @returns {string} */

@@ -23,8 +23,13 @@ const TABS = [
 
 /**
  * @typedef {import("./types.js").View} View
- * @typedef {{key: string, button: HTMLElement, panel: HTMLElement, views: View[]}} Tab
+ * @typedef {{key: string, title: string, section: HTMLElement, view?: View}} Part  a pane in a tab
+ * @typedef {{key: string, button: HTMLElement, panel: HTMLElement, parts: Part[], one?: Part}} Tab  `one` is the part on show
+ *   where the parts take turns
  */
+
+/** Tabs whose panes need the whole width, one at a time: a button for each. */
+const TURNS = ["guards"];
 
 /** The row of tabs, and what is open. */
 export class Tabs {
@@ -54,13 +59,16 @@ export class Tabs {
     const [key, title] = TABS.find(([, , panes]) => panes.includes(pane)) ?? [pane, pane];
     const tab = this.tabs.find((one) => one.key === key) ?? this.add(key, title);
     tab.panel.append(section);
-    return (view) => tab.views.push(view);
+    /** @type {Part} */
+    const part = { key: pane, title: section.querySelector("h3")?.textContent ?? pane, section };
+    tab.parts.push(part);
+    return (view) => (part.view = view);
   }
 
   /** @param {string} key @param {string} title @returns {Tab} */
   add(key, title) {
     const panel = make("div", `dynx-panel dynx-panel-${key}`);
-    const tab = { key, button: makeButton(title, () => this.open(tab), { name: "dynx-tab" }), panel, views: [] };
+    const tab = { key, button: makeButton(title, () => this.open(tab), { name: "dynx-tab" }), panel, parts: [] };
     const { button } = tab;
     button.setAttribute("role", "tab");
     button.id = `dynx-tab-${this.names}-${key}`;
@@ -80,7 +88,33 @@ export class Tabs {
     this.tabs.sort((one, other) => rank(one) - rank(other));
     this.tabs.forEach(({ button }, at) => (button.title = `${button.textContent} (${at + 1})`));
     this.list.replaceChildren(...this.tabs.map(({ button }) => button));
+    for (const tab of this.tabs) if (TURNS.includes(tab.key) && tab.parts.length > 1) this.takeTurns(tab);
     if (this.tabs.length) this.open(this.tabs[0]);
+  }
+
+  /** A button for each pane of a tab; one of them is on show. @param {Tab} tab */
+  takeTurns(tab) {
+    const buttons = tab.parts.map((part) => {
+      const button = makeButton(part.title, () => this.turnTo(tab, part), { name: "dynx-turn" });
+      button.dataset.pane = part.key;
+      return button;
+    });
+    const bar = make("div", "dynx-turns", "", ...buttons);
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", `Parts of ${tab.button.textContent}`);
+    tab.panel.prepend(bar);
+    tab.panel.classList.add("dynx-takes-turns");
+    this.turnTo(tab, tab.parts[0]);
+  }
+
+  /** @param {Tab} tab @param {Part} wanted */
+  turnTo(tab, wanted) {
+    tab.one = wanted;
+    for (const { key, section } of tab.parts) {
+      section.hidden = key !== wanted.key;
+      tab.panel.querySelector(`[data-pane="${key}"]`)?.setAttribute("aria-pressed", String(key === wanted.key));
+    }
+    if (tab === this.shown) this.explorer.catchUp(viewsOf(tab));
   }
 
   /** @param {Tab} wanted */
@@ -92,18 +126,20 @@ export class Tabs {
       button.setAttribute("aria-selected", String(isOpen));
       button.tabIndex = isOpen ? 0 : -1;
     }
-    this.explorer.catchUp(wanted.views);
+    this.explorer.catchUp(viewsOf(wanted));
   }
 
   /** Open the tab in which a pane stands. @param {View} view */
   reveal(view) {
-    const tab = this.tabs.find(({ views }) => views.includes(view));
+    const tab = this.tabs.find(({ parts }) => parts.some((part) => part.view === view));
     if (tab && tab !== this.shown) this.open(tab);
+    const part = tab?.parts.find((one) => one.view === view);
+    if (tab?.one && part && part !== tab.one) this.turnTo(tab, part);
   }
 
   /** Whether a view is hidden in a tab that is not open. @param {View} view */
   hides(view) {
-    return this.tabs.some((tab) => tab !== this.shown && tab.views.includes(view));
+    return this.tabs.some((tab) => tab.parts.some((part) => part.view === view) && !(tab === this.shown && viewsOf(tab).includes(view)));
   }
 
   /** The tabs take the place of source and state, or give it back. */
@@ -131,4 +167,9 @@ export class Tabs {
     };
     return { ArrowRight: go(at + 1), ArrowLeft: go(at - 1), Home: go(0), End: go(-1) };
   }
+}
+
+/** The views of a tab that are seen while it is open. @param {Tab} tab @returns {View[]} */
+function viewsOf({ parts, one }) {
+  return parts.flatMap((part) => (part.view && (!one || one === part) ? [part.view] : []));
 }

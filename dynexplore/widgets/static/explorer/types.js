@@ -40,6 +40,7 @@
  * @typedef {{name: string, kind: string, value: string}} Named  a slot of the stack or a local at a break
  * @typedef {{sign: string, before: string, after: string}} Differing  a row of two captures side by side
  * @typedef {{frame: number, function: string, outcome: string, entry: number, missed: Record<string, string>,
+ *   words: Record<string, string>,
  *   reason: string}} CalledFrame
  * @typedef {{number: number, arguments: string, error: string, frames: CalledFrame[]}} Call
  * @typedef {{entries: {entry: number, frame: number, function: string}[], calls: Call[], misses: Record<string,

@@ -20,6 +20,8 @@ export const framesPane = {
     const lists = new Map();
     /** @type {Map<Frame, HTMLElement>} */
     const buttons = new Map();
+    /** @type {Map<Frame, Map<string, HTMLElement>>} frame -> the calls that lead to a callee -> its button */
+    const entries = new Map();
     for (const frame of explorer.data.frames) {
       if (frame.hidden) {
         lists.set(frame.id, lists.get(frame.parent ?? -1) ?? top); // the engine's wrapper around a module
@@ -27,7 +29,7 @@ export const framesPane = {
       }
       const show = () => explorer.show(frame, explorer.states(frame).first);
       const button = makeButton(`frame ${frame.id}: ${nameOf(explorer, frame)}`, show, { name: "dynx-frame" });
-      const inner = make("ul", "", "", ...callees(explorer, frame));
+      const inner = make("ul", "", "", ...callees(explorer, frame, entries));
       lists.set(frame.id, inner);
       buttons.set(frame, button);
       const item = make("li", "", "", button, make("span", "dynx-facts", ` ${factsOf(frame)}`), inner);
@@ -35,6 +37,8 @@ export const framesPane = {
     }
     if (buttons.size > MANY) body.append(filterOf(top));
     body.append(top);
+    /** @type {HTMLElement | undefined} the call of a callee that is at hand */
+    let inside;
     for (const button of /** @type {NodeListOf<HTMLElement>} */ (top.querySelectorAll(".dynx-frame"))) button.tabIndex = -1;
     return {
       showFrame(shown) {
@@ -46,6 +50,13 @@ export const framesPane = {
         button?.setAttribute("aria-current", "true");
         if (button) button.tabIndex = 0;
         button?.scrollIntoView?.({ block: "nearest" });
+      },
+      showState(state) {
+        inside?.removeAttribute("aria-current");
+        inside = entries.get(explorer.frame)?.get((state.calls ?? []).join()) ?? undefined;
+        if (!inside || (state.attempt ?? 0) !== explorer.states().lastAttempt) return void (inside = undefined);
+        inside.setAttribute("aria-current", "step");
+        inside.scrollIntoView({ block: "nearest" });
       },
     };
   },
@@ -85,14 +96,20 @@ function factsOf(frame) {
   return facts.filter(Boolean).join(" · ");
 }
 
-/** The inlined callees of a frame's last attempt. @param {Explorer} explorer @param {Frame} frame */
-function callees(explorer, frame) {
+/**
+ * The inlined callees of a frame's last attempt.
+ * @param {Explorer} explorer @param {Frame} frame @param {Map<Frame, Map<string, HTMLElement>>} entries is told their buttons
+ */
+function callees(explorer, frame, entries) {
   const last = explorer.states(frame).lastAttempt;
   /** @type {HTMLElement[]} */
   const items = [];
   frame.states.forEach((state, at) => {
     if (state.kind !== "InlineEntered" || state.attempt !== last) return;
-    const item = make("li", "", "", makeButton(state.text, () => explorer.show(frame, at), { name: "dynx-frame" }));
+    const button = makeButton(state.text, () => explorer.show(frame, at), { name: "dynx-frame" });
+    const item = make("li", "", "", button);
+    const own = entries.get(frame) ?? new Map();
+    entries.set(frame, own.set((state.calls ?? []).join(), button));
     item.style.marginLeft = `${((state.calls?.length ?? 1) - 1) * 12}px`;
     items.push(item);
   });

@@ -12,7 +12,7 @@ const HEADER = Object.keys(GUARD_COLUMNS);
 
 /** @param {import("../types.js").Guard} guard */
 function rowOf(guard) {
-  return { key: guard.key, cells: cellsOf(GUARD_COLUMNS, guard) };
+  return { key: guard.key, cells: cellsOf(GUARD_COLUMNS, guard), title: `${guard.check}\n${guard.reason}` };
 }
 
 /** @type {import("../types.js").Pane} */

@@ -8,7 +8,7 @@
 
 import { CALL_COLUMNS } from "../columns.js";
 import { differenceTables } from "../difference.js";
-import { make, makeButton, makeTable, note } from "../dom.js";
+import { make, makeButton, makeTable, note, plural } from "../dom.js";
 
 /**
  * @typedef {import("../types.js").CalledFrame} CalledFrame
@@ -27,31 +27,61 @@ export const timelinePane = {
     const header = [...CALL_COLUMNS, ...entries.map(({ entry }) => `entry ${entry}`)];
     const { table, body: rows } = makeTable("Calls and cache entries", header);
     for (const call of calls) {
-      call.frames.forEach((frame, at) => {
-        rows.append(calledRow(explorer, at ? "" : callText(call), frame, entries, detail));
+      runsIn(call.frames).forEach(([frame, count], at) => {
+        rows.append(calledRow(explorer, at ? "" : callText(call), frame, entries, detail, count));
       });
       if (!call.frames.length) rows.append(make("tr", "", "", make("td", "", callText(call)), make("td", "", "nothing was captured")));
     }
-    body.append(calls.length ? table : note("no call was recorded"), detail);
+    body.append(...wordsOf(explorer, calls, detail), calls.length ? table : note("no call was recorded"), detail);
     const first = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
     if (first) showMiss(explorer, first, Object.keys(first.missed)[0], detail);
     return {};
   },
 };
 
+/**
+ * Why something was compiled again, a sentence each, which leads to the two captures side by side.
+ * @param {Explorer} explorer @param {Call[]} calls @param {HTMLElement} detail
+ */
+function wordsOf(explorer, calls, detail) {
+  const again = calls.flatMap((call) => call.frames.filter(({ outcome }) => outcome === "recompile").map((frame) => ({ call, frame })));
+  return again.map(({ call, frame }) => {
+    const [entry = "", words = frame.reason] = Object.entries(frame.words)[0] ?? [];
+    const name = explorer.data.frames.find(({ id }) => id === frame.frame)?.title ?? frame.function;
+    const text = `call ${call.number}: ${name} was compiled again: ${words}`;
+    return make("p", "", "", entry ? makeButton(text, () => showMiss(explorer, frame, entry, detail), { name: "dynx-frame" }) : make("span", "", text));
+  });
+}
+
+/** Frames, those next to each other that hit the same entry once, with their number. @param {CalledFrame[]} frames @returns {[CalledFrame, number][]} */
+function runsIn(frames) {
+  /** @type {[CalledFrame, number][]} */
+  const runs = [];
+  for (const frame of frames) {
+    const before = runs.at(-1);
+    const same = before && frame.outcome === "hit" && before[0].outcome === "hit" && before[0].entry === frame.entry && !Object.keys(frame.missed).length;
+    if (before && same) before[1] += 1;
+    else runs.push([frame, 1]);
+  }
+  return runs;
+}
+
 /** @param {Call} call */
 function callText(call) {
   return `${call.number}${call.arguments ? `: ${call.arguments}` : ""}${call.error ? ` raised ${call.error}` : ""}`;
 }
 
-/** @param {Explorer} explorer @param {string} call @param {CalledFrame} frame @param {{entry: number}[]} entries @param {HTMLElement} detail */
-function calledRow(explorer, call, frame, entries, detail) {
+/**
+ * @param {Explorer} explorer @param {string} call @param {CalledFrame} frame @param {{entry: number}[]} entries
+ * @param {HTMLElement} detail @param {number} count of equal ones
+ */
+function calledRow(explorer, call, frame, entries, detail, count) {
   const shown = explorer.data.frames.find((each) => each.id === frame.frame);
   const go = () => shown && explorer.show(shown, explorer.states(shown).first);
   const name = shown && explorer.isWrapper(shown) ? shown.title : frame.function;
   const functionCell = shown ? make("td", "", "", makeButton(name, go, { name: "dynx-frame" })) : make("td", "", frame.function);
   const cells = entries.map(({ entry }) => make("td", "", "", ...markOf(explorer, frame, String(entry), detail)));
-  const row = make("tr", "", "", make("td", "", call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, frame.outcome), ...cells);
+  const row = make("tr", "", "", make("td", "", call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, count > 1 ? `${plural(count, frame.outcome)}` : frame.outcome), ...cells);
   if (frame.reason) row.title = frame.reason;
   return row;
 }
