@@ -46,6 +46,22 @@ NAMES_IN_TORCH = {"recompile_limit": "cache_size_limit"}
 """Option of torch._dynamo.config -> the option here, where the names differ."""
 
 
+class ListedClasses(tuple[type, ...]):
+    """The classes of an option, which takes another one as a set does: `config.traceable_tensor_subclasses.add(Wrapped)`."""
+
+    __slots__ = ()
+
+    def add(self, cls: type) -> None:
+        """Put a class on the list that the option holds now."""
+        config.traceable_tensor_subclasses = (*(one for one in config.traceable_tensor_subclasses if one is not cls), cls)
+
+    def remove(self, cls: type) -> None:
+        """Take a class off that list. Raises KeyError where it is not on it."""
+        if cls not in config.traceable_tensor_subclasses:
+            raise KeyError(cls)
+        config.traceable_tensor_subclasses = tuple(one for one in config.traceable_tensor_subclasses if one is not cls)
+
+
 @dataclass
 class Config:
     """All options with their defaults. Assigning an unknown name or a wrong type is a ConfigError."""
@@ -63,7 +79,7 @@ class Config:
     """Carry `Tensor.item()` through the graph as a symbol, instead of breaking the graph."""
     capture_dynamic_output_shape_ops: bool = False
     """Capture operators whose output shape depends on data (nonzero, unique, boolean masks)."""
-    traceable_tensor_subclasses: tuple[type, ...] = ()
+    traceable_tensor_subclasses: tuple[type, ...] = ListedClasses()
     """Tensor subclasses that are treated as plain tensors while capturing."""
     inline_depth_limit: int = 100
     """How deep calls are inlined before the graph breaks (DX501)."""
@@ -121,7 +137,7 @@ class Config:
     def __setattr__(self, name: str, value: Any) -> None:
         name, value = as_named_here(name, value)
         check(name, value)
-        object.__setattr__(self, name, value)
+        object.__setattr__(self, name, ListedClasses(value) if name == "traceable_tensor_subclasses" else value)
 
     if not typing.TYPE_CHECKING:  # a type checker knows the options themselves
 

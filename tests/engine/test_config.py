@@ -173,3 +173,16 @@ def test_log_levels_may_be_loggings_numbers() -> None:
         assert config.log_level == "INFO"
     with pytest.raises(ConfigError, match="one of ERROR, WARNING, INFO, DEBUG, not 'Level 15'"):
         config.patch(log_level=15)
+
+
+def test_a_class_is_listed_and_taken_off_as_from_a_set() -> None:
+    """`traceable_tensor_subclasses` has `add` and `remove`; each class is on it once."""
+    with config.patch(traceable_tensor_subclasses=(int,)):
+        config.traceable_tensor_subclasses.add(str)
+        config.traceable_tensor_subclasses.add(str)
+        assert config.traceable_tensor_subclasses == (int, str)
+        config.traceable_tensor_subclasses.remove(int)
+        assert config.traceable_tensor_subclasses == (str,)
+        with pytest.raises(KeyError):
+            config.traceable_tensor_subclasses.remove(int)
+    assert config.traceable_tensor_subclasses == ()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
 
+import pytest
 import torch
 from programs.program_table import Programs
+
+import dynexplore
+from engine_checks import CountingBackend
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -98,3 +103,26 @@ def functions_of_torchscript(x):
 def test_program(run):
     """The program does under the engine what it does without, in as many graphs as expected."""
     run()
+
+
+@pytest.mark.lenses
+def test_torchs_mark_for_traces_that_are_not_strict() -> None:
+    """`torch._dynamo.nonstrict_trace` makes a call one node, whatever stands in the function; gradients flow through it."""
+    decorators = importlib.import_module("torch._dynamo.decorators")
+
+    @decorators.nonstrict_trace
+    def scaled(x: torch.Tensor, others: list[torch.Tensor], factor: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        dynexplore.graph_break()
+        return x * factor + others[0], [other + 1 for other in others]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        first, others = scaled(x, [x, x + 1], factor=3)
+        return first.sum() + others[1].sum()
+
+    for inner in ("eager", "aot_eager"):
+        backend = CountingBackend(inner)
+        x = torch.ones(2, requires_grad=True)
+        dynexplore.optimize(backend)(program)(x).backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [5, 5]
+        assert len(backend.graphs) == 1
