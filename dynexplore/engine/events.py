@@ -420,11 +420,14 @@ class ResumeFunctionMade(PlacedEvent):
 
 @record(kw_only=True)
 class CodeEmitted(Event):
-    """The modified code of the frame is ready; each row says its role and where it comes from."""
+    """The modified code of the frame is ready; each row says its role and where it comes from. `objects` are the local variables
+    in which it finds live objects, besides compiled graphs: (name, what it is).
+    """
 
     code: CodeView
     graphs: tuple[str, ...] = ()
     resume_functions: tuple[str, ...] = ()
+    objects: tuple[tuple[str, str], ...] = ()
 
 
 # -- calls ---------------------------------------------------------------------------------------------------

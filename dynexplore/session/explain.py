@@ -31,6 +31,7 @@ from dynexplore.recording.recording import ENGINES, Recording
 from dynexplore.session.notebook_session import CodeOfText, NotebookSession
 from dynexplore.session.session import Session, watched_store
 from dynexplore.views import cache_timeline, text
+from dynexplore.views.modified_python import modified_python
 
 
 class Explanation:
@@ -122,6 +123,16 @@ class Explanation:
     def timeline(self) -> str:
         """Calls and cache entries as a table to print: which call made, hit or missed which entry, and by which guard."""
         return cache_timeline.text(self.recording)
+
+    @property
+    def modified_python(self) -> str:
+        """What runs in place of each frame, as Python: inputs, the call of the graph, side effects, resume functions.
+
+        >>> print(*explain(lambda x: x.relu(), torch.ones(2)).modified_python.splitlines()[-2:], sep="\\n")
+            ___out_0, = ___v_0
+            return ___out_0
+        """
+        return modified_python(self.recording)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((str(self), self.out_guards, self.graphs, self.ops_per_graph))

@@ -27,6 +27,7 @@ from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, real_run, story, text
 from dynexplore.views.annotated import Annotations
+from dynexplore.views.modified_python import python_of_frame
 from dynexplore.views.names import is_entry, module_path
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
@@ -179,6 +180,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         "outcome": " ".join(event.outcome for event in recording.of_frame(frame, ev.FrameFinished)),
         "skipped": " ".join(event.reason for event in recording.of_frame(frame, ev.FrameSkipped)),
         "modified": _emitted(recording.modified_code(frame)),
+        "python": python_of_frame(recording, frame),
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
         "guards": [_guard(guard, wraps=wraps) for guard in recording.guards if guard.frame == frame],
         "breaks": [

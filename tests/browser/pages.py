@@ -46,6 +46,7 @@ class Opened:
 
 TABS = {
     **dict.fromkeys(("original", "modified"), "Bytecode"),
+    "python": "Python",
     "state": "Stack & locals",
     **dict.fromkeys(("graph", "diagram"), "Graph"),
     **dict.fromkeys(("guards", "anatomy", "timeline"), "Guards & recompiles"),

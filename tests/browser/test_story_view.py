@@ -10,8 +10,9 @@ from playwright.sync_api import Page, expect
 from torch import nn
 
 import dynexplore
-from browser.pages import TABS, Opened, status, tab
+from browser.pages import TABS, Opened, pane, status, tab
 from dynexplore.recording.recording import Recording
+from dynexplore.views.modified_python import python_of_frame
 from sample_recordings import inlined, toy, watched
 
 X = torch.ones(2, 4)
@@ -271,3 +272,16 @@ def test_without_steps_the_graph_grows_by_nodes(opened: Opened, name: str) -> No
         lines.update(page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").all_inner_texts())
         page.locator(".dynexplore").press("ArrowRight")
     assert len(grown) >= 3 and lines
+
+
+def test_modified_code_as_python(opened: Opened) -> None:
+    """The tab "Python" holds the function that runs in the frame's place, each frame its own; a frame without says so."""
+    recording = explained(prints, X)
+    page = opened(recording)
+    text = pane(page, "python", " .dynx-text").inner_text()
+    assert text.startswith("# ") and "___out_0, = ___v_0" in text
+    page.evaluate("dynexplore.show(dynexplore.data.frames[0], 0)")
+    first = pane(page, "python", " pre").inner_text()
+    assert first == python_of_frame(recording, recording.frames[0].frame) and "def prints(x):" in first and "('one')" in first
+    page.evaluate("dynexplore.show(dynexplore.data.frames[1], 0)")
+    expect(pane(page, "python", " pre")).to_contain_text("def __resume_at_")

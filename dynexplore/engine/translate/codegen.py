@@ -243,7 +243,8 @@ class CodeGenerator:
         instructions = [*head.instructions, *self.writer.instructions, *tail.instructions]
         code = self._assemble(instructions)
         if ctx.narrator is not None:
-            ctx.narrator.code_emitted(code, [graph.name for graph in graphs], self.resume_codes)
+            objects = zip(self.injected.names, self.injected.values, strict=True)
+            ctx.narrator.code_emitted(code, [graph.name for graph in graphs], self.resume_codes, objects)
         check = ctx.finish_check()
         walk = ctx.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
         return Translation(

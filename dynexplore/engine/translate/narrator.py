@@ -8,8 +8,8 @@ In: calls from the translator, code generation and the journal. Out: records of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import CodeType
+from collections.abc import Callable, Iterable, Sequence
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -341,8 +341,10 @@ class Narrator:
             target=target_text(node), args=args, kwargs=kwargs, inputs=inputs, file=file, line=line or 0,
         ))
 
-    def code_emitted(self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType]) -> None:
-        """The modified code and the resume functions that it calls."""
+    def code_emitted(
+        self, code: CodeType, graphs: Sequence[str], resume_codes: Sequence[CodeType], objects: Iterable[tuple[str, object]] = ()
+    ) -> None:
+        """The modified code, the resume functions that it calls, and the live objects that it finds in local variables."""
         for resume in resume_codes:
             point = resume_point(resume)
             self.recorder.record(ev.ResumeFunctionMade(
@@ -352,7 +354,21 @@ class Narrator:
         self.recorder.record(ev.CodeEmitted(
             frame=self.frame, attempt=self.attempt, code=code_view(code), graphs=tuple(graphs),
             resume_functions=tuple(map(name_of_code, resume_codes)),
+            objects=tuple((name, _named(value)) for name, value in objects if name not in graphs),
         ))
+
+
+def _named(value: object) -> str:
+    """What a live object is, in a few words; none of the program's code runs for it."""
+    kind = type(value)
+    if isinstance(value, FunctionType | BuiltinFunctionType) and kind in (FunctionType, BuiltinFunctionType):
+        return ev.clip(value.__qualname__)
+    if issubclass(kind, type):
+        return ev.clip(_qualname(value))
+    return f"a {_qualname(kind)}"
+
+
+_qualname: Callable[[Any], str] = vars(type)["__qualname__"].__get__
 
 
 def _operands(node: torch.fx.Node) -> tuple[str, str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ import { make, makeButton } from "./dom.js";
 /** Key, title and panes of each tab, in their order. @type {[string, string, string[]][]} */
 const TABS = [
   ["bytecode", "Bytecode", ["original", "modified"]],
+  ["python", "Python", ["python"]],
   ["values", "Stack & locals", ["state"]],
   ["graph", "Graph", ["graph", "diagram"]],
   ["guards", "Guards & recompiles", ["guards", "anatomy", "timeline"]],

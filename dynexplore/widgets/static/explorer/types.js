@@ -25,7 +25,7 @@
  * @typedef {{key: string, title: string, report: string, stack: number[], locals: [string, number][]}} Break
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
- *   skipped: string, modified: Row[] | null, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
+ *   skipped: string, modified: Row[] | null, python?: string, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
  *   states: State[], order: [number, number][], real?: FrameReal, title: string, numbers: number[], hidden?: number,
  *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>}} Frame  see views/story.py
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,

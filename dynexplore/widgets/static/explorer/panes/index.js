@@ -15,6 +15,7 @@ import { growingPane } from "./growing.js";
 import { guardAnatomyPane } from "./guard_anatomy.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
+import { pythonPane } from "./python.js";
 import { realPane } from "./real.js";
 import { sourcePane } from "./source.js";
 import { statePane } from "./state.js";
@@ -30,6 +31,7 @@ export const PANES = [
   timelinePane,
   originalPane,
   modifiedPane,
+  pythonPane,
   statePane,
   graphPane,
   diagramPane,
