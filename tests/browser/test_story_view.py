@@ -153,7 +153,10 @@ def test_a_module_is_found_by_its_path(opened: Opened) -> None:
     field.press("Enter")
     chosen = page.evaluate("dynexplore.frame.graphs[0].nodes.find(({ key }) => key === dynexplore.chosen).module")
     assert chosen == "layers.1.0"
-    page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes.find(({ module, op }) => module === 'layers.1.0' && op !== 'placeholder').key)")
+    page.evaluate(
+        "dynexplore.choose(dynexplore.frame.graphs[0].nodes.find("
+        "({ module, op }) => module === 'layers.1.0' && op !== 'placeholder').key)"
+    )
     tab(page, "frames")
     assert page.locator(".dynx-frames [aria-current=step]").inner_text() == "into Linear.forward"
 
