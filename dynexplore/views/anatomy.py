@@ -79,13 +79,22 @@ def anatomy_data(recording: Recording) -> dict[str, Any]:
             }
             for entry, frame in owners.items()
         ],
-        "calls": [
-            _call(recording, call.number, frame)
-            for call in cache_timeline.calls(recording)
-            for frame in call.frames
-            if frame.missed or frame.outcome == "hit"
-        ],
+        "calls": _calls(recording),
     }
+
+
+def _calls(recording: Recording) -> list[dict[str, Any]]:
+    """The calls that asked guards; of those that only hit the same entry again and again the first."""
+    told: list[dict[str, Any]] = []
+    hits: set[tuple[str, int]] = set()
+    for call in cache_timeline.calls(recording):
+        for frame in call.frames:
+            again = frame.outcome == "hit" and not frame.missed
+            if not (frame.missed or again) or (again and (frame.function, frame.entry) in hits):
+                continue
+            hits |= {(frame.function, frame.entry)} if again else set()
+            told.append(_call(recording, call.number, frame))
+    return told
 
 
 def _call(recording: Recording, number: int, frame: cache_timeline.FrameCall) -> dict[str, Any]:

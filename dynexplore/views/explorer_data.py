@@ -28,7 +28,7 @@ from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, real_run, story, text
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.modified_python import python_of_frame
-from dynexplore.views.names import is_entry, module_path
+from dynexplore.views.names import is_entry, module_name, module_path
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
 Plain = dict[str, Any]
@@ -232,7 +232,7 @@ def _node(node: ev.NodeAdded) -> Plain:
         "args": node.args,
         "kwargs": node.kwargs,
         "result": f"{node.dtype}{node.shape}",
-        "module": node.module,
+        "module": module_name(node.module),
         "line": node.line,
     }
 

@@ -5,7 +5,7 @@ Which idea lives here: the engine's own names are not those of the program. A mo
 people mean the function that it continues. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `frame_name`, `home_file`, `input_names`, `is_entry`, `is_library`, `plain_name`, `short_file`, `user_codes`.
+Out: `frame_name`, `home_file`, `input_names`, `is_entry`, `is_library`, `module_name`, `plain_name`, `short_file`, `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -33,10 +33,10 @@ def is_entry(code: ev.CodeView) -> bool:
 def is_library(file: str) -> bool:
     """Whether a file belongs to an installed package, the standard library or the engine, by its path.
 
-    >>> is_library("/usr/lib/python3.12/contextlib.py"), is_library("/home/me/model.py")
-    (True, False)
+    >>> is_library("/usr/lib/python3.12/contextlib.py"), is_library("<frozen _collections_abc>"), is_library("/home/me/model.py")
+    (True, True, False)
     """
-    return file == ENTRY_FILE or bool(_LIBRARY.search(file))
+    return file == ENTRY_FILE or file.startswith("<frozen ") or bool(_LIBRARY.search(file))
 
 
 def short_file(file: str) -> str:
@@ -94,13 +94,33 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     """A frame as people say it: `f`, `f, from line 8 on`, `Model.forward` for the wrapper that only calls it."""
     code = recording.original_code(entered.frame)
     if is_entry(code):
-        called = [one.code for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
-        own = [one for one in called if not is_library(one.file)] or called
-        return plain_name(own[0].qualname if own else recording.title or code.qualname)
+        called = _wrapped(recording, entered)
+        return plain_name(called.code.qualname if called is not None else recording.title or code.qualname)
     offset = resumed_at(entered.code)
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
     name = plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
+
+
+def module_name(path: str) -> str:
+    """The path of a module as PyTorch names it: items of lists are parts, and the engine's wrapper is none.
+
+    >>> module_name("target.encoder.layer[5].attention"), module_name("model.layers[0]"), module_name("target")
+    ('encoder.layer.5.attention', 'model.layers.0', 'target')
+    """
+    return re.sub(r"\[(\d+)\]", r".\1", path).removeprefix("target.")
+
+
+def _wrapped(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
+    """What the engine's wrapper calls: the user's function; where there is only a library's, the `forward` of what is wrapped."""
+    called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
+    own = [one for one in called if not is_library(one.code.file)]
+    forwards = [one for one in called if one.code.qualname.endswith(".forward") and _is_method_of_target(one)]
+    return next(iter(own or forwards or called), None)
+
+
+def _is_method_of_target(called: ev.InlineEntered) -> bool:
+    return bool(called.arguments) and called.arguments[0][1].source == "target"
 
 
 def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str]:
@@ -111,8 +131,8 @@ def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str
     """
     wraps = is_entry(recording.original_code(entered.frame))
     inputs = {node.name for node in recording.of_frame(entered.frame, ev.NodeAdded) if node.op in ("placeholder", "get_attr")}
-    called = next((one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)), None)
-    parameters = {view.node: name for name, view in called.arguments if view.node} if wraps and called is not None else {}
+    called = _wrapped(recording, entered) if wraps else None
+    parameters = {view.node: name for name, view in called.arguments if view.node} if called is not None else {}
     sources = {
         view.node: view.source
         for step in recording.of_frame(entered.frame, ev.InstructionStepped)

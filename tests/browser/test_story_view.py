@@ -11,6 +11,7 @@ from torch import nn
 
 import dynexplore
 from browser.pages import TABS, Opened, pane, status, tab
+from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.modified_python import python_of_frame
 from sample_recordings import inlined, toy, watched
@@ -130,6 +131,73 @@ def test_inputs_bear_the_names_of_the_program(opened: Opened) -> None:
     assert {"x", "first.weight", "first.bias", "second.weight", "second.bias"} <= set(drawn)
     tab(page, "graph")
     assert "first.weight" in page.locator(".dynx-graph tbody tr").nth(1).inner_text()
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Model(), nn.Sequential(nn.Linear(2, 4), nn.Tanh())])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_a_module_is_found_by_its_path(opened: Opened) -> None:
+    """A search for `layers.1.0`, as PyTorch names it, leads to the operator of that layer, and the call at hand is marked."""
+    page = opened(explained(Layers(), X))
+    assert page.locator(".dynx-source h3").inner_text().startswith("Layers.forward")
+    field = page.get_by_role("searchbox")
+    field.fill("layers.1.0")
+    field.press("Enter")
+    field.press("Enter")
+    chosen = page.evaluate("dynexplore.frame.graphs[0].nodes.find(({ key }) => key === dynexplore.chosen).module")
+    assert chosen == "layers.1.0"
+    page.evaluate(
+        "dynexplore.choose(dynexplore.frame.graphs[0].nodes.find("
+        "({ module, op }) => module === 'layers.1.0' && op !== 'placeholder').key)"
+    )
+    tab(page, "frames")
+    assert page.locator(".dynx-frames [aria-current=step]").inner_text() == "into Linear.forward"
+
+
+def many_calls() -> Recording:
+    """toy, and then 2,000 calls that find its code compiled."""
+    recording = toy()
+    for number in range(2, 2002):
+        recording.record(ev.CallBegan(frame=0, call=number))
+        recording.record(ev.CacheHit(frame=recording.next_frame_id(), entry=0, code=1, function="toy", compiled_by=1))
+        recording.record(ev.CallEnded(frame=0, call=number))
+    return recording
+
+
+def test_equal_hits_are_one(opened: Opened) -> None:
+    """Two thousand calls that only hit are one dot with a count in the strip, and one row of the table of calls."""
+    page = opened(many_calls())
+    assert page.locator(".dynx-call-label").all_inner_texts() == ["call 1", "calls 2 to 2001"]
+    assert page.locator(".dynx-dot").last.inner_text() == "2000"
+    last = " ".join(pane(page, "timeline", " table").first.locator("tbody tr").last.inner_text().split())
+    assert last == "2 to 2001 toy 2000 hits ● hit"
+
+
+def test_a_recompile_is_told_in_words(opened: Opened) -> None:
+    """What was different stands in a sentence, which leads to the report of the guard."""
+    page = opened(explained_calls(doubles, torch.ones(8, 2), torch.ones(9, 2)))
+    told = pane(page, "timeline", " p button")
+    assert told.all_inner_texts() == ["call 2: doubles was compiled again: `x` had 8 rows, now 9"]
+    told.click()
+    expect(page.locator(".dynx-timeline .dynx-detail")).to_contain_text("did not fit")
+
+
+def doubles(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+def explained_calls(function: Any, *calls: Any) -> Recording:
+    with dynexplore.config.patch(log_level="ERROR"):
+        recording: Recording = dynexplore.explain(function).calls(*calls).recording
+    return recording
 
 
 def test_the_headline_leads_there(opened: Opened) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import types
 import typing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,15 @@ def test_only_the_last_attempt_counts_for_guards_and_graphs() -> None:
     assert {node.attempt for node in r.of_frame(1, ev.NodeAdded)} == {1, 2}
     assert {node.attempt for node in r.graphs[0].nodes} == {2}
     assert {guard.attempt for guard in r.guards if guard.frame == 1} == {2}
+
+
+def test_graphs_are_put_together_once_until_more_is_recorded() -> None:
+    """Views ask for graphs and guards again and again: the answer is kept, and given up when an event comes."""
+    recording = toy()
+    graphs, guards = recording.graphs, recording.guards
+    assert recording.graphs is graphs and recording.guards is guards
+    recording.record(replace(recording.of(ev.SubgraphCompiled)[-1], graph="another"))
+    assert [graph.name for graph in recording.graphs] == [*(graph.name for graph in graphs), "another"]
 
 
 def test_a_graph_has_its_nodes_in_its_own_order() -> None:

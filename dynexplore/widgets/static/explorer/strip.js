@@ -146,7 +146,7 @@ export class Strip {
  * @param {import("./types.js").Call[]} calls
  * @returns {{first: import("./types.js").Call, last: import("./types.js").Call, frames: import("./types.js").CalledFrame[]}[]}
  */
-function runsOf(calls) {
+export function runsOf(calls) {
   /** @type {{first: import("./types.js").Call, last: import("./types.js").Call, frames: import("./types.js").CalledFrame[], quiet: boolean}[]} */
   const runs = [];
   for (const call of calls) {

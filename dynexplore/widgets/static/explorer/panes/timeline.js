@@ -9,6 +9,7 @@
 import { CALL_COLUMNS } from "../columns.js";
 import { differenceTables } from "../difference.js";
 import { make, makeButton, makeTable, note, plural } from "../dom.js";
+import { runsOf } from "../strip.js";
 
 /**
  * @typedef {import("../types.js").CalledFrame} CalledFrame
@@ -21,23 +22,40 @@ export const timelinePane = {
   key: "timeline",
   title: "Calls and cache entries",
   build(explorer, { body }) {
-    const { calls, entries } = explorer.data.timeline;
-    const detail = make("div", "dynx-detail");
-    detail.setAttribute("aria-live", "polite");
-    const header = [...CALL_COLUMNS, ...entries.map(({ entry }) => `entry ${entry}`)];
-    const { table, body: rows } = makeTable("Calls and cache entries", header);
-    for (const call of calls) {
-      runsIn(call.frames).forEach(([frame, count], at) => {
-        rows.append(calledRow(explorer, at ? "" : callText(call), frame, entries, detail, count));
-      });
-      if (!call.frames.length) rows.append(make("tr", "", "", make("td", "", callText(call)), make("td", "", "nothing was captured")));
-    }
-    body.append(...wordsOf(explorer, calls, detail), calls.length ? table : note("no call was recorded"), detail);
-    const first = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
-    if (first) showMiss(explorer, first, Object.keys(first.missed)[0], detail);
-    return {};
+    let isBuilt = false;
+    return {
+      showFrame() {
+        if (!isBuilt) body.append(...tableOf(explorer));
+        isBuilt = true; // it is the same for all frames; what is never looked at is not built
+      },
+    };
   },
 };
+
+/** The sentences, the table and the place for what a miss was. @param {Explorer} explorer @returns {HTMLElement[]} */
+function tableOf(explorer) {
+  const { calls, entries } = explorer.data.timeline;
+  const detail = make("div", "dynx-detail");
+  detail.setAttribute("aria-live", "polite");
+  const marked = entries.length > MANY ? ["entry"] : entries.map(({ entry }) => `entry ${entry}`);
+  const { table, body } = makeTable("Calls and cache entries", [...CALL_COLUMNS, ...marked]);
+  for (const { first, last, frames } of runsOf(calls)) {
+    const text = first === last ? callText(first) : `${first.number} to ${last.number}`;
+    runsIn(frames).forEach(([frame, count], at) => {
+      body.append(calledRow(explorer, at ? "" : text, frame, entries, detail, count));
+    });
+    if (!frames.length) body.append(make("tr", "", "", make("td", "", text), make("td", "", "nothing was captured")));
+  }
+  const again = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
+  if (again) showMiss(explorer, again, Object.keys(again.missed)[0], detail);
+  return [...wordsOf(explorer, calls, detail), calls.length ? table : note("no call was recorded"), detail];
+}
+
+/** With more entries than this one column says which was hit, made or missed; else each has a column. */
+const MANY = 12;
+
+/** With more recompiles than this the first are told in words. */
+const MOST_WORDS = 50;
 
 /**
  * Why something was compiled again, a sentence each, which leads to the two captures side by side.
@@ -45,12 +63,13 @@ export const timelinePane = {
  */
 function wordsOf(explorer, calls, detail) {
   const again = calls.flatMap((call) => call.frames.filter(({ outcome }) => outcome === "recompile").map((frame) => ({ call, frame })));
-  return again.map(({ call, frame }) => {
+  const told = again.slice(0, MOST_WORDS).map(({ call, frame }) => {
     const [entry = "", words = frame.reason] = Object.entries(frame.words)[0] ?? [];
     const name = explorer.data.frames.find(({ id }) => id === frame.frame)?.title ?? frame.function;
     const text = `call ${call.number}: ${name} was compiled again: ${words}`;
     return make("p", "", "", entry ? makeButton(text, () => showMiss(explorer, frame, entry, detail), { name: "dynx-frame" }) : make("span", "", text));
   });
+  return again.length > MOST_WORDS ? [...told, note(`${again.length - MOST_WORDS} more are in the table`)] : told;
 }
 
 /** Frames, those next to each other that hit the same entry once, with their number. @param {CalledFrame[]} frames @returns {[CalledFrame, number][]} */
@@ -80,7 +99,11 @@ function calledRow(explorer, call, frame, entries, detail, count) {
   const go = () => shown && explorer.show(shown, explorer.states(shown).first);
   const name = shown && explorer.isWrapper(shown) ? shown.title : frame.function;
   const functionCell = shown ? make("td", "", "", makeButton(name, go, { name: "dynx-frame" })) : make("td", "", frame.function);
-  const cells = entries.map(({ entry }) => make("td", "", "", ...markOf(explorer, frame, String(entry), detail)));
+  const marks = entries.filter(({ entry }) => String(entry) in frame.missed || entry === frame.entry);
+  const each = (/** @type {{entry: number}} */ { entry }) => markOf(explorer, frame, String(entry), detail);
+  const cells = entries.length > MANY
+    ? [make("td", "", "", ...marks.flatMap((one, at) => [...(at ? [document.createTextNode(", ")] : []), ...each(one), document.createTextNode(` ${one.entry}`)]))]
+    : entries.map((one) => make("td", "", "", ...each(one)));
   const row = make("tr", "", "", make("td", "", call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, count > 1 ? `${plural(count, frame.outcome)}` : frame.outcome), ...cells);
   if (frame.reason) row.title = frame.reason;
   return row;
