@@ -243,3 +243,16 @@ def test_what_was_read_before_a_write_needs_no_gradient(backend: str) -> None:
     """A backend sees each input as it comes in, not as the last write left it."""
     args = [(torch.ones(3), leaf()) for _ in range(3)]
     assert_same_as_eager(makes_an_input_part_of_the_graph, *args[0], then=args[1:], backend=backend, graphs=1, breaks=0)
+
+
+def test_a_tensor_that_keeps_its_gradient_hears_of_what_passes_it() -> None:
+    """`autograd.grad` with respect to an input that the tensor does not depend on does not pass it, also through a compiler."""
+
+    def fn(x: torch.Tensor, w: torch.Tensor) -> Any:
+        y, z = x * w, x.sin()
+        z.retain_grad()
+        g = torch.autograd.grad(z.sum(), w, retain_graph=True, materialize_grads=True)[0]
+        return y, z, g, z.grad
+
+    x, w = (torch.tensor([0.5, -1.0], requires_grad=True) for _ in range(2))
+    assert_same_as_eager(fn, x, w, backend="aot_eager", graphs=0)  # captured, and run as it stands

@@ -5,7 +5,8 @@ graphs its case had, and in words what it was a case of (`"aot_eager"`, `"raises
 result.
 
 In:  a Hypothesis strategy of cases, and a check that raises AssertionError or gives a `Passed`.
-Out: `run_slice` for `make test` (always the same seed), `run_drawn_for_long` for `make soak` (fuzzing.py says how long).
+Out: `run_slice` for `make test` (always the same seed), `run_drawn_for_long` for `make soak` (fuzzing.py says how long), `finds` to
+     show that a fuzzer finds what it is for.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ def run_slice(cases: st.SearchStrategy[Any], check: Check, count: int, at_least:
         assert dynexplore.counters["frames"]["total"], "the engine was not asked about the last case"
     assert tally.with_graph >= at_least * tally.cases, f"too few cases reach a graph: {tally}"
     return tally
+
+
+def finds(cases: st.SearchStrategy[Any], check: Check, most: int = 600) -> str:
+    """The first failure among so many cases: a mend was taken out, and the fuzzer must miss it."""
+    for round_seed in range(0, most, _EACH):
+        failure = _round(cases, check, round_seed, _EACH, Tally())
+        if failure:
+            return failure
+    return ""
 
 
 def run_drawn_for_long(cases: st.SearchStrategy[Any], check: Check) -> Tally:

@@ -28,6 +28,7 @@ from properties.fuzzing import cases_wanted, first_seed
 
 import dynexplore
 from dynexplore.engine.config import config
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 
 SEED = first_seed(datetime.date.today().toordinal())
 
@@ -67,6 +68,18 @@ def test_a_sample_of_changes_is_seen() -> None:
     print(f"seed {SEED}: {total} cases, {counted} with a graph and another answer of eager's")
     assert not wrong, f"seed {SEED}\n" + "\n\n".join(wrong[:3])
     assert counted > total // 2
+
+
+@pytest.mark.soak
+def test_the_fuzzer_finds_an_absence_that_is_not_relied_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the mend taken out, some program differs from eager."""
+    monkeypatch.setattr(UserObjectVariable, "rely_on_absence", lambda self, ctx, name: None)
+    wrong = next((wrong for case in itertools.islice(sampled(0), 2000) if (wrong := check([case])[2])), [])
+    with capfd.disabled():
+        print("".join(f"\n{text}" for text in wrong))
+    assert wrong
 
 
 @pytest.mark.soak

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import strategies as st
-from properties.fuzz_rounds import Passed, run_drawn_for_long, run_slice
+from properties.fuzz_rounds import Passed, finds, run_drawn_for_long, run_slice
 from properties.two_worlds import ZEROS, World, function_of, graphs_of_same_worlds
+
+from dynexplore.engine.translate import codegen
 
 PRELUDE = '''
 scale = 2.0
@@ -218,6 +220,18 @@ def check(case: Case) -> Passed:
 def test_programs_that_talk_to_autograd_do_the_same(backend: str, count: int) -> None:
     """Random programs that ask autograd for things in the middle equal eager in values and gradients."""
     print(run_slice(cases(backend), check, count))
+
+
+@pytest.mark.soak
+def test_the_fuzzer_finds_a_graph_that_is_always_compiled(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the mend taken out, some program differs from eager."""
+    monkeypatch.setattr(codegen, "runs_as_it_stands", lambda graph, breaks: False)
+    difference = finds(cases("aot_eager"), check)
+    with capfd.disabled():
+        print(f"\n{difference}")
+    assert difference
 
 
 @pytest.mark.soak

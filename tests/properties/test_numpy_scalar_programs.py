@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import strategies as st
-from properties.fuzz_rounds import Passed, run_drawn_for_long, run_slice
+from properties.fuzz_rounds import Passed, finds, run_drawn_for_long, run_slice
 from properties.two_worlds import World, function_of, graphs_of_same_worlds
+
+from dynexplore.engine.translate import operations
 
 TENSOR_DTYPES = ("float32", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64")
 SCALARS = (
@@ -192,6 +194,18 @@ def check(case: Case) -> Passed:
 def test_numpy_scalars_beside_tensors_do_the_same(backend: str, count: int) -> None:
     """Random programs that mix numpy's numbers and arrays with tensors equal eager in values, dtypes, types and exceptions."""
     print(run_slice(cases(backend), check, count))
+
+
+@pytest.mark.soak
+def test_the_fuzzer_finds_a_scalar_that_promotes_otherwise(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the mend taken out, some program differs from eager."""
+    monkeypatch.setattr(operations, "_refuse_other_promotion", lambda *given: None)
+    difference = finds(cases("eager"), check)
+    with capfd.disabled():
+        print(f"\n{difference}")
+    assert difference
 
 
 @pytest.mark.soak

@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import strategies as st
-from properties.fuzz_rounds import Passed, run_drawn_for_long, run_slice
+from properties.fuzz_rounds import Passed, finds, run_drawn_for_long, run_slice
 from properties.two_worlds import World, function_of, graphs_of_same_worlds
+
+from dynexplore.engine.translate import codegen
 
 NAMES = ("a", "b", "c")
 WAYS = ("argument", "closure", "global", "attribute", "list", "parameter")
@@ -192,6 +194,16 @@ def check(case: Case) -> Passed:
 def test_views_of_one_memory_do_the_same(backend: str, count: int) -> None:
     """Random programs on tensors that share memory, otherwise in each call, equal eager in everything."""
     print(run_slice(cases(backend), check, count))
+
+
+@pytest.mark.soak
+def test_the_fuzzer_finds_storage_that_is_not_guarded(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """With the mend taken out, some program differs from eager."""
+    monkeypatch.setattr(codegen, "guard_shared_storage", lambda ctx, graph: None)
+    difference = finds(cases("aot_eager"), check)
+    with capfd.disabled():
+        print(f"\n{difference}")
+    assert difference
 
 
 @pytest.mark.soak

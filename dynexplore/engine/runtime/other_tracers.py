@@ -6,6 +6,8 @@ themselves. Putting them into a compiled graph would hide them. A mode may say t
 `ignore_compile_internals()` gives True. The mode of `torch.set_default_device` is none of these: it stays active while a frame is
 translated and when its graph runs, and the guards ask for the same device.
 
+No tracer, but in the way like one: a program that has replaced what torch needs to trace.
+
 And torch.compile itself: while its callback is active in this thread, it would compile the frames of our translation.
 
 In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`.
@@ -16,6 +18,7 @@ torch/_dynamo/convert_frame.py does the same job (CatchErrorsWrapper, ConvertFra
 from __future__ import annotations
 
 import contextlib
+import enum
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +44,13 @@ def active() -> str | None:
         return "torch.fx is tracing"
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "a torch.func transform (vmap, grad, ...) is active"
+    if _ENUM_CALL.__code__ is not _ITS_CODE:
+        return "the program gave EnumType.__call__ other code, and torch itself calls enumerations"
     return _foreign_mode()
+
+
+_ENUM_CALL: Any = vars(enum.EnumMeta)["__call__"]
+_ITS_CODE = _ENUM_CALL.__code__
 
 
 def _foreign_mode() -> str | None:

@@ -21,7 +21,9 @@ import torch
 from dynexplore.engine.graph.builder import FinishedGraph, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
-ASKS_FOR_MORE = frozenset({"torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()"})
+ASKS_FOR_MORE = frozenset({
+    "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
+})  # fmt: skip
 
 
 def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:

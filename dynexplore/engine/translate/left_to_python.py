@@ -22,6 +22,7 @@ import torch.utils._pytree as pytree
 
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import LocalSource, Scope
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.translate.contract.interpreter import Interpreter
 from dynexplore.engine.translate.contract.request import Translation, TranslationRequest
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
@@ -53,14 +54,14 @@ def _gives_numbers(node: torch.fx.Node) -> bool:
 
 def has_tensor(values: Any, depth: int = 2) -> bool:
     """Whether a value is a tensor or a module, or a tuple, list or dict with one near its top: a cheap look."""
-    if isinstance(values, torch.Tensor | torch.nn.Module):
+    if is_a(values, torch.Tensor, torch.nn.Module):
         return True
     if depth < 0:
         return False
-    if isinstance(values, dict):
+    if is_a(values, dict):
         return any(has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may say something else
-    if isinstance(values, tuple | list):
-        first = tuple.__getitem__(values, slice(20)) if isinstance(values, tuple) else list.__getitem__(values, slice(20))
+    if is_a(values, tuple, list):
+        first = tuple.__getitem__(values, slice(20)) if is_a(values, tuple) else list.__getitem__(values, slice(20))
         return any(has_tensor(value, depth - 1) for value in first)
     try:
         own = object.__getattribute__(values, "__dict__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
 from typing import Any
@@ -93,3 +94,15 @@ def test_dynamo_is_off_while_we_translate(monkeypatch: pytest.MonkeyPatch) -> No
         assert evaluator.callback is None
         1 / 0
     assert evaluator.callback == "torch's"
+
+
+def test_enumerations_that_are_called_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch itself calls enumerations: while EnumType.__call__ has other code, nothing new is compiled."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(lambda x: x * 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(enum.EnumMeta.__call__, "__code__", (lambda cls, *values: 9).__code__)
+        assert optimized(torch.ones(2)).tolist() == [2, 2]
+        assert not backend.graphs
+    assert optimized(torch.ones(2)).tolist() == [2, 2]
+    assert len(backend.graphs) == 1
