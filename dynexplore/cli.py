@@ -149,8 +149,17 @@ def explain_script(arguments: argparse.Namespace) -> int:
         # graph breaks are not logged as they happen: the report below has all of them
         explanation = dynexplore.explain(program.as_function(), real=not arguments.no_real)()
     print(explanation)
+    _mention_torch_compile(script)
     _write(outputs, explanation.recording, arguments)
     return program.status
+
+
+def _mention_torch_compile(script: Path) -> None:
+    from dynexplore.watching.watch import has_compiled
+
+    if has_compiled():
+        print(f"{script.name} uses torch.compile: above stands what dynexplore captures of the rest of it.")
+        print(f"What torch.compile did: dynexplore watch {script}")
 
 
 def watch_script(arguments: argparse.Namespace) -> int:

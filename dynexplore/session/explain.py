@@ -24,7 +24,7 @@ import torch.fx
 from dynexplore.engine import display_hooks, tool_hooks
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.versions import PYTHON
-from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime import optimized, other_tracers
 from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.recording import ENGINES, Recording
@@ -261,14 +261,23 @@ def _explanation_of(
     if engine != ENGINES[0] and hooks is not None:
         watched: Explanation = hooks.watched_explanation(fn, backend, options)
         return watched
-    target = optimized.original_of(fn)
+    wrapped = optimized.original_of(fn)
+    target = other_tracers.inside_torch_compile(wrapped)
     recording = Recording(title=optimized.name_of(target))
     recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
     recording.rank = _rank()
     store = watched_store(backend, options, recording, real=real)
     assert store.observers.graphs is not None
     explainer = functools.partial(Explainer, backend=backend, options=options, real=real)
+    if target is not wrapped and store.observers.notices is not None:
+        store.observers.notices[_TAKEN_OFF] = None
     return Explanation(recording, store.observers.graphs, Session(target, store, explainer, recording))
+
+
+_TAKEN_OFF = (
+    "It is compiled by torch.compile: here stands what dynexplore captures of the function inside; "
+    f'explain(..., engine="{ENGINES[1]}") shows what torch.compile does.'
+)
 
 
 def _rank() -> int | None:

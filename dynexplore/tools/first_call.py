@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, unskip_code
-from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime import optimized, other_tracers
 from dynexplore.engine.translate.resume import argument_slots
 
 _MODULE_CALL = torch.nn.Module.__call__
@@ -95,18 +95,19 @@ class _Watch:
             return None
         self.is_reached = True
         try:
-            self.result = self.look(call)
+            with other_tracers.dynamo_off():  # a program that uses torch.compile: that would compile what the tool runs
+                self.result = self.look(call)
         except BaseException as error:  # the program may not catch what is not its own
             self.error = error
         raise _ProgramEnded
 
     def _wanted_module(self, state: FrameState) -> FirstCall | None:
         module, args, kwargs = state.values
-        call = FirstCall(module, tuple(args), dict(kwargs))
+        call = FirstCall(other_tracers.inside_torch_compile(module), tuple(args), dict(kwargs))
         if not self.wanted:
             return call if call.has_tensor() else None
         program = vars(sys.modules["__main__"])
-        is_named = self.wanted == type(module).__qualname__ or program.get(self.wanted) is module
+        is_named = self.wanted == type(call.target).__qualname__ or program.get(self.wanted) is module
         return call if is_named else None
 
     def _wanted_function(self, state: FrameState) -> FirstCall | None:

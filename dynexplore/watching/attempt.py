@@ -16,6 +16,7 @@ PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_con
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ class Values:
     def __init__(self) -> None:
         self._views: dict[int, tuple[Any, int, ev.ValueView, bool]] = {}  # holds the tracker, so that its id is not used again
         self._nodes: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
         self._now: dict[int, tuple[ev.ValueView, ev.ValueView]] = {}
 
     def view(self, tracker: Any) -> ev.ValueView:
@@ -108,14 +110,20 @@ class Values:
         """The records of locals. Names that torch made up are left out."""
         return tuple([(name, self.view(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
 
+    def close(self) -> None:
+        """The attempt is over: forget the trackers, keep which nodes have another name in the end."""
+        self._names = {name: node.name for name, node in self._nodes.items() if node.name != name}
+        self._views.clear()
+        self._nodes.clear()
+
     def now(self, view: ev.ValueView) -> ev.ValueView:
         """A record with the name that its node has in the end."""
-        node = self._nodes.get(view.node)
-        if node is None or node.name == view.node:
+        name = self._names.get(view.node)
+        if name is None:
             return view
         known = self._now.get(id(view))
         if known is None:
-            known = self._now[id(view)] = view, dataclasses.replace(view, node=node.name)
+            known = self._now[id(view)] = view, dataclasses.replace(view, node=name)
         return known[1]
 
     def stack_now(self, stack: tuple[ev.ValueView, ...]) -> tuple[ev.ValueView, ...]:
@@ -263,8 +271,8 @@ class Attempt:
         guards = translator.output.guards
         if len(guards) == self._guard_count:
             return
-        self._guard_count = len(guards)
-        for guard in guards:
+        known, self._guard_count = self._guard_count, len(guards)
+        for guard in itertools.islice(guards, known if 0 <= known < len(guards) else 0, None):  # torch keeps them in order
             if guard not in self._guards:
                 self._guards.add(guard)
                 self._rows.append(_Row(self._place, guard))
@@ -292,6 +300,10 @@ class Attempt:
         for node in graph.nodes:
             self._facts[node.name] = private_torch.node_facts(node)
 
+    def target_of(self, name: str) -> str:
+        """The target of a described node: of an input, its source."""
+        return self._facts[name].target
+
     def compiled(self, made: Callable[..., ev.SubgraphCompiled]) -> None:
         """A graph came back from the backend."""
         self._rows.append(_Compiled(made))
@@ -303,7 +315,7 @@ class Attempt:
     def add_guards(self, guards: Any) -> None:
         """All guards that were built: those that no step needed stand at the end."""
         self.has_guards = True
-        for guard in sorted(guards):
+        for guard in guards:
             if guard not in self._guards:
                 self._guards.add(guard)
                 self._rows.append(_Row(_NOWHERE, guard))
@@ -314,6 +326,7 @@ class Attempt:
         """Record the events in order, and forget what was kept of torch."""
         while self._hand:
             self._leave(self._hand.pop(), "broke")
+        self.values.close()
         told: set[str] = set()
         guards = 0
         for row in self._rows:
@@ -322,7 +335,7 @@ class Attempt:
                     self._tell_node(recording, frame, _NOWHERE, name, told)
                 recording.record(row.made(frame=frame, attempt=self.number, graph=self.graph))
             elif not isinstance(row, _Row):
-                recording.record(row(frame))
+                recording.note((row, frame))
             elif hasattr(row.thing, "op"):
                 self._tell_node(recording, frame, row.place, row.thing.name, told)
             elif self._is_built(row.thing):
@@ -331,7 +344,6 @@ class Attempt:
         self._rows.clear()
         self._guards.clear()
         self._facts.clear()
-        self.values = Values()
 
     def _tell_node(self, recording: Recording, frame: int, place: Place, name: str, told: set[str]) -> None:
         facts = self._facts.get(name)

@@ -20,7 +20,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.runtime import optimized, reports
+from dynexplore.engine.runtime import optimized, other_tracers, reports
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.session.explain import Explanation
 from dynexplore.watching.watch import Watch
@@ -64,13 +64,8 @@ class WatchedExplanation(Explanation):
 
 
 def original_of(target: Any) -> Any:
-    """What torch.compile, or this engine, has wrapped; any other object itself."""
-    inner = optimized.original_of(target)
-    fields = getattr(inner, "__dict__", {})
-    original = fields.get("_torchdynamo_orig_callable")
-    if original is None and isinstance(inner, torch.nn.Module):
-        original = fields.get("_modules", {}).get("_orig_mod")
-    return inner if original is None else original_of(original)
+    """What this engine, or torch.compile, has wrapped; any other object itself."""
+    return other_tracers.inside_torch_compile(optimized.original_of(target))
 
 
 def _with_own_code(target: Any) -> Any:

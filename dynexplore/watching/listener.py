@@ -325,7 +325,7 @@ class Listener:
                 return original(output, graph, *args, **kwargs)
             attempt = frame.attempts[-1]
             self._look(attempt.describe, graph.graph)
-            made = self._look(_compiled_graph, output, graph)
+            made = self._look(_compiled_graph, attempt, output, graph)
             began = time.perf_counter()
             try:
                 result = original(output, graph, *args, **kwargs)
@@ -395,7 +395,7 @@ def _backend_name(output: Any) -> str:
     return str(getattr(backend, "__name__", None) or getattr(backend, "compiler_name", None) or type(backend).__name__)
 
 
-def _compiled_graph(output: Any, graph: Any) -> Callable[..., ev.SubgraphCompiled]:
+def _compiled_graph(attempt: Attempt, output: Any, graph: Any) -> Callable[..., ev.SubgraphCompiled]:
     nodes = list(graph.graph.nodes)
     ops = [node.op for node in nodes]
     outputs: list[Any] = next((node.all_input_nodes for node in nodes if node.op == "output"), [])
@@ -404,7 +404,7 @@ def _compiled_graph(output: Any, graph: Any) -> Callable[..., ev.SubgraphCompile
         backend=_backend_name(output),
         node_count=len(nodes),
         op_count=sum(op.startswith("call_") for op in ops),
-        inputs=tuple(private_torch.node_facts(node).target for node in nodes if node.op == "placeholder"),
+        inputs=tuple(attempt.target_of(node.name) for node in nodes if node.op == "placeholder"),
         outputs=tuple(node.name for node in outputs),
         nodes=tuple(node.name for node in nodes),
         code=graph.graph.python_code("self").src.strip(),

@@ -3,7 +3,8 @@
 Which idea lives here: the program is not changed and knows nothing of it. The block turns a listener on; all that torch compiles
 until its end, in whatever function and thread, goes into one recording, and afterwards torch is as it was.
 
-In:  `watch()`, and a program that uses torch.compile. Out: `Watch`, with its `recording`.
+In:  `watch()`, and a program that uses torch.compile. Out: `Watch`, with its `recording`;
+`has_compiled()`.
 
 PyTorch's counterpart: TORCH_TRACE, which writes to a folder what tlparse shows afterwards.
 """
@@ -11,6 +12,7 @@ PyTorch's counterpart: TORCH_TRACE, which writes to a folder what tlparse shows 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import torch
@@ -70,3 +72,9 @@ class Watch:
 def watch(*, steps: bool = True) -> Watch:
     """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and costs less."""
     return Watch(steps=steps)
+
+
+def has_compiled() -> bool:
+    """Whether torch.compile has looked at any function in this process."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    return utils is not None and utils.counters["frames"]["total"] > 0

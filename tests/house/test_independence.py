@@ -28,7 +28,10 @@ ALLOWED = {
 }
 
 # Files that may spell a name as a text, and why. To import or reach for it stays forbidden there.
-SPELLED = {("dynexplore.recording.recording", "torch.compile"): "a recording says whose captures it holds"}
+SPELLED = {
+    ("dynexplore.recording.recording", "torch.compile"): "a recording says whose captures it holds",
+    ("dynexplore.engine.runtime.other_tracers", "torch._dynamo.eval_frame"): "what torch.compile wrapped is known by its class",
+}
 
 DOTTED = re.compile(r"torch(\.\w+)+")
 

@@ -84,7 +84,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "views/capture_difference": ("session/test_session",),
     "views/groups": ("views/test_dot", "views/test_explorer_data"),
     # what a watch sees is seen through programs
-    "watching": ("watching/test_watch",),
+    "watching": ("watching/test_watch", "watching/test_explaining"),
     "widgets/html": ("widgets/test_exports",),
     "widgets/source": ("widgets/test_display",),
 }

@@ -52,7 +52,7 @@ def test_graphs_and_breaks_are_those_that_torch_counts(name: str) -> None:
 
     recording = _seen(PROGRAMS[name])
     assert len(recording.graphs) == counters["stats"]["unique_graphs"]
-    assert sum(graph.call_count for graph in recording.graphs) == counters["stats"]["calls_captured"]
+    assert sum(graph.op_count for graph in recording.graphs) == counters["stats"]["calls_captured"]
     assert len(recording.frames) == counters["frames"]["total"]
     resumable = sum(counters["graph_break"].values())
     others = [broke for broke in recording.breaks if broke.title in ("Data-dependent branching",) or not broke.operations]
@@ -179,7 +179,7 @@ def test_without_steps_graphs_guards_and_breaks_remain() -> None:
     _forget()
     less = _seen(PROGRAMS["branch"], steps=False)
     assert not less.steps
-    assert [graph.call_count for graph in less.graphs] == [graph.call_count for graph in whole.graphs]
+    assert [graph.op_count for graph in less.graphs] == [graph.op_count for graph in whole.graphs]
     assert [broke.title for broke in less.breaks] == [broke.title for broke in whole.breaks]
     assert len(less.guards) == len(whole.guards)
 

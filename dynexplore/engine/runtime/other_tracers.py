@@ -10,7 +10,7 @@ No tracer, but in the way like one: a program that has replaced what torch needs
 
 And torch.compile itself: while its callback is active in this thread, it would compile the frames of our translation.
 
-In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`.
+In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`; `inside_torch_compile(target)`.
 
 torch/_dynamo/convert_frame.py does the same job (CatchErrorsWrapper, ConvertFrameAssert).
 """
@@ -82,3 +82,20 @@ def dynamo_off() -> Iterator[None]:
         yield
     finally:
         evaluator.set_eval_frame(before)
+
+
+def inside_torch_compile(target: Any) -> Any:
+    """What torch.compile has wrapped, in a function or in a module; any other object itself.
+
+    >>> inside_torch_compile(torch.abs) is torch.abs
+    True
+    """
+    fields = getattr(target, "__dict__", {})
+    if type(target).__module__ == _WRAPPERS and "_orig_mod" in fields.get("_modules", {}):
+        return fields["_modules"]["_orig_mod"]
+    original = fields.get("_torchdynamo_orig_callable")
+    return target if original is None else inside_torch_compile(original)
+
+
+_WRAPPERS = "torch._dynamo.eval_frame"
+"""The module of the class of a module that torch.compile wrapped."""
