@@ -92,8 +92,14 @@ def _runner(generator: CodeGenerator, form: PythonForm, code: CodeType) -> Calla
         closure = tuple(cells.get(name) or (CellType(known[name]) if name in known else CellType()) for name in inner.co_freevars)
         return FunctionType(inner, globals_, closure=closure)(*given[:count])
 
-    skip_code(run.__code__)
+    _skip(run)
     return run
+
+
+def _skip(function: Any) -> None:
+    """Leave a function of this file to Python, and the comprehensions in it, which are frames of their own."""
+    for code in _codes(function.__code__):
+        skip_code(code)
 
 
 def _nested(text: str, free: list[str]) -> str:
@@ -122,7 +128,7 @@ class _Code:
         return TailCall(FunctionType(self.code, self.globals), *args)
 
 
-skip_code(_Code.__call__.__code__)
+_skip(_Code.__call__)
 
 
 def _constant(code: CodeType, number: int, globals_: dict[str, Any]) -> Any:
@@ -158,5 +164,5 @@ _HELPERS = {
     "___go_on": TailCall,
 }
 for _helper in (_HELPERS["___cell"], _enter, _function):
-    skip_code(_helper.__code__)  # type: ignore[attr-defined]
+    _skip(_helper)
 assert {*_HELPERS, "___function", "___original"} == {*HELPERS}

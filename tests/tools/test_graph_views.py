@@ -18,7 +18,7 @@ def test_table_and_drawing() -> None:
         ("call_function", "operator.add"),
         ("call_function", "torch.tanh"),
     ]
-    assert view.call_count == 2 and view.nodes[2].inputs == ("add",)
+    assert view.op_count == 2 and view.nodes[2].inputs == ("add",)
     page = graph_html(graph, "before")
     assert "torch.tanh" in page and 'alt="the graph before as a drawing"' in page
 
