@@ -134,6 +134,11 @@ def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str
     called = _wrapped(recording, entered) if wraps else None
     parameters = {view.node: name for name, view in called.arguments if view.node} if called is not None else {}
     sources = {
+        node.name: source
+        for graph in recording.graphs if graph.frame == entered.frame and graph.compiled is not None
+        for node, source in zip((one for one in graph.nodes if one.op == "placeholder"), graph.compiled.inputs, strict=False)
+    }
+    sources |= {
         view.node: view.source
         for step in recording.of_frame(entered.frame, ev.InstructionStepped)
         for view in step.stack
