@@ -62,9 +62,6 @@ def seeds() -> None:
         torch.manual_seed(0)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(0)
-    if distributions := sys.modules.get("torch.distributions"):
-        # torch's own Dynamo (TorchPatcher) switches their checks off for the whole process when a test of lenses/ compiles with it
-        distributions.Distribution.set_default_validate_args(__debug__)
 
 
 @pytest.fixture(autouse=True)

@@ -59,7 +59,7 @@ _lifted = False
 
 @contextlib.contextmanager
 def lifted() -> Iterator[None]:
-    """Let torch.compile work again while the block runs (for tests of dynexplore.lenses)."""
+    """Let torch.compile work again while the block runs (for tests of dynexplore.lenses and dynexplore.watching)."""
     global _lifted
     before, _lifted = _lifted, True
     try:
@@ -77,6 +77,10 @@ def install() -> None:
 
 
 def _ban(module: ModuleType) -> None:
+    if hasattr(module, "TorchPatcher"):
+        # Once torch.compile was used, optimizers bear marks for its tracer and distributions check nothing, as long as the process
+        # lives: every test after one of the lenses would see that.
+        module.TorchPatcher.patch = staticmethod(lambda: None)
     for dotted in BANNED[module.__name__]:
         owner: Any = module
         *path, last = dotted.split(".")

@@ -150,10 +150,15 @@ def test_every_control_is_reached_by_tab_and_shows_it(opened: Opened, several: R
         assert any(words.startswith(name) for words in seen), name
 
 
+def digit_of(page: Page, title: str) -> str:
+    """The key of a tab: its place among those that this recording has."""
+    return str(page.locator(".dynx-tablist [role=tab]").all_inner_texts().index(title) + 1)
+
+
 def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     """Choose a frame, go to its break and back, choose a node in its graph, find a word: no mouse."""
     page = opened(several)
-    page.keyboard.press("6")  # the tab of the frames
+    page.keyboard.press(digit_of(page, "Frames"))
     tab_to(page, "frame ")
     for key in ("ArrowUp",) * 20 + ("ArrowDown", "Enter"):  # from the first row one down
         page.keyboard.press(key)
@@ -162,7 +167,7 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     assert "graph break DX104" in status(page)
     page.keyboard.press("a")
     assert status(page).endswith("attempt 2: attempt 2")
-    page.keyboard.press("3")  # the tab of the graph
+    page.keyboard.press(digit_of(page, "Graph"))
     tab_to(page, "FX graph")
     for _ in range(4):
         page.keyboard.press("ArrowDown")
@@ -172,7 +177,7 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     page.keyboard.type("softmax")
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")
-    page.keyboard.press("6")
+    page.keyboard.press(digit_of(page, "Frames"))
     expect(page.locator(".dynx-frame[aria-current]")).to_contain_text("__resume")
     page.keyboard.press("Escape")
     page.keyboard.press("Home")
