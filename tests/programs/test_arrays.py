@@ -274,3 +274,14 @@ def test_sizes_that_change() -> None:
     assert_same_as_eager(
         lambda a: (np.sin(a) + 1, a.sum(), a[1:], len(a), a.shape), np.ones(2), then=others, graphs=2, recompiles=1
     )
+
+
+def test_a_list_that_lives_across_a_break_beside_an_array() -> None:
+    """A list of the program is an argument of numpy's operators as a list, whatever else the engine knows of it."""
+
+    def program(a):
+        rows = [row for row in a]
+        dynexplore.graph_break()
+        return a + rows, len(rows)
+
+    assert_same_as_eager(program, A, graphs=range(1, 3))

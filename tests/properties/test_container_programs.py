@@ -109,7 +109,7 @@ def function_of(text: str) -> Any:
     return namespace["program"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_a_random_program_does_the_same(text: str) -> None:
     """A random program on containers equals eager in values, identities, mutations, exceptions and output."""

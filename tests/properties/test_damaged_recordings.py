@@ -72,7 +72,7 @@ def damaged_recordings(draw: st.DrawFn) -> str:
     return json.dumps(plain)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(damaged_recordings())
 def test_a_damaged_recording_is_shown_or_refused(damaged: str) -> None:
     """No change of a saved recording gives another exception than RecordingError, or one of more than a line."""

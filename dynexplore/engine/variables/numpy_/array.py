@@ -292,7 +292,8 @@ def _in_graph(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     if isinstance(value, (SliceVariable, SymbolicNumberVariable)):
         return value
     if isinstance(value, (ListVariable, TupleVariable)):
-        return type(value)([_in_graph(ctx, item.read(ctx)) for item in value.items])
+        items = [_in_graph(ctx, item.read(ctx)) for item in value.items]
+        return ListVariable(items) if isinstance(value, ListVariable) else TupleVariable(items)  # neither is the program's own
     known = value.as_constant() if value.is_constant() else _model(ctx, value)
     if isinstance(known, (type, numpy.dtype)):
         return ConstantVariable(numpy.dtype(known).name)
