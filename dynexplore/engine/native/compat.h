@@ -98,6 +98,19 @@ frame_set_code(Frame *frame, PyCodeObject *code)
     Py_DECREF(old);
 }
 
+/* Make it look as if a frame that has not started had got as far as the instruction behind its RESUME. */
+static inline void
+frame_set_begun(Frame *frame)
+{
+    PyCodeObject *code = frame_code(frame);
+    _Py_CODEUNIT *behind_resume = _PyCode_CODE(code) + code->_co_firsttraceable + 1;
+#if PY_IS_313
+    frame->instr_ptr = behind_resume;
+#else
+    frame->prev_instr = behind_resume;
+#endif
+}
+
 /* The frame that runs in this thread; NULL: none. */
 static inline Frame *
 current_frame(void)

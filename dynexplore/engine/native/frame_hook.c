@@ -451,6 +451,15 @@ dispose(PyThreadState *tstate, Frame *frame, PyObject *result)
     return result;
 }
 
+/* An exception is set before a frame has begun that goes on for another one.  That one has ended, so nothing else tells of
+   the function: raise the exception at the line where it goes on, so that the traceback has its entry. */
+static COLD PyObject *
+raise_where_it_goes_on(PyThreadState *tstate, Frame *frame)
+{
+    frame_set_begun(frame);
+    return _PyEval_EvalFrameDefault(tstate, frame, 1);
+}
+
 /* The entry in thread_state.arriving does not fit into `frame`: run it in a new frame, which the evaluator sees coming
    in `arrive`.  This happens where a chunk of frame memory ends, so mostly in deep recursion. */
 static COLD PyObject *
@@ -694,7 +703,7 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
     }
     switch (outcome) {
         case RAISED:
-            return dispose(tstate, frame, NULL);
+            return is_going_on ? raise_where_it_goes_on(tstate, frame) : dispose(tstate, frame, NULL);
         case RUN_SWAPPED:
             return is_going_on ? _PyEval_EvalFrameDefault(tstate, frame, 0) : run_swapped(tstate, frame);
         case RUN_MOVED: {

@@ -60,6 +60,34 @@ def is_clean() -> bool:
     )
 
 
+def test_ctrl_c_in_the_translation_of_a_resume_function() -> None:
+    """The frame that broke has ended by then: the traceback tells of the function all the same, at the line where it goes on."""
+    graphs: list[Any] = []
+
+    def interrupted_at_the_second(graph: Any, inputs: Any) -> Any:
+        graphs.append(graph)
+        if len(graphs) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return graph
+
+    def f(x: torch.Tensor, held: list[torch.Tensor]) -> torch.Tensor:
+        kept = held[0] + 1
+        x = x.sin()
+        dynexplore.graph_break()
+        return x * 2 + kept
+
+    kept_alive = sys.getrefcount(X)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        dynexplore.optimize(interrupted_at_the_second)(f)(X, [X])
+    (entry,) = [entry for entry in raised.traceback if entry.name == "f"]
+    assert entry.lineno + 1 == f.__code__.co_firstlineno + 3
+    assert entry.frame.f_locals["held"][0] is X
+    assert len(graphs) == 2
+    assert is_clean()
+    del entry, raised
+    assert sys.getrefcount(X) == kept_alive
+
+
 # One that comes while a weak reference's callback runs is printed and lost, as everywhere in Python.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("as_block", [False, True])
