@@ -114,10 +114,10 @@ def cuts(x: Any, n: int) -> Any:
     return y[:n].sum() + y
 
 
-@pytest.mark.parametrize("number", [-(2**63), -(10**30), 2**63, 10**30])
+@pytest.mark.parametrize("number", [-(2**62) - 1, -(2**63), -(10**30), 2**63, 10**30])
 @pytest.mark.parametrize("before", [(), (2,), (2, 3, 1)])
 def test_a_slice_that_torch_cuts_off_warns_in_the_program(number: int, before: tuple[int, ...]) -> None:
-    """Numbers beyond what C calls a size give a warning, at the program's line; those that varied before, too."""
+    """Numbers beyond what torch's C++ code holds as they are warn, at the program's line; those that varied before, too."""
     x = torch.ones(4)
     first, *more = [*before, number, 2]
     assert_same_as_eager(cuts, x, first, then=[(x, n) for n in more], graphs=range(1, 6))
@@ -132,3 +132,32 @@ def test_a_range_of_a_number_that_is_none() -> None:
     """The call of `range` raises, not what is asked of its result; a float that varies is one."""
     x = torch.ones(4)
     assert_same_as_eager(counts, x, 3.0, then=[(x, 5.0), (x, 7.0)], graphs=range(1, 4))
+
+
+_BIG = 2**53 + 1
+
+
+def branches(x: Any, n: Any, m: Any) -> Any:
+    return x * 2 if n * m % 2 else x - 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("program", "calls"),
+    [
+        pytest.param(lambda x, n, m: (x * 2, n // (0.0 * x.shape[0] + n)), [(4, 6), (_BIG, 6), (_BIG + 2, 6)], id="beside a float"),
+        pytest.param(lambda x, n, m: (x * 2, n // (n + m) // n), [(0.5, 2.5), (2**63, 0.5), (2**64, 1.5)], id="beside a symbol"),
+        pytest.param(lambda x, n, m: (x * 2, float(m * m - 1) * m), [(0, 2**62), (0, 10**30), (0, 10**40)], id="made a float"),
+        pytest.param(lambda x, n, m: (x * 2, m // len(x)), [(4, 2.5), (3, -0.0), (3, 3.5), (3, 0.0)], id="zero has a sign"),
+        pytest.param(lambda x, n, m: (x * 2, n * m), [(4, 2.5), (6, -0.5), (8, -0.0), (9, 0.0)], id="product with a zero"),
+        pytest.param(lambda x, n, m: (x * 2, m * 1.5, 10**400 > m), [(4, 2.5), (6, 3.5), (8, 4.5)], id="no float at all"),
+        pytest.param(lambda x, n, m: (x * 2, m**n), [(4, 2.5), (6, 3.5), (5000, 4.5), (2, 5.5)], id="a power that is too large"),
+        pytest.param(branches, [(_BIG, 1e300), (8, -1e308), (2**63, 7.75)], id="infinite result"),
+        pytest.param(lambda x, n, m: (x * 2, 1 << min(n & n, 5)), [(3, 0), (4, 0), (-(2**63), 0), (-1, 0)], id="and of negatives"),
+    ],
+)
+def test_numbers_that_shape_env_computes_otherwise(program: Any, calls: list[tuple[Any, ...]], dynamic: bool) -> None:
+    """ShapeEnv's numbers are exact, and know no sign of zero and no infinity: there the numbers are constants of a graph."""
+    (first, *more) = [(torch.ones(3 + place % 2), *numbers) for place, numbers in enumerate(calls)]
+    with dynexplore.config.patch(dynamic_shapes=dynamic):
+        assert_same_as_eager(program, *first, then=more, graphs=range(1, 6))

@@ -103,8 +103,16 @@ def _reference(source: Any, variable: Callable[[Source], str]) -> str:
     method = {"SIZE": "size()", "STRIDE": "stride()", "STORAGE_OFFSET": "storage_offset()"}[source.prop.name]
     return f"{base}.{method}" if source.idx is None else f"{base}.{method}[{source.idx}]"
 
+
 def never_negative(value: torch.SymInt) -> bool:
     """Whether a number cannot be below 0, as a size; nothing is relied on."""
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
     return bool(statically_known_true(value >= 0))
+
+
+def is_of_sizes(value: torch.SymInt) -> bool:
+    """Whether a number is computed from sizes of tensors alone, which are small, and not from numbers of the program."""
+    places = value.node.shape_env.var_to_sources
+    symbols = value.node.expr.free_symbols
+    return bool(symbols) and all(symbol in places and not isinstance(places[symbol][0], Source) for symbol in symbols)

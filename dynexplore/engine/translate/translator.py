@@ -517,8 +517,8 @@ class Translator:
         return known
 
     def _may_be_symbolic(self, value: float) -> bool:
-        """Whether a float may be a symbol: of nan and infinity ShapeEnv would conclude what holds for no other number."""
-        return self.request.symbolic_floats and math.isfinite(value)
+        """Whether a float may be a symbol: ShapeEnv knows no sign of zero, and of nan and infinity it concludes what is wrong."""
+        return self.request.symbolic_floats and math.isfinite(value) and value != 0
 
     def keep(self, value: object) -> None:
         """Let the cache entry hold an object that was made while tracing."""

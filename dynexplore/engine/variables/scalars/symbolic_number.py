@@ -11,12 +11,14 @@ torch/_dynamo/variables/tensor.py (SymNodeVariable) does the same job.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
 
 from dynexplore.engine.graph.data_symbols import known_bool
+from dynexplore.engine.graph.shapes import is_of_sizes
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, unary_rule
@@ -25,6 +27,9 @@ from dynexplore.engine.variables.scalars.constant import ConstantVariable, compu
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
+
+_EXACT_AS_FLOAT = 2**53
+"""Up to here each int is the same number as a float."""
 
 _PYTHON_TYPES = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
@@ -88,8 +93,9 @@ def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableT
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
-    of_floats = symbol in ("%", "//") and float in (left.python_type(), right.python_type()) and _have_values(left, right)
-    if of_floats or not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
+    if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
+        return _with_constants(ctx, symbol, left, right)
+    if _have_values(left, right) and not _agrees_with_python(ctx, symbol, left, right):
         return _with_constants(ctx, symbol, left, right)
     left, right = _as_number(left, right), _as_number(right, left)
     if symbol in ("<<", ">>"):
@@ -100,6 +106,39 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
 def _have_values(*operands: VariableTracker) -> bool:
     """Whether all numbers are known in this call; those that only the graph's data can tell are not."""
     return all(not isinstance(operand, SymbolicNumberVariable) or operand.value.node.has_hint() for operand in operands)
+
+
+def _agrees_with_python(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether ShapeEnv computes what Python does: its numbers are exact, and know no sign of zero, no infinity and no nan.
+
+    Its range of `a & b` is wrong where both may be negative (torch/utils/_sympy/value_ranges.py, bitwise_and).
+    """
+    if float not in (left.python_type(), right.python_type()):
+        return symbol != "&" or not (_asked(ctx, left, "<") or _asked(ctx, right, "<"))
+    if symbol in ("%", "//") or not (_is_exact_as_float(left) and _is_exact_as_float(right)):
+        return False
+    return symbol in COMPARE or _is_plain_float(BINARY[symbol], _number(left), _number(right))
+
+
+def _is_exact_as_float(operand: VariableTracker) -> bool:
+    """Whether a number stays the same when it becomes a float; of one that varies this is relied on."""
+    if operand.python_type() is not int or (isinstance(operand, SymbolicNumberVariable) and is_of_sizes(operand.value)):
+        return True
+    number = operand.value if isinstance(operand, SymbolicNumberVariable) else operand.as_constant()
+    return bool(number <= _EXACT_AS_FLOAT) and bool(number >= -_EXACT_AS_FLOAT)
+
+
+def _number(operand: VariableTracker) -> Any:
+    """The number of this call; nothing is relied on."""
+    return operand.value.node.hint if isinstance(operand, SymbolicNumberVariable) else operand.as_constant()
+
+
+def _is_plain_float(operator: Callable[..., Any], left: Any, right: Any) -> bool:
+    try:
+        result = operator(left, right)
+    except (ArithmeticError, TypeError):
+        return False
+    return not isinstance(result, float) or (math.isfinite(result) and result != 0)
 
 
 def _node(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:

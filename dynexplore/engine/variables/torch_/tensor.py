@@ -355,13 +355,19 @@ def _refuse_clipped(ctx: TraceContext, key: VariableTracker) -> None:
 
 
 def _is_cut_off(number: VariableTracker) -> bool:
-    """Whether it is beyond what C calls a size; of a number that varies this is relied on, a size of a tensor never is."""
+    """Whether it is beyond what torch's own C++ numbers hold; of a number that varies this is relied on, a size never is."""
     if isinstance(number, SymbolicNumberVariable):
         value = number.value
         if not isinstance(value, torch.SymInt) or not value.node.has_hint() or never_negative(value):
             return False
-        return bool(value < -sys.maxsize) or bool(value > sys.maxsize)
-    return number.is_constant() and type(number.as_constant()) is int and abs(number.as_constant()) > sys.maxsize
+        return bool(value < _LEAST_INLINE) or bool(value > sys.maxsize)
+    if not number.is_constant() or type(number.as_constant()) is not int:
+        return False
+    return not _LEAST_INLINE <= number.as_constant() <= sys.maxsize
+
+
+_LEAST_INLINE = -(1 << 62)
+"""The least number that c10/core/SymInt.h holds as it is."""
 
 
 def truth_to_come(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
