@@ -1,20 +1,23 @@
 """Values and gradients of models under the engine, compared with plain PyTorch's; beside torch.compile, in one run.
 
-    python -m dynexplore bench accuracy [--quick] [--models bert unet] [--json OUT]
+    python -m dynexplore bench accuracy [--quick] [--models bert unet] [--device cuda] [--json OUT]
 
-Backends eager (must be equal bit by bit) and aot_eager (up to rounding); "ok", or where it first differs.
+Backends eager (must be equal bit by bit) and aot_eager (up to rounding); "ok", or where it first differs. On a GPU only
+deterministic kernels are used, else plain PyTorch differs from itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import os
 import sys
 from typing import Any
 
 import torch
+from support.cuda import to_cuda
 from support.measuring import compilers, difference, forget
-from support.models import Model
+from support.models import MODELS, Model
 from support.report import Row, main
 from torch.utils._pytree import tree_leaves
 
@@ -33,7 +36,10 @@ def outcome(module: torch.nn.Module, wrap: Any, args: Any, kwargs: Any) -> Any:
 
 def measure(model: Model, options: argparse.Namespace) -> Row:
     """Each backend under each compiler."""
-    module, args, kwargs = model.make()
+    module, args, kwargs = to_cuda(model.make()) if options.device == "cuda" else model.make()
+    if options.device == "cuda":
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # without it cuBLAS is not deterministic
+        torch.use_deterministic_algorithms(True, warn_only=True)
     expected = outcome(module, lambda plain: plain, args, kwargs)
     row: Row = {}
     for backend, tolerance in (("eager", 0.0), ("aot_eager", 1e-4)):
@@ -50,4 +56,4 @@ def summary(rows: list[Row]) -> Row:
 
 
 if __name__ == "__main__":
-    sys.exit(main("Accuracy", measure, summary))
+    sys.exit(main("Accuracy", measure, summary, {"cpu": MODELS, "cuda": MODELS}))

@@ -14,6 +14,7 @@ PyTorch has no counterpart; its reports come from the environment variables TORC
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import os
 import subprocess
@@ -118,8 +119,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "bench",
         help="run the benchmarks beside torch.compile",
-        usage="dynexplore bench [NAME] [OPTIONS ...]",
-        epilog="Without a NAME all of them run; options go to the benchmark.",
+        add_help=False,  # each benchmark has its own
     )
     one.set_defaults(command=run_benchmark, passes_on=True)
     return top
@@ -248,10 +248,23 @@ def run_benchmark(arguments: argparse.Namespace) -> int:
         if name not in benchmarks:
             raise Mistake(f"there is no benchmark {name!r}; there are: {', '.join(benchmarks)}")
         benchmarks = {name: benchmarks[name]}
+    elif {"-h", "--help"} & set(options):
+        print(_help_of_benchmarks(benchmarks))
+        return 0
     # the benchmarks measure this checkout, whether or not it is installed
     paths = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths}
     return max(subprocess.call([sys.executable, str(path), *options], env=environment) for path in benchmarks.values())
+
+
+def _help_of_benchmarks(benchmarks: dict[str, Path]) -> str:
+    """Their names, each with the first line of its own description."""
+    about = {name: (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "") for name, path in benchmarks.items()}
+    lines = [f"  {name:<{max(map(len, benchmarks))}}  {text.partition(chr(10))[0]}" for name, text in about.items()]
+    return "\n".join([
+        "usage: dynexplore bench [NAME] [OPTIONS ...]", "", *lines, "",
+        "Without a NAME all of them run; options go to the benchmark, and dynexplore bench NAME --help lists them.",
+    ])  # fmt: skip
 
 
 def _outputs(arguments: argparse.Namespace) -> list[tuple[Path, str]]:

@@ -38,7 +38,9 @@ _T5 = {"d_model": 64, "d_ff": 128, "num_layers": 2, "num_heads": 4, "d_kv": 16, 
 _VIT = {"image_size": 32, "patch_size": 8, **{name: size for name, size in _SMALL.items() if name != "vocab_size"}}
 
 
-def _transformer(model_class: str, config_class: str, inputs: Callable[[], dict[str, Any]], **config: Any) -> Callable[[], Made]:
+def transformer(model_class: str, config_class: str, inputs: Callable[[], dict[str, Any]], **config: Any) -> Callable[[], Made]:
+    """How a model of transformers is made from a configuration, with random weights."""
+
     def make() -> Made:
         transformers = importlib.import_module("transformers")
         torch.manual_seed(0)
@@ -63,11 +65,13 @@ def _pixels() -> dict[str, Any]:
 # -- timm ------------------------------------------------------------------------------------------------------------
 
 
-def _timm(name: str, size: int = 64, **options: Any) -> Callable[[], Made]:
+def timm_model(name: str, size: int = 64, batch: int = 1) -> Callable[[], Made]:
+    """How a model of timm is made, with random weights, for images of this size."""
+
     def make() -> Made:
         timm = importlib.import_module("timm")
         torch.manual_seed(0)
-        return timm.create_model(name, pretrained=False, num_classes=10, **options).eval(), (torch.randn(1, 3, size, size),), {}
+        return timm.create_model(name, pretrained=False, num_classes=10).eval(), (torch.randn(batch, 3, size, size),), {}
 
     return make
 
@@ -168,15 +172,15 @@ def _categories() -> list[torch.Tensor]:
 
 
 MODELS = [
-    Model("bert", "transformers", _transformer("BertModel", "BertConfig", _tokens, **_SMALL)),
-    Model("gpt2", "transformers", _transformer("GPT2LMHeadModel", "GPT2Config", _tokens, **_GPT2)),
-    Model("t5", "transformers", _transformer("T5Model", "T5Config", _two_sequences, **_T5)),
-    Model("llama", "transformers", _transformer("LlamaForCausalLM", "LlamaConfig", _tokens, **_SMALL)),
-    Model("vit", "transformers", _transformer("ViTModel", "ViTConfig", _pixels, **_VIT)),
-    Model("resnet18", "timm", _timm("resnet18")),
-    Model("mobilenetv3", "timm", _timm("mobilenetv3_small_050")),
-    Model("convnext", "timm", _timm("convnext_atto")),
-    Model("mixer", "timm", _timm("mixer_s32_224", 224)),
+    Model("bert", "transformers", transformer("BertModel", "BertConfig", _tokens, **_SMALL)),
+    Model("gpt2", "transformers", transformer("GPT2LMHeadModel", "GPT2Config", _tokens, **_GPT2)),
+    Model("t5", "transformers", transformer("T5Model", "T5Config", _two_sequences, **_T5)),
+    Model("llama", "transformers", transformer("LlamaForCausalLM", "LlamaConfig", _tokens, **_SMALL)),
+    Model("vit", "transformers", transformer("ViTModel", "ViTConfig", _pixels, **_VIT)),
+    Model("resnet18", "timm", timm_model("resnet18")),
+    Model("mobilenetv3", "timm", timm_model("mobilenetv3_small_050")),
+    Model("convnext", "timm", timm_model("convnext_atto")),
+    Model("mixer", "timm", timm_model("mixer_s32_224", 224)),
     Model("tagger", "", _own(Tagger, lambda: torch.randint(0, 100, (4, 12)))),
     Model("recommender", "", _own(Recommender, lambda: torch.randn(8, 13), _categories)),
     Model("unet", "", _own(UNet, lambda: torch.randn(1, 3, 32, 32))),
@@ -191,7 +195,7 @@ def chosen(names: list[str] | None, quick: bool, among: Sequence[Model] = MODELS
     for name in names or []:
         if name not in known:
             raise ValueError(f"there is no model {name!r}; there are: {', '.join(known)}")
-    wanted = [known[name] for name in names or known if names or not quick or name in QUICK]
+    wanted = [known[name] for name in names or known if names or not quick or name.partition(",")[0] in QUICK]
     missing = [model for model in wanted if model.package and importlib.util.find_spec(model.package) is None]
     sentences = [f"{model.name} is left out: it needs the package {model.package}, which is not installed" for model in missing]
     return [model for model in wanted if model not in missing], sentences

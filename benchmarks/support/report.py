@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,10 +25,13 @@ def main(
     title: str,
     measure: Callable[[Model, argparse.Namespace], Row],
     summary: Callable[[list[Row]], Row],
-    among: Sequence[Model] = MODELS,
+    among: Mapping[str, Sequence[Model]] = MappingProxyType({"cpu": MODELS}),
 ) -> int:
-    """Measure each model of those `among`, show a table as it grows, write the JSON."""
-    options = _options(title)
+    """Measure each model of those `among` for the device, show a table as it grows, write the JSON."""
+    options = _options(title, list(among))
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("--device cuda needs a GPU that torch can use, and torch.cuda.is_available() is False here", file=sys.stderr)
+        return 2
     try:
         from rich.console import Console
         from rich.progress import Progress
@@ -35,7 +39,7 @@ def main(
         print("the benchmarks show their tables with rich, which is not installed: pip install -e '.[bench]'", file=sys.stderr)
         return 2
     try:
-        models, sentences = chosen(options.models, options.quick, among)
+        models, sentences = chosen(options.models, options.quick, among[options.device])
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -57,11 +61,12 @@ def main(
     return 0 if len(good) == len(models) else 1
 
 
-def _options(title: str) -> argparse.Namespace:
+def _options(title: str, devices: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--models", nargs="*", help="only these")
     parser.add_argument("--quick", action="store_true", help="a few models, few repeats")
     parser.add_argument("--repeats", type=int, default=0, help="how often each figure is taken (the smallest counts)")
+    parser.add_argument("--device", choices=devices, default=devices[0], help="where the models run")
     parser.add_argument("--json", type=Path, help="write the rows here as well")
     options = parser.parse_args()
     options.repeats = options.repeats or (3 if options.quick else 7)

@@ -89,6 +89,20 @@ def test_ddp_with_a_bad_option(words: list[str], said: str) -> None:
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["accuracy", "speedup"])
+def test_no_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for one where there is none, the benchmark says so in one sentence."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    done = run(name, "--device", "cuda")
+    assert done.returncode == 2 and done.stderr.startswith("--device cuda needs a GPU") and len(done.stderr.splitlines()) == 1
+
+
+def test_help() -> None:
+    """`bench --help` lists the names, `bench NAME --help` the options of that one."""
+    assert "\n  speedup      How much faster models run" in run("--help").stdout
+    assert "--device {cpu,cuda}" in run("speedup", "--help").stdout
+
+
 @pytest.mark.parametrize("name", ["coverage", "overhead", "accuracy", "speedup"])
 def test_an_unknown_model(name: str) -> None:
     """One sentence that lists the models."""
