@@ -228,6 +228,10 @@ class _Rooms:
         holds: str = importlib.import_module("dynexplore.widgets.exports").save(shown, path, redact=redact)
         return holds
 
+    def memory(self, shown: Any) -> str:
+        pictures: str = importlib.import_module("dynexplore.views.memory_picture").html(shown)
+        return pictures
+
     def table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str) -> str:
         report = importlib.import_module("dynexplore.views.html_report")
         page: str = report.report(report.rows(header, rows, title) if rows else report.line(title))
@@ -258,6 +262,9 @@ class _Tools:
     def watched_compiler(self, backend: str, recorder: Recorder, frame: int, graph: str) -> Callable[..., Any] | None:
         watched: Callable[..., Any] | None = _tool("compiler_stages").watched(backend, recorder, frame, graph)
         return watched
+
+    def note_memory(self, recorder: Recorder, frame: int, graph: str, module: Any) -> None:
+        _tool("graph_memory").note_captured(recorder, frame, graph, module)
 
     def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
         return importlib.import_module("dynexplore.watching.explaining").WatchedExplanation(fn, backend, options)

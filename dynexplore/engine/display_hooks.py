@@ -29,6 +29,9 @@ class DisplayHooks(Protocol):
     def save(self, shown: Any, path: str | os.PathLike[str], *, redact: bool) -> str:
         """Write it in the form that the ending of `path` names; one sentence that says what the file holds."""
 
+    def memory(self, shown: Any) -> str:
+        """The memory of a recording's graphs as pictures, in HTML."""
+
     def table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str) -> str:
         """Plain text as an HTML table under a title; without rows the title alone."""
 

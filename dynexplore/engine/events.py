@@ -157,6 +157,35 @@ class GraphPiece:
     parameter_bytes: int = 0
 
 
+@record()
+class NodeMemory:
+    """The memory at one node of a graph, as it ends: `live` bytes of storages that are in use, of which the node made `made`
+    (a view makes none), and `kept` are kept for backward, inputs and parameters not counted. `size` is the expression of `live`
+    in the sizes that vary, "" where none does; `op` is what the node calls, `place` the file and line of the program behind it
+    ("" where that is not known).
+    """
+
+    name: str
+    op: str
+    live: int
+    made: int = 0
+    kept: int = 0
+    size: str = ""
+    place: str = ""
+
+
+@record()
+class KeptStorage:
+    """A storage that forward keeps for backward: the node that made it or is a view of it, its bytes, their expression (as in
+    NodeMemory). `is_input` says that it belongs to an input or a parameter, which is there anyway.
+    """
+
+    name: str
+    bytes: int
+    size: str = ""
+    is_input: bool = False
+
+
 # -- the base ----------------------------------------------------------------------------------------------
 
 
@@ -389,10 +418,24 @@ class SubgraphCompiled(Event):
     pieces: tuple[GraphPiece, ...] = ()
 
 
-ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times")
+@record(kw_only=True)
+class MemoryPlanned(Event):
+    """The memory that a graph needs, node by node. `stage` is "captured" (the graph as it was captured), "forward" or "backward"
+    (what AOTAutograd made of it). `inputs` are the bytes of its inputs and parameters, which live all the while, `kept` what
+    forward keeps for backward.
+    """
+
+    graph: str
+    stage: str
+    inputs: int
+    nodes: tuple[NodeMemory, ...] = ()
+    kept: tuple[KeptStorage, ...] = ()
+
+
+ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times", "memory")
 """joint: forward and backward in one; graph: the forward or the backward graph; ir, fused ir: Inductor's, before and after
 fusion; diagram: the kernels and what they read and write, as DOT; kernels: their C++ or Triton; code: the whole generated
-module; times: seconds of each phase.
+module; times: seconds of each phase; memory: what lives at each node of forward and backward (MemoryPlanned, which is no text).
 """
 
 
@@ -663,7 +706,10 @@ EVENTS: dict[str, type[Event]] = {
 }
 """Every event class by name: what JSON names an event by."""
 
-PIECES: dict[str, type] = {cls.__name__: cls for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, GraphPiece)}
+PIECES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (ValueView, StepView, ListingRow, CodeView, UserFrame, NodeRow, GraphPiece, NodeMemory, KeptStorage)
+}
 """The nested records by name."""
 
 NULL_VIEW = ValueView(0, "NULL", "NULL")

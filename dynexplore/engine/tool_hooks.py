@@ -38,6 +38,9 @@ class ToolHooks(Protocol):
     def watched_compiler(self, backend: str, recorder: Recorder, frame: int, graph: str) -> Callable[..., Any] | None:
         """The backend of that name, telling the recorder what it makes on its way; None where nothing is known of it."""
 
+    def note_memory(self, recorder: Recorder, frame: int, graph: str, module: Any) -> None:
+        """Tell the recorder how much memory a captured graph needs."""
+
     def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
         """An explanation without calls so far, of what torch's own engine does with a function."""
 

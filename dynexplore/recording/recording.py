@@ -40,6 +40,7 @@ from dynexplore.engine.errors import RecordingError
 from dynexplore.engine.recorder import Noted
 from dynexplore.recording import attempts, sanity
 from dynexplore.recording.clock import Clock, Moment
+from dynexplore.recording.memory import Memory, memory_of
 from dynexplore.recording.real_values import Indexed, RealStep
 
 E = TypeVar("E", bound=ev.Event)
@@ -394,6 +395,20 @@ class Recording:
     def guards(self) -> tuple[ev.GuardInstalled, ...]:
         """The guards of every frame's final attempt."""
         return self._once("guards", lambda: self._final(ev.GuardInstalled))
+
+    @property
+    def memory(self) -> Memory:
+        """The memory that each graph needs: where it peaks, and what is kept for backward.
+
+        >>> from dynexplore import explain
+        >>> import torch
+        >>> print(explain(lambda x: (x + 1).relu(), torch.ones(4)).recording.memory)
+        __compiled_fn_0
+          peak 48 B at relu (<doctest dynexplore.recording.recording.Recording.memory[2]>:1)
+          inputs and parameters 16 B, all the while
+          kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)
+        """
+        return memory_of(self.of(ev.MemoryPlanned))
 
     @property
     def breaks(self) -> tuple[ev.GraphBroke, ...]:

@@ -4,8 +4,7 @@ The idea: a captured graph goes through many forms. AOTAutograd traces forward a
 operators of ATen, and a partitioner cuts it into a forward and a backward graph. Inductor lowers each of the two to its
 *IR* (one loop body per result), fuses loop bodies that run over the same elements into *kernels*, and writes code for
 them: C++ for a processor, Triton for a graphics card, and a Python wrapper that allocates and calls. Each form is one
-record here, of one *part*: see `ARTIFACT_PARTS`
-in config.py.
+record here, of one *part*: see `ARTIFACT_PARTS` in events.py. How much memory forward and backward need, graph_memory.py says.
 
 Everything is read at hooks that torch has for it: `inner_compile` of compile_fx is called with each of the two graphs,
 `joint_custom_pre_pass`, `_pre_fusion_custom_pass` and `_post_fusion_custom_pass` of Inductor's config with the joint graph and
@@ -13,7 +12,7 @@ with the scheduler's nodes, `GraphLowering.save_output_code` with the text. Indu
 nothing would be made. The backward half comes when backward runs for the first time.
 
 In:  the backend "inductor" or "aot_eager", a recorder, and `config.artifacts` (the parts that are wanted). Out: `ArtifactMade`
-     events, and the compiled graph as without being watched.
+     and `MemoryPlanned` events, and the compiled graph as without being watched.
 
 torch/_inductor/debug.py (TORCH_COMPILE_DEBUG, once TORCHINDUCTOR_TRACE) writes the same as files.
 """
@@ -34,6 +33,7 @@ from dynexplore.engine.config import config
 from dynexplore.engine.events import ArtifactMade
 from dynexplore.engine.recorder import Recorder
 from dynexplore.tools.generated_kernels import fused_dot, kernels_of
+from dynexplore.tools.graph_memory import Halves
 
 _LONGEST = 400_000  # letters of one text that is kept
 
@@ -69,6 +69,7 @@ class _Notes:
 
     def __init__(self, recorder: Recorder, frame: int, graph: str, parts: Sequence[str]) -> None:
         self.recorder, self.frame, self.graph, self.parts = recorder, frame, graph, parts
+        self.memory = Halves(recorder, frame, graph) if "memory" in parts else None
 
     def add(self, stage: str, part: str, text: str | Callable[[], str], language: str) -> None:
         """Record one text, if its part is wanted; a function that makes it is only called then."""
@@ -87,6 +88,15 @@ class _Notes:
         """The joint graph, if this is one: it has tangents among its inputs."""
         if any(str(node.target).startswith("tangents") for node in graph.find_nodes(op="placeholder")):
             self.add("joint", "joint", lambda: _graph_text(torch.fx.GraphModule(torch.nn.Module(), _pure(graph))), "python")
+
+    def half(self, stage: str, graph: torch.fx.Graph, results: int | None = None) -> None:
+        """The memory of the forward or the backward graph; forward keeps what it gives after the first `results`, None: nothing."""
+        if self.memory is None:
+            return
+        if stage == "backward":
+            self.memory.backward(graph)
+        else:
+            self.memory.forward(graph, results)
 
 
 def without_paths(text: str) -> str:
@@ -133,11 +143,19 @@ def _inductor(
         else:
             clock.restart()
         notes.add(stage, "graph", lambda: _graph_text(graph), "python")
+        notes.half(stage, graph.graph, None if settings.get("is_inference") else _results())
         with _lowering_watched(notes, stage, clock, options):
             return compiler.compile_fx_inner(graph, examples, **settings)
 
     with options.patch(joint_custom_pre_pass=_first(notes.joint, options.joint_custom_pre_pass), force_disable_caches=True):
         return compiler.compile_fx(module, inputs, inner_compile=inner, config_patches=config_patches)
+
+
+def _results() -> int | None:
+    """How many outputs of the forward graph that is compiled now are results of the program: the others are kept for backward."""
+    context = torch._guards.TracingContext.try_get()
+    about = context.fw_metadata if context is not None else None
+    return None if about is None else int(about.num_forward)
 
 
 def _first(note: Callable[[Any], None], passes: Any) -> Callable[[Any], None]:
@@ -221,16 +239,23 @@ def _aot_eager(notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any
     compile_nothing = importlib.import_module("torch._dynamo.backends.debugging").boxed_nop
     min_cut = importlib.import_module("torch._functorch.partitioners").min_cut_rematerialization_partition
 
+    halves: list[torch.fx.GraphModule] = []
+
     def half(stage: str) -> Callable[..., Any]:
         def noted(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Any:
             notes.add(stage, "graph", lambda: _graph_text(graph), "python")
+            if not halves:
+                notes.half(stage, graph.graph)
             return compile_nothing(graph, examples)
 
         return noted
 
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         notes.joint(joint.graph)
-        return min_cut(joint, *args, **kwargs)
+        halves[:] = min_cut(joint, *args, **kwargs)
+        for stage, module in zip(("forward", "backward"), halves, strict=True):  # backward is compiled when it first runs, if ever
+            notes.half(stage, module.graph, kwargs["num_fwd_outputs"])
+        return tuple(halves)
 
     compiled = aot.aot_autograd(
         fw_compiler=half("forward"),

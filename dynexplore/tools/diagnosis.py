@@ -7,7 +7,8 @@ raises is the layer to look at, and its row says what to do next. Bugs of the en
 gives something else each time it runs as plain Python is not called wrong: of its results only kind, dtype and shape are
 compared, and the report says so.
 
-In: a function and its arguments. Out: `Diagnosis`: the stages with their time and memory, the failing one if any.
+In: a function and its arguments. Out: `Diagnosis`: the stages with their time and memory, the failing one if any, and where
+AOTAutograd ran, the memory that the graphs need at their peak.
 
 PyTorch's counterpart: the section "ablation" of its troubleshooting guide, done by hand; torch/_dynamo/repro.
 """
@@ -18,7 +19,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -34,6 +35,9 @@ from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.memory import Memory
+from dynexplore.recording.recording import Recording
+from dynexplore.session.session import watched_store
 from dynexplore.tools.accuracy import Difference, first_difference
 from dynexplore.tools.graph_failure import same_random_numbers
 from dynexplore.tools.process_memory import MemoryPeak, as_text
@@ -82,12 +86,14 @@ class Diagnosis:
 
     `failing` is the first stage that raised or gave something else than plain Python; None when all agree. `advice` is what
     to do next. `unsteady` tells where plain Python itself gives something else each time ("" for a program that does not).
+    `memory` is what the graphs need in forward and backward (`recording.memory`); empty where AOTAutograd was not run.
     """
 
     function: str
     stages: tuple[Stage, ...]
     advice: str
     unsteady: str = ""
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def failing(self) -> Stage | None:
@@ -109,11 +115,21 @@ class Diagnosis:
         steady = ["", *steady] if self.unsteady else []
         if self.failing is None:
             tried = "Every layer that could be tried" if self._missing() else "Every layer"
-            return [*steady, "", f"{tried} {'runs' if steady else 'gives what plain Python gives'}.", *self._missing()]
+            agree = f"{tried} {'runs' if steady else 'gives what plain Python gives'}."
+            return [*steady, "", agree, *self._missing(), *self._memory()]
         return [*steady, "", f"First failing layer: {self.failing.layer}", f"  {self.failing.failure}", f"  next: {self.advice}"]
 
     def _missing(self) -> list[str]:
         return [f"{stage.layer} was not tried. {stage.missing}" for stage in self.stages if stage.missing]
+
+    def _memory(self) -> list[str]:
+        """The graph that needs most, in one line."""
+        graphs = [graph for graph in self.memory if graph.peak is not None]
+        if not graphs:
+            return []
+        most = max(graphs, key=lambda graph: graph.peak.bytes if graph.peak else 0)
+        which = f" (the largest of {len(self.memory)} graphs)" if len(self.memory) > 1 else ""
+        return [f"Memory{which}: {'; '.join(most.lines())}."]
 
     __repr__ = __str__
 
@@ -157,10 +173,21 @@ def diagnose(
         raised = set(counters["graph_failure"])
         stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
         known_failures |= raised
+    agree = not stages[-1].failure and any(stage.layer == "AOTAutograd" for stage in stages)
+    memory = _memory_of(fn, start) if agree else Memory()
     start.fresh()
     counters.put_back(counted)
     failing = stages[-1].layer if stages[-1].failure else ""
-    return Diagnosis(optimized.name_of(fn), tuple(stages), _advice(failing, backend), unsteady)
+    return Diagnosis(optimized.name_of(fn), tuple(stages), _advice(failing, backend), unsteady, memory)
+
+
+def _memory_of(fn: Any, start: StartingState) -> Memory:
+    """What the halves of each graph need: one more call, whose compiler is watched, since times are taken unwatched."""
+    recording = Recording()
+    region = watched_store("aot_eager", Options(), recording, real=False).region
+    with config.patch(artifacts=("memory",)), _as_compilers_are_tested("aot_eager"):
+        _observe(optimized.wrap(fn, region), start)
+    return recording.memory
 
 
 def _raised_by_a_graph(stage: Stage, raised: set[str]) -> Stage:

@@ -90,7 +90,7 @@ def inductor_artifacts(
     """Call `fn(*args, **kwargs)` and its backward; everything that the backend made of the graphs.
 
     Args: backend: "inductor", or "aot_eager" for the graphs of AOTAutograd alone. parts: which artefacts, names of
-    `ARTIFACT_PARTS`: "joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times".
+    `ARTIFACT_PARTS`: "joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times", "memory".
 
     Raises ValueError for another backend, ConfigError for an unknown part, and what the call raises.
 

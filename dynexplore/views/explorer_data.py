@@ -25,7 +25,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.opcodes import OPCODES
 from dynexplore.recording.recording import GraphView, Recording, resumed_at
-from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, real_run, story, text
+from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, memory_picture, real_run, story, text
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.modified_python import python_of_frame
 from dynexplore.views.names import is_entry, module_name, module_path
@@ -78,6 +78,7 @@ def explorer_data(recording: Recording) -> Plain:
         "timeline": cache_timeline.timeline_data(recording),
         "anatomy": anatomy.anatomy_data(recording),
         "inspection": break_inspection.inspection_data(recording),
+        "memory": memory_picture.memory_data(recording),
         "values": values.rows,
         "links": _links(links.Links(recording)),
     }

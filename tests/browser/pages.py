@@ -53,6 +53,7 @@ TABS = {
     **dict.fromkeys(("breaks", "inspector"), "Breaks"),
     "frames": "Frames",
     "real": "Real run",
+    "memory": "Memory",
     "artefacts": "Artefacts",
     **dict.fromkeys(("what-if", "live"), "What-if & live run"),
 }

@@ -33,6 +33,7 @@ PANES = {
     "graph": "test_explorer_page.py::test_a_node_lights_up_all_that_belongs_to_it",
     "diagram": "test_diagram.py::test_groups_open_and_close",
     "python": "test_story_view.py::test_modified_code_as_python",
+    "memory": "test_memory_pane.py::test_the_pointer_and_the_arrows_name_the_operator",
     "artefacts": "test_compiler_panes.py::test_each_part_has_a_button_that_shows_and_hides_it",
     "real": "test_real_run_page.py::test_a_clean_run_says_so",
     "guards": "test_explorer_page.py::test_each_pane_links_to_the_others",

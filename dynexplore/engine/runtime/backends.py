@@ -199,6 +199,8 @@ def compile_graph(
     module = graph.module
     if graph.as_it_stands:
         backend = uncompiled(backend)
+    if recorder is not None and (tools := tool_hooks.connected()) is not None:
+        tools.note_memory(recorder, frame, name, module)
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
     ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
     pieces = distributed.pieces_of(graph)

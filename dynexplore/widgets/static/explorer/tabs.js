@@ -18,6 +18,7 @@ const TABS = [
   ["breaks", "Breaks", ["breaks", "inspector"]],
   ["frames", "Frames", ["frames"]],
   ["real", "Real run", ["real"]],
+  ["memory", "Memory", ["memory"]],
   ["artefacts", "Artefacts", ["artefacts"]],
   ["try", "What-if & live run", ["what-if", "live"]],
 ];

@@ -53,12 +53,16 @@
  *   facts: {name: string, text: string}[], places: {place: string, code: string, from: number, to: number}[],
  *   stack: Named[], locals: Named[],
  *   resume: {name: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
+ * @typedef {{graph: string, frame: number, lines: string[], picture: string, peak: number,
+ *   edges: {left: number, right: number, width: number, top: number, bottom: number},
+ *   rows: {name: string, op: string, stage: string, live: string, made: string, place: string}[],
+ *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
  * @typedef {{schema: number, engine: string, title: string, summary: string, explanation: string, story: Story, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>},
- *   colours?: Record<string, string[]>,
+ *   memory?: GraphMemory[], colours?: Record<string, string[]>,
  *   diagrams?: Record<number, string[]>}} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values

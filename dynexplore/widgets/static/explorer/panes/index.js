@@ -15,6 +15,7 @@ import { growingPane } from "./growing.js";
 import { guardAnatomyPane } from "./guard_anatomy.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
+import { memoryPane } from "./memory.js";
 import { pythonPane } from "./python.js";
 import { realPane } from "./real.js";
 import { sourcePane } from "./source.js";
@@ -37,6 +38,7 @@ export const PANES = [
   diagramPane,
   artefactsPane,
   realPane,
+  memoryPane,
   guardsPane,
   breaksPane,
   breakInspectorPane,

@@ -1,0 +1,173 @@
+"""The memory of the graphs of a recording: where it peaks, at which operator, and what is kept for backward.
+
+Which idea lives here: the engine tells the live bytes at each node of each graph (`MemoryPlanned`); people ask three things of
+them: how much at most, where, and what stays between forward and backward. A graph that AOTAutograd split into its halves answers
+for both; one that was only captured, for itself, and it cannot know what autograd keeps as it runs.
+
+In:  a recording's events. Out: `memory_of(events)`, a `Memory`, which prints as a table and is a picture in a notebook.
+
+PyTorch's counterpart: the memory snapshots of torch.cuda.memory, which show what an allocator did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dynexplore.engine import display_hooks
+from dynexplore.engine import events as ev
+
+HALVES = ("forward", "backward")
+
+
+def bytes_text(count: int) -> str:
+    """A number of bytes as people read it.
+
+    >>> bytes_text(96), bytes_text(16_777_216), bytes_text(1_500)
+    ('96 B', '16 MiB', '1.46 KiB')
+    """
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.4g} {unit}" if size >= 1000 else f"{size:.3g} {unit}"
+
+
+def with_size(count: int, size: str) -> str:
+    """Bytes, with their expression where they vary.
+
+    >>> with_size(96, ""), with_size(96, "32*s0")
+    ('96 B', '96 B (32*s0)')
+    """
+    return f"{bytes_text(count)} ({size})" if size else bytes_text(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The node at which most bytes live."""
+
+    stage: str
+    node: ev.NodeMemory
+
+    @property
+    def bytes(self) -> int:
+        """How many live while it runs."""
+        return self.node.live
+
+    @property
+    def place(self) -> str:
+        """The operator, and where it comes from, in words."""
+        where = f" ({self.node.place})" if self.node.place else ""
+        return f"{short(self.node.op)}{where}, {self.stage}" if self.stage in HALVES else f"{short(self.node.op)}{where}"
+
+
+def short(op: str) -> str:
+    """What a node calls, without the modules that everybody knows.
+
+    >>> short("torch._ops.aten.mm.default"), short("torch.nn.functional.linear")
+    ('aten.mm', 'linear')
+    """
+    name = op.removeprefix("torch._ops.").removesuffix(".default")
+    return name if name.startswith("aten.") else name.removeprefix("torch.nn.functional.").removeprefix("torch.")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphMemory:
+    """The memory of one graph. `stages` are "forward" and "backward" where AOTAutograd made them, else "captured" alone."""
+
+    graph: str
+    frame: int
+    stages: tuple[ev.MemoryPlanned, ...]
+
+    @property
+    def inputs(self) -> int:
+        """The bytes of inputs and parameters, which live all the while."""
+        return self.stages[0].inputs
+
+    @property
+    def nodes(self) -> tuple[ev.NodeMemory, ...]:
+        """The nodes of all stages, in the order in which they run."""
+        return tuple(node for stage in self.stages for node in stage.nodes)
+
+    @property
+    def peak(self) -> Peak | None:
+        """Where most bytes live; None in a graph that computes nothing."""
+        nodes = [Peak(stage.stage, node) for stage in self.stages for node in stage.nodes]
+        return max(nodes, key=lambda peak: peak.bytes, default=None)
+
+    @property
+    def kept(self) -> tuple[ev.KeptStorage, ...]:
+        """The storages that are kept for backward, inputs and parameters among them."""
+        return tuple(storage for stage in self.stages for storage in stage.kept)
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of what is kept for backward: what the hooks of saved tensors see, each storage once."""
+        return sum(storage.bytes for storage in self.kept)
+
+    @property
+    def kept_more(self) -> int:
+        """Those of them that would not be there anyway, as inputs and parameters are."""
+        return sum(storage.bytes for storage in self.kept if not storage.is_input)
+
+    @property
+    def knows_backward(self) -> bool:
+        """Whether AOTAutograd's halves are known: only they say what is kept."""
+        return self.stages[0].stage in HALVES
+
+    def lines(self) -> Iterator[str]:
+        """The answers in words."""
+        peak = self.peak
+        if peak is None:
+            yield f"inputs and parameters {bytes_text(self.inputs)}; nothing is computed"
+            return
+        yield f"peak {with_size(peak.bytes, peak.node.size)} at {peak.place}"
+        yield f"inputs and parameters {bytes_text(self.inputs)}, all the while"
+        if not self.knows_backward:
+            yield "kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)"
+        elif self.kept:
+            more = f"{bytes_text(self.kept_more)} of them besides" if self.kept_more else "all of them"
+            yield f"kept for backward {bytes_text(self.kept_bytes)}, {more} inputs and parameters"
+        else:
+            yield "nothing is kept for backward"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The memory of all graphs of a recording: `print` it; a picture in a notebook. Indexed by the number of the graph, from 0."""
+
+    graphs: tuple[GraphMemory, ...] = ()
+
+    def __getitem__(self, number: int) -> GraphMemory:
+        return self.graphs[number]
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def __iter__(self) -> Iterator[GraphMemory]:
+        return iter(self.graphs)
+
+    def __str__(self) -> str:
+        if not self.graphs:
+            return "no graph whose memory is known"
+        return "\n".join(line for graph in self.graphs for line in (graph.graph, *(f"  {told}" for told in graph.lines())))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return display_hooks.connected().memory(self)
+
+
+def memory_of(events: Iterable[ev.MemoryPlanned]) -> Memory:
+    """The memory that events tell: of each graph its halves, where they are known."""
+    told: dict[str, dict[str, ev.MemoryPlanned]] = {}
+    for event in events:
+        told.setdefault(event.graph, {})[event.stage] = event
+    return Memory(tuple(_graph(stages) for stages in told.values()))
+
+
+def _graph(stages: dict[str, ev.MemoryPlanned]) -> GraphMemory:
+    halves = tuple(stages[stage] for stage in HALVES if stage in stages)
+    chosen = halves if HALVES[0] in stages else tuple(stages.values())
+    return GraphMemory(chosen[0].graph, chosen[0].frame, chosen)

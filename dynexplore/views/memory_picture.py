@@ -1,0 +1,166 @@
+"""The memory of a graph as a picture: bytes over its nodes as a step line, the peak marked, what is kept for backward shaded.
+
+Which idea lives here: where memory peaks is seen at once in a line over the nodes, and nowhere else. What lives all the while
+(inputs and parameters) is the ground that the line stands on; where the graph has both halves, a bar divides forward from backward.
+The explorer draws the same picture from the same text, and adds what the pointer and the step are at.
+
+In:  the memory of a recording (`recording.memory`).
+Out: `html(memory)` for a notebook; `memory_data(recording)` for the explorer; `picture(graph)`, one SVG.
+
+PyTorch's counterpart: https://pytorch.org/memory_viz, which draws what an allocator did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynexplore.recording.memory import GraphMemory, Memory, bytes_text, short, with_size
+from dynexplore.recording.recording import Recording
+from dynexplore.views import html_report
+from dynexplore.views.counts import plural
+from dynexplore.views.html_text import escape
+
+Plain = dict[str, Any]
+
+WIDTH, HEIGHT = 720, 172
+LEFT, RIGHT, TOP, BOTTOM = 8, 8, 20, 34
+_LETTER = 6
+"""The picture's size in its own units, and the room around the line; the explorer's pane reads them from `memory_data`."""
+
+_STYLE = (
+    "svg.mem { max-width: 100%; height: auto; font: 11px system-ui, sans-serif } .mem text { fill: currentColor }"
+    " .mem .live { fill: none; stroke: #0b63c5; stroke-width: 1.5 } .mem .inputs { fill: #8884 } .mem .kept { fill: #e08a0055 }"
+    " .mem .axis, .mem .divide { stroke: #888; fill: none } .mem .divide { stroke-dasharray: 4 3 } .mem .peak { fill: #d1242f }"
+)
+
+
+def html(memory: Memory) -> str:
+    """Return the pictures of all graphs, each with its answers in words and what is kept for backward."""
+    parts = [f"<style>{_STYLE}</style>"]
+    for graph in memory:
+        parts.append(html_report.line(f"Memory of {graph.graph}: {'; '.join(graph.lines())}"))
+        parts.append(picture(graph) if graph.nodes else "")
+        parts.append(html_report.rows(("kept for backward", "bytes", ""), kept_rows(graph)) if graph.kept else "")
+    return html_report.report(*parts) if memory.graphs else html_report.report(html_report.line(str(memory)))
+
+
+def kept_rows(graph: GraphMemory) -> list[tuple[str, str, str]]:
+    """What is kept for backward, the largest first."""
+    kept = sorted(graph.kept, key=lambda storage: -storage.bytes)
+    words = {True: "an input or a parameter: there anyway", False: ""}
+    return [(storage.name, with_size(storage.bytes, storage.size), words[storage.is_input]) for storage in kept]
+
+
+def picture(graph: GraphMemory) -> str:
+    """Return the picture as an SVG element. Its classes are coloured by whoever shows it; none of its texts is markup."""
+    live = [node.live for node in graph.nodes]
+    peak = graph.peak
+    if peak is None:
+        return ""
+    scale = _Scale(len(live), max(peak.bytes, 1))
+    shapes = [scale.area("inputs", [graph.inputs] * len(live), 0)]
+    if graph.kept:
+        shapes.append(scale.area("kept", [graph.inputs + node.kept for node in graph.nodes], graph.inputs))
+    shapes.append(f'<path class="live" d="{scale.line(live)}"/>')
+    shapes.append(f'<path class="axis" d="M{LEFT} {scale.y(0):g}H{WIDTH - RIGHT}"/>')
+    shapes += _halves(graph, scale)
+    at = live.index(peak.bytes)
+    shapes.append(f'<ellipse class="peak" cx="{scale.x(at + 0.5):g}" cy="{scale.y(peak.bytes):g}" rx="4" ry="4"/>')
+    words = f"{bytes_text(peak.bytes)} at {peak.place}"
+    half = len(words) * _LETTER / 2
+    x = min(max(scale.x(at + 0.5), LEFT + half), WIDTH - RIGHT - half)
+    shapes.append(f'<text class="said" x="{x:g}" y="{TOP - 8:g}" text-anchor="middle">{escape(words)}</text>')
+    shapes += _legend(graph)
+    title = f"{graph.graph}: {'; '.join(graph.lines())}"
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    named = f'role="img" aria-label="{escape(title)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="mem" {size} {named}>{"".join(shapes)}</svg>'
+
+
+def _legend(graph: GraphMemory) -> list[str]:
+    """What the two shades are."""
+    shapes, x = [], WIDTH - RIGHT
+    for name, words in (("kept", "kept for backward"), ("inputs", "inputs and parameters")):
+        if name == "inputs" or graph.kept:
+            shapes.append(f'<text x="{x}" y="{HEIGHT - 5}" text-anchor="end">{words}</text>')
+            x -= len(words) * _LETTER + 16
+            shapes.append(f'<rect class="{name}" x="{x}" y="{HEIGHT - 14}" width="10" height="10"/>')
+            x -= 12
+    return shapes
+
+
+def _halves(graph: GraphMemory, scale: _Scale) -> list[str]:
+    """The bar between forward and backward, and their names."""
+    if len(graph.stages) < 2:
+        return []
+    at, shapes = 0, []
+    for stage in graph.stages:
+        words = f"{stage.stage}, {plural(len(stage.nodes), 'node')}"
+        shapes.append(f'<text x="{scale.x(at) + 3:g}" y="{HEIGHT - BOTTOM + 13}">{words}</text>')
+        if at:
+            shapes.append(f'<path class="divide" d="M{scale.x(at):g} {TOP}V{HEIGHT - BOTTOM + 14}"/>')
+        at += len(stage.nodes)
+    return shapes
+
+
+class _Scale:
+    """Nodes from left to right, bytes from below."""
+
+    def __init__(self, nodes: int, most: int) -> None:
+        self.step = (WIDTH - LEFT - RIGHT) / max(nodes, 1)
+        self.most = most
+
+    def x(self, at: float) -> float:
+        return round(LEFT + at * self.step, 1)
+
+    def y(self, count: int) -> float:
+        return round(HEIGHT - BOTTOM - count / self.most * (HEIGHT - TOP - BOTTOM), 1)
+
+    def line(self, counts: Sequence[int]) -> str:
+        """One step for each node; equal ones in a row are one."""
+        path, last = "", None
+        for at, count in enumerate(counts):
+            if count != last:
+                path += f"H{self.x(at):g}V{self.y(count):g}" if path else f"M{self.x(at):g} {self.y(count):g}"
+            last = count
+        return f"{path}H{self.x(len(counts)):g}"
+
+    def area(self, name: str, counts: Sequence[int], ground: int) -> str:
+        return f'<path class="{name}" d="{self.line(counts)}V{self.y(ground):g}H{LEFT}Z"/>'
+
+
+# -- for the explorer --------------------------------------------------------------------------------------------------
+
+
+def memory_data(recording: Recording) -> list[Plain]:
+    """Of each graph its picture, its answers, what is kept, and a row for each of its nodes."""
+    return [_graph(graph) for graph in recording.memory if graph.nodes]
+
+
+def _graph(graph: GraphMemory) -> Plain:
+    rows = [
+        {
+            "name": node.name,
+            "op": short(node.op),
+            "stage": stage.stage,
+            "live": with_size(node.live, node.size),
+            "made": bytes_text(node.made) if node.made else "",
+            "place": node.place,
+        }
+        for stage in graph.stages
+        for node in stage.nodes
+    ]
+    peak = max(range(len(rows)), key=lambda at: graph.nodes[at].live)
+    edges = {"left": LEFT, "right": RIGHT, "width": WIDTH, "top": TOP, "bottom": HEIGHT - BOTTOM}
+    kept = [{"name": name, "bytes": size, "what": what} for name, size, what in kept_rows(graph)]
+    return {
+        "graph": graph.graph,
+        "frame": graph.frame,
+        "lines": list(graph.lines()),
+        "picture": picture(graph),
+        "edges": edges,
+        "peak": peak,
+        "rows": rows,
+        "kept": kept,
+    }

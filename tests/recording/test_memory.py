@@ -1,0 +1,65 @@
+"""The answers that a recording gives about memory, from events written by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.memory import memory_of
+from dynexplore.recording.recording import Recording
+
+MB = 1 << 20
+CAPTURED = ev.MemoryPlanned(
+    frame=1, graph="g", stage="captured", inputs=MB,
+    nodes=(ev.NodeMemory("linear", "torch.nn.functional.linear", 3 * MB, 2 * MB, place="model.py:4"),),
+)  # fmt: skip
+FORWARD = ev.MemoryPlanned(
+    frame=1, graph="g", stage="forward", inputs=MB,
+    nodes=(
+        ev.NodeMemory("mm", "torch._ops.aten.mm.default", 3 * MB, 2 * MB, 2 * MB, "1048576*s0 + 1048576", "model.py:4"),
+        ev.NodeMemory("view", "torch._ops.aten.view.default", 3 * MB, 0, 2 * MB),
+    ),
+    kept=(ev.KeptStorage("view", 2 * MB), ev.KeptStorage("primals_1", MB, is_input=True)),
+)  # fmt: skip
+LAST = ev.NodeMemory("mm_1", "torch._ops.aten.mm.default", 5 * MB, 2 * MB, 2 * MB)
+BACKWARD = ev.MemoryPlanned(frame=1, graph="g", stage="backward", inputs=MB, nodes=(LAST,))
+
+
+def told(*events: ev.MemoryPlanned) -> Recording:
+    recording = Recording()
+    for event in events:
+        recording.record(event)
+    return recording
+
+
+def test_halves_answer_for_a_graph_where_they_are_known() -> None:
+    """Peak over forward and backward; what is kept with inputs and parameters, and besides."""
+    memory = told(CAPTURED, FORWARD, BACKWARD).memory
+    assert len(memory) == 1 and [stage.stage for stage in memory[0].stages] == ["forward", "backward"]
+    assert (memory[0].kept_bytes, memory[0].kept_more) == (3 * MB, 2 * MB)
+    assert str(memory).splitlines() == [
+        "g",
+        "  peak 5 MiB at aten.mm, backward",
+        "  inputs and parameters 1 MiB, all the while",
+        "  kept for backward 3 MiB, 2 MiB of them besides inputs and parameters",
+    ]
+
+
+def test_a_peak_that_varies_has_its_expression() -> None:
+    """Where backward never ran and was not seen, forward answers alone."""
+    (graph,) = told(CAPTURED, FORWARD).memory
+    assert next(graph.lines()) == "peak 3 MiB (1048576*s0 + 1048576) at aten.mm (model.py:4), forward"
+
+
+def test_a_captured_graph_says_what_it_cannot_know() -> None:
+    """Autograd decides what it keeps as it runs."""
+    (graph,) = told(CAPTURED).memory
+    assert not graph.knows_backward and list(graph.lines())[-1].startswith("kept for backward: autograd decides")
+
+
+@pytest.mark.parametrize("events", ((), (CAPTURED, FORWARD, BACKWARD)))
+def test_it_goes_to_json_and_back(events: tuple[ev.MemoryPlanned, ...]) -> None:
+    """A file tells the same, in a process without torch."""
+    recording = told(*events)
+    assert Recording.from_json(recording.to_json()).memory == recording.memory == memory_of(events)
+    assert str(recording.memory) == ("no graph whose memory is known" if not events else str(memory_of(events)))
