@@ -19,7 +19,7 @@ def test_steps_go_both_ways(opened: Opened) -> None:
     """Buttons, keys and slider lead to the same states; stack and locals are the state's."""
     page = opened(toy())
     tab(page, "state")
-    expect(page.locator(".dynx-status")).to_have_text("18 of 39, attempt 1: graph break DX104: `if` on a tensor value")
+    expect(page.locator(".dynx-status")).to_have_text("18 of 52, attempt 1: graph break DX104: `if` on a tensor value")
     page.keyboard.press("a")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
@@ -32,11 +32,11 @@ def test_steps_go_both_ways(opened: Opened) -> None:
     page.get_by_role("button", name="Step back").click()
     assert status(page).endswith("LOAD_FAST a")
     page.keyboard.press("End")
-    assert status(page).startswith("39 of 39")
+    assert status(page).startswith("39 of 52")
     page.keyboard.press("Home")
-    assert status(page).startswith("1 of 39")
+    assert status(page).startswith("1 of 52")
     page.evaluate("dynexplore.go(29)")
-    assert status(page) == "30 of 39, attempt 2: STORE_FAST x"
+    assert status(page) == "30 of 52, attempt 2: STORE_FAST x"
     assert "+ x truediv: float32[10] cpu" in rows(page, "state", "new")
     assert rows(page, "state", "gone") == ["− popped truediv: float32[10] cpu"]
 
@@ -187,7 +187,7 @@ def test_two_explorers_on_one_page_step_on_their_own(opened: Opened) -> None:
     second = page.locator(".dynexplore").nth(1)
     second.get_by_role("button", name="Last step").click()
     said = page.locator(".dynx-status").all_inner_texts()
-    assert said[0].startswith("18 of 39") and said[1].startswith("39 of 39")
+    assert said[0].startswith("18 of 52") and said[1].startswith("39 of 52")
 
 
 def test_everything_has_a_name(opened: Opened) -> None:

@@ -23,12 +23,12 @@ def test_playing_goes_forward_and_stops(opened: Opened) -> None:
     page.keyboard.press("Home")
     page.get_by_label("Playback speed").select_option("very fast")
     page.get_by_role("button", name="Play the steps").click()
-    expect(page.locator(".dynx-status")).to_contain_text("39 of 39")
+    expect(page.locator(".dynx-status")).to_contain_text("39 of 52")
     expect(page.get_by_role("button", name="Play the steps")).to_have_text("Play")
     page.get_by_label("Playback speed").select_option("slow")
     page.get_by_role("button", name="Play the steps").focus()
     page.keyboard.press("p")  # from the end it begins anew
-    expect(page.locator(".dynx-status")).to_contain_text("2 of 39")
+    expect(page.locator(".dynx-status")).to_contain_text("2 of 52")
     page.keyboard.press("p")
     at = position(page)
     page.wait_for_timeout(1200)
@@ -40,14 +40,14 @@ def test_playing_goes_forward_and_stops(opened: Opened) -> None:
 
 
 def test_steps_go_on_into_the_next_frame(opened: Opened) -> None:
-    """Behind the last step of a frame stands the first of the next, and before it the last of this one."""
+    """Behind the last step of a frame stands the first of the next, and before it the last of this one; numbers go on, too."""
     page = opened(toy())
     page.keyboard.press("End")
-    assert status(page).startswith("39 of 39")
+    assert status(page).startswith("39 of 52")
     page.keyboard.press("ArrowRight")
-    assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on") and position(page) == 1
+    assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on") and position(page) == 40
     page.keyboard.press("ArrowLeft")
-    assert status(page).startswith("39 of 39")
+    assert status(page).startswith("39 of 52")
 
 
 def test_it_opens_at_the_first_break_or_operator(opened: Opened) -> None:
@@ -102,7 +102,7 @@ def test_the_strip_has_calls_frames_and_attempts(opened: Opened) -> None:
     page.keyboard.press("a")
     assert page.locator(".dynx-source h3").inner_text().startswith("toy, from line 12 on")
     strip = page.get_by_role("slider", name="Step")
-    assert strip.get_attribute("aria-valuenow") == str(39 + position(page))
+    assert strip.get_attribute("aria-valuenow") == str(position(page))
     assert strip.get_attribute("aria-valuetext") == status(page)
 
 
@@ -160,7 +160,7 @@ def test_the_address_names_the_place(opened: Opened, item: str) -> None:
     assert page.evaluate("location.hash").startswith("#frame=2&step=")
     assert page.evaluate("history.length") <= 2
     page.evaluate("location.hash = '#frame=1&step=3'")
-    expect(page.locator(".dynx-status")).to_contain_text("3 of 39")
+    expect(page.locator(".dynx-status")).to_contain_text("3 of 52")
 
 
 @pytest.mark.parametrize(

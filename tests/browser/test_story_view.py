@@ -353,3 +353,24 @@ def test_modified_code_as_python(opened: Opened) -> None:
     assert first == python_of_frame(recording, recording.frames[0].frame) and "def prints(x):" in first and "('one')" in first
     page.evaluate("dynexplore.show(dynexplore.data.frames[1], 0)")
     expect(pane(page, "python", " pre")).to_contain_text("def __resume_at_")
+
+
+def test_steps_are_numbered_over_all_frames_as_they_ran(opened: Opened) -> None:
+    """From 1 to the last without a gap, in the order of the recording; what a frame's code does in a later call comes later."""
+    with dynexplore.config.patch(log_level="ERROR"):
+        page = opened(dynexplore.explain(prints).calls(X, X).recording)
+    page.evaluate("{ const { frame, from } = dynexplore.order.runs[0]; dynexplore.show(frame, from); }")
+    total = page.evaluate("dynexplore.order.total")
+    assert total == page.evaluate("dynexplore.walk.reduce((sum, { states }) => sum + states.length, 0)")
+    numbers = page.evaluate(
+        "count => { const numbers = []; for (let at = 0; at < count; at += 1) {"
+        " numbers.push(Number(dynexplore.stepper.status.textContent.split(' ')[0])); dynexplore.step(1); } return numbers; }",
+        total,
+    )
+    assert numbers == list(range(1, total + 1))
+    page.evaluate("dynexplore.step(1)")  # behind the last there is none
+    assert page.evaluate("Number(dynexplore.stepper.status.textContent.split(' ')[0])") == total
+    frames = page.evaluate("dynexplore.order.runs.map(({ frame }) => dynexplore.walk.indexOf(frame))")
+    assert frames != sorted(frames), "a frame comes back in the second call"
+    strip = "dynexplore.stepper.strip.segments.some((one) => one.frame === frame && one.from <= from && from < one.to)"
+    assert page.evaluate(f"dynexplore.order.runs.every(({{ frame, from }}) => {strip})")

@@ -13,6 +13,7 @@ import { make, makeButton } from "./dom.js";
 import { States } from "./fold.js";
 import { headline } from "./headline.js";
 import { Links } from "./links.js";
+import { Order } from "./order.js";
 import { PANES } from "./panes/index.js";
 import { copyButton } from "./copying.js";
 import { follow } from "./controls/place.js";
@@ -45,6 +46,7 @@ export class Explorer {
     this.links = new Links(data);
     /** @type {Frame[]} the frames that stepping goes through, one after the other */
     this.walk = data.frames.filter(({ hidden }) => !hidden);
+    this.order = new Order(this.walk);
     this.frame = this.walk[0];
     this.position = 0;
     this.chosen = "";
@@ -214,12 +216,11 @@ export class Explorer {
     if (another && this.search.field.value) this.search.find();
   }
 
-  /** One step, from frame to frame: behind the last state of a frame stands the first of the next. @param {number} by */
+  /** One step, from frame to frame: what comes next is what happened next. @param {number} by */
   step(by) {
-    const to = this.position + by;
-    if (to >= 0 && to < this.frame.states.length) return this.go(to);
-    const next = this.walk[this.walk.indexOf(this.frame) + by];
-    if (next) this.show(next, by > 0 ? 0 : next.states.length - 1);
+    const to = this.order.near(this.frame, this.position, by, () => true);
+    if (to?.frame === this.frame) this.go(to.position);
+    else if (to) this.show(to.frame, to.position);
   }
 
   /**
@@ -229,14 +230,7 @@ export class Explorer {
    * @returns {{frame: Frame, position: number} | undefined}
    */
   near(by, is) {
-    let at = this.walk.indexOf(this.frame);
-    let position = this.position + by;
-    for (let frame = this.frame; frame; frame = this.walk[(at += by)], position = by > 0 ? 0 : (frame?.states.length ?? 0) - 1) {
-      for (; position >= 0 && position < frame.states.length; position += by) {
-        if (is(frame.states[position])) return { frame, position };
-      }
-    }
-    return undefined;
+    return this.order.near(this.frame, this.position, by, is);
   }
 
   /** The views that are seen: those of tabs that are not open wait. @returns {View[]} */

@@ -156,7 +156,8 @@ export class Stepper {
   /** @param {import("./types.js").State} state @param {number} position */
   showState(state, position) {
     const attempt = state.attempt ? `, attempt ${state.attempt}` : "";
-    this.status.textContent = `${position + 1} of ${this.explorer.frame.states.length}${attempt}: ${state.text}`;
+    const { order, frame } = this.explorer;
+    this.status.textContent = `${order.number(frame, position)} of ${order.total}${attempt}: ${state.text}`;
     this.strip.show(position, this.status.textContent);
     this.status.title = [this.status.textContent, ...(state.made ?? [])].join("\n");
     // not `disabled`: a button that had the focus would lose it, and keys would go to the notebook

@@ -19,13 +19,15 @@ export class Strip {
     this.explorer = explorer;
     /** @type {Segment[]} */
     this.segments = [];
+    /** @type {Map<Frame, import("./order.js").Run[]>} what a frame's code did in later calls, and no dot stands for yet */
+    this.later = new Map([...explorer.order.of].map(([frame, runs]) => [frame, runs.slice(1)]));
     this.playhead = make("i", "dynx-playhead");
     this.element = make("div", "dynx-strip");
     this.element.tabIndex = 0;
     this.element.setAttribute("role", "slider");
     this.element.setAttribute("aria-label", "Step");
     this.element.setAttribute("aria-valuemin", "1");
-    this.element.setAttribute("aria-valuemax", String(explorer.walk.reduce((sum, { states }) => sum + states.length, 0)));
+    this.element.setAttribute("aria-valuemax", String(explorer.order.total));
     this.element.append(...this.calls());
     this.element.addEventListener("pointerdown", (event) => this.onPointer(event));
     this.element.addEventListener("pointermove", (event) => event.buttons && this.onPointer(event));
@@ -75,13 +77,22 @@ export class Strip {
     const element = make("span", `dynx-dot ${graphClass(frame)}`, "1");
     const dot = { key: called.function, count: 1, element };
     element.title = `1 call found compiled code: ${titleOf(frame, called)}`;
-    if (frame) this.segments.push({ frame, from: 0, to: 1, element });
+    this.reach(element, frame);
     return dot;
+  }
+
+  /** A dot leads to the state in which the graph ran again; where there is none, to the frame. @param {HTMLElement} element @param {Frame} [frame] */
+  reach(element, frame) {
+    if (!frame) return;
+    const { from, to } = this.later.get(frame)?.shift() ?? { from: 0, to: 1 };
+    this.segments.push({ frame, from, to, element });
   }
 
   /** @param {{key: string, count: number, element: HTMLElement}} dot @param {import("./types.js").CalledFrame} called */
   count(dot, called) {
     dot.count += 1;
+    const entry = this.explorer.data.timeline.entries.find((one) => one.entry === called.entry);
+    this.reach(dot.element, this.explorer.data.frames.find(({ id }) => id === entry?.frame));
     if (dot.key !== called.function) dot.element.className = "dynx-dot";
     dot.element.textContent = String(dot.count);
     dot.element.title = `${plural(dot.count, "call")} found compiled code`;
@@ -94,7 +105,7 @@ export class Strip {
     if (!starts.length) starts.push(0);
     return starts.map((start, number) => {
       const from = number ? start : 0;
-      const to = starts[number + 1] ?? frame.states.length;
+      const to = starts[number + 1] ?? this.explorer.order.of.get(frame)?.[0]?.to ?? frame.states.length;
       const isKept = number === starts.length - 1;
       const states = frame.states.slice(from, to);
       const restart = states.find(({ kind }) => kind === "AttemptRestarted");
@@ -111,11 +122,13 @@ export class Strip {
   /** @param {PointerEvent} event */
   onPointer(event) {
     const at = document.elementFromPoint(event.clientX, event.clientY);
-    const segment = this.segments.find(({ element }) => element === at || (at && element.contains(at)));
-    if (!segment) return;
-    const box = segment.element.getBoundingClientRect();
+    const there = this.segments.filter(({ element }) => element === at || (at && element.contains(at)));
+    if (!there.length) return;
+    const box = there[0].element.getBoundingClientRect();
     const part = Math.min(0.999, Math.max(0, (event.clientX - box.left) / (box.width || 1)));
-    const position = segment.from + Math.floor(part * (segment.to - segment.from));
+    const segment = there[Math.floor(part * there.length)]; // a dot with a count stands for several
+    const within = part * there.length - Math.floor(part * there.length);
+    const position = segment.from + Math.floor(within * (segment.to - segment.from));
     const { explorer } = this;
     if (explorer.frame !== segment.frame || explorer.position !== position) explorer.show(segment.frame, position);
   }
@@ -124,9 +137,8 @@ export class Strip {
   show(position, text) {
     const { explorer } = this;
     const { frame } = explorer;
-    const segment = this.segments.find((one) => one.frame === frame && one.from <= position && position < one.to && !one.element.classList.contains("dynx-dot"));
-    const before = explorer.walk.slice(0, Math.max(0, explorer.walk.indexOf(frame)));
-    this.element.setAttribute("aria-valuenow", String(before.reduce((sum, { states }) => sum + states.length, position + 1)));
+    const segment = this.segments.find((one) => one.frame === frame && one.from <= position && position < one.to);
+    this.element.setAttribute("aria-valuenow", String(explorer.order.number(frame, position)));
     this.element.setAttribute("aria-valuetext", text);
     if (!segment) return this.playhead.remove();
     const { element, from, to } = segment;
