@@ -95,6 +95,11 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
     return masked and values.requires_grad and torch.is_grad_enabled() and not config.capture_dynamic_output_shape_ops
 
 
+# Forward mode makes tangents that are known to be zero without memory. What torch does with such a one under a fake mode gives
+# tensors that are no fakes (aten/src/ATen/native/BinaryOps.cpp, mul_zerotensor); shape and dtype are those of a plain one.
+_FULL = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.default}
+
+
 class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """A FakeTensorMode that notes what is dispatched, as long as `watching`."""
 
@@ -115,6 +120,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         given = kwargs or {}
         if not self.watching:
             return super().dispatch(func, types, args, given)
+        func = _FULL.get(func, func)
         self._note(func, args, given)
         key = operator_memo.key_of(self, func, args, given) if operator_memo.is_fit(func) else None
         if key is None:

@@ -1,16 +1,20 @@
-"""Grad mode and autocast of this thread: what they are now, and how to put them back.
+"""Grad mode, forward mode and autocast of this thread: what they are now, and how to put them back.
 
 The idea: a graph that enters a mode and then raises never comes to the node that leaves it. Settings are not all that is to be
 put back: autocast counts how deep its blocks are nested, and only the outermost one's end throws away the weights that it has
-cast. With one level too many, a later block would train with the weights of an earlier step.
+cast. With one level too many, a later block would train with the weights of an earlier step. A level of dual tensors that a graph
+has begun is ended: torch allows no second one.
 
 In:  the thread's state. Out: `Modes`, which is held beside whatever may leave it changed.
-torch/amp/autocast_mode.py says what entering and leaving does.
+torch/amp/autocast_mode.py and torch/autograd/forward_ad.py say what entering and leaving does.
 """
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
+from torch.autograd import forward_ad
 
 from dynexplore.engine.records import record
 
@@ -23,9 +27,18 @@ def _autocast_depth() -> int:
     return torch.autocast_decrement_nesting()
 
 
+def _end_dual_level() -> None:
+    """End the level of dual tensors where torch has one that its Python part knows nothing of: only a graph begins such a one."""
+    if forward_ad._current_level >= 0:
+        return
+    with contextlib.suppress(RuntimeError):  # it is begun already: there is no other way to ask
+        torch._C._enter_dual_level()
+    torch._C._exit_dual_level(level=0)
+
+
 @record()
 class Modes:
-    """Grad mode, and autocast's settings, cache and depth.
+    """Grad mode, forward mode, and autocast's settings, cache and depth.
 
     >>> import torch
     >>> before = Modes.now()
@@ -36,6 +49,7 @@ class Modes:
     """
 
     grad: bool
+    forward: bool
     casts: tuple[tuple[str, bool, torch.dtype], ...]
     cache: bool
     depth: int
@@ -44,11 +58,14 @@ class Modes:
     def now(cls) -> Modes:
         """What is set in this thread."""
         casts = tuple((device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in _CASTING_DEVICES)
-        return cls(torch.is_grad_enabled(), casts, torch.is_autocast_cache_enabled(), _autocast_depth())
+        forward = torch._C._is_fwd_grad_enabled()
+        return cls(torch.is_grad_enabled(), forward, casts, torch.is_autocast_cache_enabled(), _autocast_depth())
 
     def put_back(self) -> None:
         """Set it again; blocks of autocast that were opened since are closed."""
         torch._C._set_grad_enabled(self.grad)
+        torch._C._set_fwd_grad_enabled(self.forward)
+        _end_dual_level()
         for device, enabled, dtype in self.casts:
             torch.set_autocast_enabled(device, enabled)
             torch.set_autocast_dtype(device, dtype)

@@ -72,6 +72,6 @@ from dynexplore.engine.variables.torch_ import (
     vmap,
 )
 
-# older versions unwrap values in C, where what leaves a level of functorch is not seen: torch.func.grad breaks the graph
+# older versions unwrap values in C, where what leaves a level of functorch is not seen: torch.func.grad and jvp break the graph
 if hasattr(importlib.import_module("torch._functorch.predispatch"), "_unwrap_for_grad"):
-    from dynexplore.engine.variables.torch_ import func_grad
+    from dynexplore.engine.variables.torch_ import func_grad, func_jvp
