@@ -175,3 +175,15 @@ def test_a_float_is_not_shifted(shift: Any) -> None:
         return y, shift(n)
 
     assert_same_as_eager(program, torch.ones(2), 4, then=[(torch.ones(2), 5), (torch.ones(2), 6)], breaks=None)
+
+
+def test_a_number_of_which_one_value_is_left_is_computed_by_python() -> None:
+    """Between two such ShapeEnv computes with bounds, which takes a large power for infinite: an engine error."""
+
+    def asks_for_one_number(x, n):
+        if n == 2**62:
+            return x + n**3 % 5, n**3, n * n, n << 70
+        return x - n % 7, n**2, n * 3, n << 2
+
+    x = torch.ones(3)
+    assert_same_as_eager(asks_for_one_number, x, 3, then=[(x, 4), (x, 2**62), (x, 2**62), (x, 5)], graphs=range(1, 5))

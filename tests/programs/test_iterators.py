@@ -363,6 +363,123 @@ def test_enumerate_wants_a_whole_number() -> None:
     assert_same_as_eager(lambda x: [*enumerate([x + 1], start=x.sum().long())], X)
 
 
+# -- how iterators end -------------------------------------------------------------------------------------------------
+
+
+class Counter:
+    """Two numbers; its end says `("end", 3)`."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.number += 1
+        if self.number > 2:
+            raise StopIteration("end", 3)
+        return self.number
+
+    def send(self, value):
+        if value == "enough":
+            raise StopIteration(value)
+        return value * 2
+
+
+def two_numbers():
+    yield 1
+    yield 2
+    return "returned"
+
+
+def at_most_two(number):
+    if number > 2:
+        raise StopIteration("too large")
+    return number
+
+
+OVER_AN_ITERATOR = {
+    "map": lambda it: map(at_most_two, it),
+    "map of two": lambda it: map(operator.add, itertools.count(), it),
+    "filter": lambda it: filter(at_most_two, it),
+    "zip": lambda it: zip(it, "abc"),
+    "zip, second": lambda it: zip("abc", it),
+    "strict zip": lambda it: zip(it, strict=True),
+    "enumerate": enumerate,
+    "islice": lambda it: itertools.islice(it, 9),
+    "islice, skipping": lambda it: itertools.islice(it, 5, 9),
+    "takewhile": lambda it: itertools.takewhile(at_most_two, it),
+    "dropwhile": lambda it: itertools.dropwhile(lambda number: number < 2, it),
+    "filterfalse": lambda it: itertools.filterfalse(lambda number: False, it),
+    "accumulate": itertools.accumulate,
+    "starmap": lambda it: itertools.starmap(at_most_two, ((number,) for number in it)),
+    "compress": lambda it: itertools.compress(it, itertools.repeat(1)),
+    "selectors": lambda it: itertools.compress(itertools.count(), it),
+    "pairwise": itertools.pairwise,
+    "chain": itertools.chain,
+    "zip_longest": itertools.zip_longest,
+    "map of map": lambda it: map(at_most_two, map(at_most_two, it)),
+}
+
+
+@pytest.mark.parametrize("inner", [two_numbers, Counter, lambda: map(at_most_two, itertools.count())],
+                         ids=["generator", "program's own", "function that ends it"])  # fmt: skip
+@pytest.mark.parametrize("way", OVER_AN_ITERATOR.values(), ids=OVER_AN_ITERATOR)
+def test_an_iterator_over_another_ends_with_what_that_says(way: Any, inner: Any) -> None:
+    """The StopIteration of what an iterator asks is its own, unless CPython's drops it; a loop ends at either."""
+
+    def asks_until_the_end(x):
+        iterator = way(inner())
+        given = []
+        try:
+            while len(given) < 9:
+                given.append(next(iterator))
+        except StopIteration as end:
+            given.append(end.args)
+        return x + len(given), given, next(iterator, "over"), list(way(inner())), next(way(inner()), None)
+
+    assert_same_as_eager(asks_until_the_end, X, graphs=1, breaks=0)
+
+
+def test_a_function_asked_until_a_sentinel_may_end_it() -> None:
+    """`iter(function, sentinel)` is over when the function raises StopIteration, and says nothing of it."""
+
+    def calls_until_the_end(x):
+        counter = Counter()
+        iterator = iter(counter.__next__, 100)
+        given = list(iterator)
+        try:
+            next(iterator)
+        except StopIteration as end:
+            given.append(end.args)
+        return x + len(given), given
+
+    assert_same_as_eager(calls_until_the_end, X, graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("inner", [Counter, lambda: map(at_most_two, two_numbers()), lambda: iter([1, 2])],
+                         ids=["program's own", "map", "list"])  # fmt: skip
+@pytest.mark.parametrize("sent", [None, 5, "enough"])
+def test_yield_from_hands_on_what_is_sent_and_what_the_end_says(inner: Any, sent: Any) -> None:
+    """`yield from` gives the value of the StopIteration; what is sent goes to the inner `send`, or there is none."""
+
+    def delegates():
+        yield "result", (yield from inner())
+
+    def drives(x):
+        generator = delegates()
+        given = [next(generator)]
+        try:
+            given.append(generator.send(sent))
+        except AttributeError as error:
+            given.append(str(error))
+        given.extend(generator)
+        return x + len(given), given
+
+    assert_same_as_eager(drives, X, graphs=1, breaks=0)
+
+
 @PROGRAMS.parameters()
 def test_iterators(run: Any) -> None:
     """Each program of this file does what eager does."""

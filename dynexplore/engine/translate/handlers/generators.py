@@ -8,6 +8,8 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.inlining import leaving_generator
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -38,18 +40,23 @@ def send(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Pass a value to the inner iterator: its next item is yielded, its result ends the loop."""
     value = frame.pop()
     inner = frame.stack[-1]
+    try:
+        frame.push(_sent(ctx, inner, value).read(ctx))
+    except UserRaised as raised:
+        if not issubclass(raised.exception.python_type(), StopIteration):
+            raise
+        frame.pop()
+        frame.push(raised.exception.get_attribute(ctx, "value"))
+        frame.jump(step.target)
+
+
+def _sent(ctx: Interpreter, inner: VariableTracker, value: VariableTracker) -> VariableTracker:
+    """What the inner iterator gives; None asks for its next item, all else goes to its `send` (CPython's bytecodes.c, SEND)."""
     if isinstance(inner, GeneratorVariable):
-        item = ctx.resume_generator(inner, value)
-        result = inner.return_value() if item is None else ConstantVariable(None)
-    else:
-        item = inner.next_item(ctx)
-        result = ConstantVariable(None)
-    if item is not None:
-        frame.push(item.read(ctx))
-        return
-    frame.pop()
-    frame.push(result)
-    frame.jump(step.target)
+        return inner.next_or_raise(ctx, value)
+    if value.is_constant() and value.as_constant() is None:
+        return inner.next_or_raise(ctx)
+    return ctx.call_function(inner.get_attribute(ctx, "send"), [value], {})
 
 
 @handles("CALL_INTRINSIC_1")

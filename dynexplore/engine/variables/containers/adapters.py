@@ -2,7 +2,8 @@
 
 The idea: each step asks the inner iterators for one item and makes one of its own, exactly when the program asks
 for it. So an infinite or expensive inner iterator costs what it costs in Python, and can be made again half-way
-from its inner iterators.
+from its inner iterators. When one of those ends, its StopIteration goes on to whoever asked: `next(map(f, generator))` says what
+the generator returned.
 
 In: calls of these builtins. Out: iterator trackers. torch/_dynamo/variables/iter.py does the same job.
 """
@@ -10,11 +11,13 @@ In: calls of these builtins. Out: iterator trackers. torch/_dynamo/variables/ite
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.variables.containers.iterator import (
+    AskingIteratorVariable,
     IteratorVariable,
     SequenceIteratorVariable,
+    item_or_end,
     reversed_iterator_at,
 )
 from dynexplore.engine.variables.containers.ranges import RangeIteratorVariable, RangeVariable
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 ONE = ConstantVariable(1)
 
 
-class EnumerateVariable(IteratorVariable):
+class EnumerateVariable(AskingIteratorVariable):
     """`enumerate(iterable, start)`."""
 
     value_type = enumerate
@@ -40,10 +43,8 @@ class EnumerateVariable(IteratorVariable):
     def __init__(self, inner: VariableTracker, number: VariableTracker) -> None:
         self.inner, self.number = inner, number
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        item = self.inner.next_item(ctx)
-        if item is None:
-            return None
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        item = self.inner.next_or_raise(ctx)
         number, self.number = self.number, binary(ctx, "+", self.number, ONE)
         return TupleVariable([number, item])
 
@@ -51,7 +52,7 @@ class EnumerateVariable(IteratorVariable):
         build.call_object(enumerate, self.inner, self.number)
 
 
-class ZipVariable(IteratorVariable):
+class ZipVariable(AskingIteratorVariable):
     """`zip(*iterables, strict=...)`."""
 
     value_type = zip
@@ -59,21 +60,22 @@ class ZipVariable(IteratorVariable):
     def __init__(self, inner: Sequence[VariableTracker], strict: bool = False) -> None:
         self.inner, self.strict = list(inner), strict
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         if not self.inner:
-            return None
+            ctx.raise_exception(StopIteration)
+        if not self.strict:
+            return TupleVariable([iterator.next_or_raise(ctx) for iterator in self.inner])
         items = []
         for place, iterator in enumerate(self.inner):
             item = iterator.next_item(ctx)
             if item is None:
-                if self.strict:
-                    self._check_ends(ctx, place)
-                return None
-            items.append(item)
+                self._check_ends(ctx, place)
+            else:
+                items.append(item)
         return TupleVariable(items)
 
-    def _check_ends(self, ctx: TraceContext, place: int) -> None:
-        """One has ended: all must (bltinmodule.c, zip_next)."""
+    def _check_ends(self, ctx: TraceContext, place: int) -> NoReturn:
+        """One has ended: all must, and what they say is dropped (bltinmodule.c, zip_next)."""
         if place > 0:
             others = "argument 1" if place == 1 else f"arguments 1-{place}"
             ctx.raise_exception(ValueError, f"zip() argument {place + 1} is shorter than {others}")
@@ -81,6 +83,7 @@ class ZipVariable(IteratorVariable):
             if self.inner[other].next_item(ctx) is not None:
                 shorter = "argument 1" if other == 1 else f"arguments 1-{other}"
                 ctx.raise_exception(ValueError, f"zip() argument {other + 1} is longer than {shorter}")
+        ctx.raise_exception(StopIteration)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(strict_zip if self.strict else zip, *self.inner)
@@ -91,7 +94,7 @@ def strict_zip(*iterators: Any) -> Any:
     return zip(*iterators, strict=True)
 
 
-class MapVariable(IteratorVariable):
+class MapVariable(AskingIteratorVariable):
     """`map(function, *iterables)`."""
 
     value_type = map
@@ -99,21 +102,15 @@ class MapVariable(IteratorVariable):
     def __init__(self, function: VariableTracker, inner: Sequence[VariableTracker]) -> None:
         self.function, self.inner = function, list(inner)
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        items = []
-        for iterator in self.inner:
-            item = iterator.next_item(ctx)
-            if item is None:
-                return None
-            items.append(item)
-        return ctx.call_function(self.function, items, {})
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.call_function(self.function, [iterator.next_or_raise(ctx) for iterator in self.inner], {})
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(map, self.function, *self.inner)
 
 
 class CallIteratorVariable(IteratorVariable):
-    """`iter(function, sentinel)`: calls until the function returns what equals the sentinel."""
+    """`iter(function, sentinel)`: calls until the function returns what equals the sentinel, or raises StopIteration."""
 
     value_type = type(iter(int, 0))
 
@@ -124,8 +121,8 @@ class CallIteratorVariable(IteratorVariable):
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         if self.over:
             return None
-        item = ctx.call_function(self.function, [], {})
-        self.over = known_truth(ctx, compare(ctx, "==", self.sentinel, item))
+        item = item_or_end(ctx, lambda ctx: ctx.call_function(self.function, [], {}))
+        self.over = item is None or known_truth(ctx, compare(ctx, "==", self.sentinel, item))
         return None if self.over else item
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -142,7 +139,7 @@ def holds(ctx: TraceContext, predicate: VariableTracker | None, item: VariableTr
     return known_truth(ctx, ctx.call_function(predicate, [item], {}))
 
 
-class FilterVariable(IteratorVariable):
+class FilterVariable(AskingIteratorVariable):
     """`filter(predicate, iterable)`, and with `wanted` False itertools.filterfalse."""
 
     def __init__(self, predicate: VariableTracker, inner: VariableTracker, wanted: bool, value_type: type[Any]) -> None:
@@ -152,11 +149,10 @@ class FilterVariable(IteratorVariable):
     def python_type(self) -> type[Any]:
         return self._type
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        while (item := self.inner.next_item(ctx)) is not None:
-            if holds(ctx, self.predicate, item) == self.wanted:
-                return item
-        return None
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        while holds(ctx, self.predicate, item := self.inner.next_or_raise(ctx)) != self.wanted:
+            pass
+        return item
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(self._type, self.predicate, self.inner)

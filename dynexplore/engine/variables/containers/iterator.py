@@ -13,11 +13,12 @@ itertools_iterators.py hold the iterators that are made of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.inspection import Contents
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.scalars.concrete_values import equal
@@ -53,6 +54,29 @@ class IteratorVariable(BuiltinValueVariable):
             if equal(ctx, candidate, item):
                 return ConstantVariable(True)
         return ConstantVariable(False)
+
+
+class AskingIteratorVariable(IteratorVariable):
+    """An iterator that asks others, or calls functions: a StopIteration of theirs is its own, with what that says.
+
+    Its classes say what `next()` gives or raises; to a loop any StopIteration is the end, whoever raised it.
+    """
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        return item_or_end(ctx, self.next_or_raise)
+
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        raise NotImplementedError(type(self))
+
+
+def item_or_end(ctx: TraceContext, step: Callable[[TraceContext], VariableTracker]) -> VariableTracker | None:
+    """What a step gives, None when it raises StopIteration: CPython's PyIter_Next."""
+    try:
+        return step(ctx)
+    except UserRaised as raised:
+        if issubclass(raised.exception.python_type(), StopIteration):
+            return None
+        raise
 
 
 class Itemized(Protocol):

@@ -15,7 +15,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.containers.adapters import holds
-from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable, IteratorVariable, iterator_at
+from dynexplore.engine.variables.containers.iterator import (
+    AskingIteratorVariable,
+    ItemsIteratorVariable,
+    IteratorVariable,
+    iterator_at,
+)
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
@@ -55,7 +60,7 @@ class ChainVariable(IteratorVariable):
         build.call_object(itertools.chain.from_iterable, outer)
 
 
-class IsliceVariable(IteratorVariable):
+class IsliceVariable(AskingIteratorVariable):
     """`islice(iterable, start, stop, step)`: `skip` items first, then every `step`-th while `left` are left."""
 
     value_type = itertools.islice
@@ -63,21 +68,18 @@ class IsliceVariable(IteratorVariable):
     def __init__(self, inner: VariableTracker, skip: int, left: int | None, step: int) -> None:
         self.inner, self.skip, self.left, self.step = inner, skip, left, step
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        for _ in range(self.skip):
-            if self.inner.next_item(ctx) is None:
-                self._end()
-                return None
-        if self.left is not None and self.left <= self.skip:
-            self._end()
-            return None
-        if self.left is not None:
-            self.left -= self.skip + 1
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        skip, left = self.skip, self.left
+        self.skip, self.left = 0, 0  # an end, wherever it is met, is for good
+        walked, self.inner = self.inner, ItemsIteratorVariable([])
+        for _ in range(skip):
+            walked.next_or_raise(ctx)
+        if left is not None and left <= skip:
+            ctx.raise_exception(StopIteration)
+        item = walked.next_or_raise(ctx)
+        self.inner, self.left = walked, None if left is None else left - skip - 1
         self.skip = self.step - 1 if self.left is None else min(self.step - 1, self.left)
-        return self.inner.next_item(ctx)
-
-    def _end(self) -> None:
-        self.inner, self.skip, self.left = ItemsIteratorVariable([]), 0, 0
+        return item
 
     def reconstruct(self, build: Reconstruction) -> None:
         ends = (self.skip, self.left, self.step)
@@ -155,7 +157,7 @@ def cycle_at(iterable: Any, index: int) -> Iterator[Any]:
     return iterator_at(itertools.cycle(iterable), index)
 
 
-class AccumulateVariable(IteratorVariable):
+class AccumulateVariable(AskingIteratorVariable):
     """`accumulate(iterable, function, initial=...)`; `total` None before the first item."""
 
     value_type = itertools.accumulate
@@ -164,13 +166,11 @@ class AccumulateVariable(IteratorVariable):
         self.inner, self.function = inner, function
         self.initial, self.total = initial, None if initial is None else initial
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         if self.initial is not None:
             first, self.initial = self.initial, None
             return first
-        item = self.inner.next_item(ctx)
-        if item is None:
-            return None
+        item = self.inner.next_or_raise(ctx)
         self.total = item if self.total is None else self._step(ctx, self.total, item)
         return self.total
 
@@ -192,7 +192,7 @@ def accumulate_from(iterable: Any, function: Any, total: Any, started: bool) -> 
     return iterator_at(itertools.accumulate(iterable, function, initial=total), int(started))
 
 
-class StarmapVariable(IteratorVariable):
+class StarmapVariable(AskingIteratorVariable):
     """`starmap(function, iterable)`."""
 
     value_type = itertools.starmap
@@ -200,15 +200,14 @@ class StarmapVariable(IteratorVariable):
     def __init__(self, function: VariableTracker, inner: VariableTracker) -> None:
         self.function, self.inner = function, inner
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        item = self.inner.next_item(ctx)
-        return None if item is None else ctx.call_function(self.function, item.unpack(ctx), {})
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        return ctx.call_function(self.function, self.inner.next_or_raise(ctx).unpack(ctx), {})
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(itertools.starmap, self.function, self.inner)
 
 
-class TakewhileVariable(IteratorVariable):
+class TakewhileVariable(AskingIteratorVariable):
     """`takewhile(predicate, iterable)`."""
 
     value_type = itertools.takewhile
@@ -216,18 +215,18 @@ class TakewhileVariable(IteratorVariable):
     def __init__(self, predicate: VariableTracker, inner: VariableTracker) -> None:
         self.predicate, self.inner = predicate, inner
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        item = self.inner.next_item(ctx)
-        if item is None or holds(ctx, self.predicate, item):
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        item = self.inner.next_or_raise(ctx)
+        if holds(ctx, self.predicate, item):
             return item
         self.inner = ItemsIteratorVariable([])
-        return None
+        ctx.raise_exception(StopIteration)
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(itertools.takewhile, self.predicate, self.inner)
 
 
-class DropwhileVariable(IteratorVariable):
+class DropwhileVariable(AskingIteratorVariable):
     """`dropwhile(predicate, iterable)`."""
 
     value_type = itertools.dropwhile
@@ -236,13 +235,11 @@ class DropwhileVariable(IteratorVariable):
         self.predicate, self.inner = predicate, inner
         self.started = False
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        item = self.inner.next_item(ctx)
-        while not self.started and item is not None:
-            if not holds(ctx, self.predicate, item):
-                self.started = True
-                break
-            item = self.inner.next_item(ctx)
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        item = self.inner.next_or_raise(ctx)
+        while not self.started and holds(ctx, self.predicate, item):
+            item = self.inner.next_or_raise(ctx)
+        self.started = True
         return item
 
     def reconstruct(self, build: Reconstruction) -> None:
@@ -280,7 +277,7 @@ def filled_zip(fill: Any, *iterators: Any) -> Any:
     return itertools.zip_longest(*iterators, fillvalue=fill)
 
 
-class PairwiseVariable(IteratorVariable):
+class PairwiseVariable(AskingIteratorVariable):
     """`pairwise(iterable)`."""
 
     value_type = itertools.pairwise
@@ -289,12 +286,10 @@ class PairwiseVariable(IteratorVariable):
         self.inner = inner
         self.last: VariableTracker | None = None
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         if self.last is None:
-            self.last = self.inner.next_item(ctx)
-        item = None if self.last is None else self.inner.next_item(ctx)
-        if item is None or self.last is None:
-            return None
+            self.last = self.inner.next_or_raise(ctx)
+        item = self.inner.next_or_raise(ctx)
         pair, self.last = TupleVariable([self.last, item]), item
         return pair
 
@@ -305,7 +300,7 @@ class PairwiseVariable(IteratorVariable):
         build.call_object(itertools.pairwise, walked)
 
 
-class CompressVariable(IteratorVariable):
+class CompressVariable(AskingIteratorVariable):
     """`compress(data, selectors)`."""
 
     value_type = itertools.compress
@@ -313,14 +308,11 @@ class CompressVariable(IteratorVariable):
     def __init__(self, data: VariableTracker, selectors: VariableTracker) -> None:
         self.data, self.selectors = data, selectors
 
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        while (item := self.data.next_item(ctx)) is not None:
-            selector = self.selectors.next_item(ctx)
-            if selector is None:
-                return None
-            if known_truth(ctx, selector):
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        while True:
+            item = self.data.next_or_raise(ctx)
+            if known_truth(ctx, self.selectors.next_or_raise(ctx)):
                 return item
-        return None
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(itertools.compress, self.data, self.selectors)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict
+from dynexplore.engine.variables.containers.iterator import item_or_end
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
@@ -401,12 +402,7 @@ class UserObjectVariable(VariableTracker):
         ctx.break_graph("DX307", question="iteration through __getitem__", type=self.cls.__qualname__)
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        try:
-            return self.next_or_raise(ctx)
-        except UserRaised as raised:
-            if issubclass(raised.exception.python_type(), StopIteration):
-                return None
-            raise
+        return item_or_end(ctx, self.next_or_raise)
 
     def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
         """What `__next__` gives, or raises: StopIteration, with what that says."""

@@ -18,7 +18,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine.graph.data_symbols import known_bool
-from dynexplore.engine.graph.shapes import is_of_sizes
+from dynexplore.engine.graph.shapes import is_of_sizes, settled_size
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, unary_rule
@@ -95,12 +95,21 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
         symbol = symbol[:-1]
     if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
         return _with_constants(ctx, symbol, left, right)
+    if _is_settled(left) and _is_settled(right):
+        return _with_constants(ctx, symbol, left, right)
     if _have_values(left, right) and not _agrees_with_python(ctx, symbol, left, right):
         return _with_constants(ctx, symbol, left, right)
     left, right = _as_number(left, right), _as_number(right, left)
     if symbol in ("<<", ">>"):
         return _shift(ctx, symbol, left, right)
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
+
+
+def _is_settled(value: VariableTracker) -> bool:
+    """Whether it can be one whole number only. Of two such Python computes: sympy takes a large result for infinite."""
+    if isinstance(value, SymbolicNumberVariable):
+        return isinstance(value.value, torch.SymInt) and settled_size(value.value) is not None
+    return isinstance(value, ConstantVariable) and isinstance(value.value, int)
 
 
 def _have_values(*operands: VariableTracker) -> bool:
