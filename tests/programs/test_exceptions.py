@@ -14,7 +14,7 @@ from programs.program_table import Programs
 
 import dynexplore
 from dynexplore.engine.bytecode.versions import FACTS
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -397,3 +397,71 @@ def test_a_constructor_that_breaks_and_raises_is_caught_every_time() -> None:
         return x * 2
 
     assert_same_as_eager(fn, torch.ones(3), graphs=1, breaks=None, calls=6)
+
+
+# -- what the caller is handling ---------------------------------------------------------------------------------------
+
+
+def asks_whether_there_is_one(x):
+    value = sys.exc_info()[1]
+    if value is None:
+        return x + 1
+    return x + 2, str(value)
+
+
+def walks_over_contexts(x):
+    names = []
+    try:
+        raise KeyError("inner")
+    except KeyError as error:
+        while error is not None:
+            names.append(type(error).__name__)
+            error = error.__context__
+    return x + 1, names
+
+
+def raises_it_by_name(x):
+    x = x + 1
+    try:
+        raise sys.exc_info()[1]
+    except BaseException as error:
+        return x * 2, repr(error)
+
+
+def raises_from_it(x):
+    x = x + 1
+    try:
+        raise ValueError("new") from sys.exc_info()[1]
+    except ValueError as error:
+        return x * 2, repr(error.__cause__)
+
+
+def raises_again(x):
+    x = x + 1
+    try:
+        raise
+    except BaseException as error:
+        return x * 2, repr(error)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["none first", "one first"])
+@pytest.mark.parametrize(
+    "fn", [asks_whether_there_is_one, walks_over_contexts, raises_it_by_name, raises_from_it, raises_again],
+    ids=lambda fn: fn.__name__,
+)  # fmt: skip
+def test_what_the_caller_is_handling_is_asked_in_each_call(fn: Any, first: int) -> None:
+    """Whether there is an exception, and which, is the caller's: it is neither taken for one that is there nor for none."""
+    handled = [None, OSError("first"), LookupError("second"), None]
+    optimized = dynexplore.optimize("eager")(fn)
+
+    def calls_while_handling(called: Any, exception: Any) -> str:
+        if exception is None:
+            return repr(called(torch.ones(2)))
+        try:
+            raise exception
+        except (OSError, LookupError):
+            return repr(called(torch.ones(2)))
+
+    for exception in handled[first:]:
+        assert calls_while_handling(optimized, exception) == calls_while_handling(fn, exception)
+    assert graphs_compiled() > 0

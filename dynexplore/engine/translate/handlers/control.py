@@ -9,6 +9,7 @@ from dynexplore.engine.translate.assumptions import assumed_truth
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.objects.builtin_value import NONE
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -51,21 +52,26 @@ def pop_jump_if_false(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> Non
         frame.jump(step.target)
 
 
-def _is_none(value: VariableTracker) -> bool:
-    return value.is_constant() and value.python_type() is type(None)
+def _is_none(ctx: Interpreter, value: VariableTracker) -> bool:
+    """Whether a value is None; of what the caller is handling, nothing is known."""
+    if value.is_constant():
+        return value.python_type() is type(None)
+    if value.same_object(NONE) is None:
+        ctx.break_graph("DX305", operator="is", left=value.type_name(), right=NONE.type_name())
+    return False
 
 
 @handles("POP_JUMP_IF_NONE")
 def pop_jump_if_none(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is None."""
-    if _is_none(frame.pop()):
+    if _is_none(ctx, frame.pop()):
         frame.jump(step.target)
 
 
 @handles("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Jump when the top is not None."""
-    if not _is_none(frame.pop()):
+    if not _is_none(ctx, frame.pop()):
         frame.jump(step.target)
 
 

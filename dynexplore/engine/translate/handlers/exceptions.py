@@ -28,7 +28,7 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if not parts:
         handled = ctx.handled_exception()
         if handled is None:
-            ctx.raise_exception(RuntimeError, "No active exception to reraise")
+            ctx.break_graph("DX310", because="only the caller knows what is raised again")
         raise UserRaised(handled)
     exception = instantiate(ctx, parts[0])
     if len(parts) == 2:

@@ -227,6 +227,8 @@ def instantiate(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
     """What `raise value` raises: an instance; a class is called."""
     if isinstance(value, ExceptionVariable):
         return value
+    if isinstance(value, CallersExceptionVariable):
+        ctx.break_graph("DX310", type=value.text())
     if isinstance(value, ClassVariable) and issubclass(value.value, BaseException):
         made = ctx.call_function(value, [], {})
         if isinstance(made, ExceptionVariable):
