@@ -51,10 +51,10 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
     >>> svg([], note="no graph").splitlines()[1][-23:]
     '"><desc>no graph</desc>'
     """
-    drawings = [(graph.name, drawing(graph)) for graph in graphs]
-    width = max((made.width for _, made in drawings), default=0)
+    drawn = list(zip((graph.name for graph in graphs), drawings([(graph, ()) for graph in graphs]), strict=True))
+    width = max((made.width for _, made in drawn), default=0)
     parts, top = [], 0.0
-    for name, made in drawings:
+    for name, made in drawn:
         title = f'<text class="title" x="{_PADDING}" y="16">{_escaped(name)}</text>'
         inner = f'<svg y="{_TITLE}" width="{made.width:g}" height="{made.height:g}" {made.body}</svg>'
         parts.append(f'<g transform="translate(0 {top:g})">{title}{inner}</g>')
@@ -67,28 +67,42 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
 
 def drawing(graph: GraphView, closed: Collection[str] = ()) -> Drawing:
     """Draw one graph, by the program or in plain layers; the groups whose paths are `closed` are one box each."""
-    return _by_program(graph, closed) or _in_layers(graph, closed)
+    (drawn,) = drawings([(graph, closed)])
+    return drawn
+
+
+def drawings(wanted: Sequence[tuple[GraphView, Collection[str]]]) -> list[Drawing]:
+    """Draw several graphs, each with its closed groups: the program is started once, which is most of what small graphs cost."""
+    drawn = _by_program(wanted)
+    if drawn is not None:
+        return drawn
+    if len(wanted) == 1:
+        return [_in_layers(*wanted[0])]
+    return [drawing(*one) for one in wanted]  # one that the program cannot draw is no reason to draw the others worse
 
 
 # -- by graphviz -------------------------------------------------------------------------------------------------------
 
-_OUTER = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"\s+(viewBox="[^"]*")[^>]*>(.*)</svg>', re.DOTALL)
+_OUTER = re.compile(r'<svg width="([\d.]+)pt" height="([\d.]+)pt"\s+(viewBox="[^"]*")[^>]*>(.*?)</svg>', re.DOTALL)
+
+_PAGE = re.compile(r'id="page\d+,\d+_graph\d+"')
+"""What the program calls a graph behind the first; its drawing must not depend on those before it."""
 
 
-def _by_program(graph: GraphView, closed: Collection[str]) -> Drawing | None:
+def _by_program(wanted: Sequence[tuple[GraphView, Collection[str]]]) -> list[Drawing] | None:
     program = shutil.which("dot")
-    if program is None:
+    if program is None or not wanted:
         return None
-    text = dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of)
+    text = "".join(dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of) for graph, closed in wanted)
     try:
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return None  # it is there and does not work: as good as missing
-    outer = _OUTER.search(done.stdout)
-    if outer is None:
+    pictures = _OUTER.findall(_PAGE.sub('id="graph0"', done.stdout))
+    if len(pictures) != len(wanted):
         return None
-    width, height, box, body = outer.groups()
-    return Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3)  # points to pixels
+    # points to pixels
+    return [Drawing(f"{box}>{body}", float(width) * 4 / 3, float(height) * 4 / 3) for width, height, box, body in pictures]
 
 
 # -- in plain layers ---------------------------------------------------------------------------------------------------

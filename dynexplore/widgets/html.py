@@ -97,8 +97,8 @@ def _beginning(report: str) -> str:
 def diagrams(recording: Recording) -> dict[int, list[str]]:
     """For each frame a drawing of each of its graphs, with as many groups closed as it takes to fit."""
     drawn: dict[int, list[str]] = {entered.frame: [] for entered in recording.frames}
-    for graph in recording.graphs:
-        drawing = svg.drawing(graph, start_closed(grouped(graph.nodes)))
+    wanted = [(graph, start_closed(grouped(graph.nodes))) for graph in recording.graphs]
+    for (graph, _), drawing in zip(wanted, svg.drawings(wanted), strict=True):
         size = f'width="{drawing.width:g}" height="{drawing.height:g}"'
         body = _BESIDES.sub("", drawing.body)
         drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {body}</svg>')

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -80,3 +82,15 @@ def test_names_stay_text() -> None:
     document = svg.svg([GraphView("<b>", 1, 1, (node,), None)], note="a --> b & c")
     assert ids(document, "node") == ["node-<i x='"]
     assert next(ElementTree.fromstring(document).iter(f"{NAME}desc")).text == "a --> b & c"
+
+
+def test_many_graphs_are_drawn_by_one_run_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting it is most of what a small graph costs; each drawing is the one that the graph has alone."""
+    graphs = list(toy().graphs)
+    alone = [svg.drawing(graph) for graph in graphs]
+    runs: list[object] = []
+    run = subprocess.run
+    monkeypatch.setattr(svg.subprocess, "run", lambda *args, **more: (runs.append(args), run(*args, **more))[1])
+    assert len(graphs) > 1 and svg.drawings([(graph, ()) for graph in graphs]) == alone
+    assert len(runs) == (1 if shutil.which("dot") else 0)
+    assert svg.drawings([]) == []
