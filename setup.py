@@ -12,7 +12,9 @@ setup(
             name="dynexplore.engine.native._frame_hook",
             sources=[
                 f"{NATIVE}/{name}.c"
-                for name in ("c_stack", "cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows", "region", "tail_call")
+                for name in (
+                    "c_stack", "cache", "dict_guard", "frame_hook", "guard_walk", "lookup_rows", "region", "tail_call", "type_guard"
+                )
             ],
             depends=[f"{NATIVE}/compat.h", f"{NATIVE}/dict_check.h", f"{NATIVE}/native.h"],
             extra_compile_args=[

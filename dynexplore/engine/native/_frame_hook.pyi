@@ -17,6 +17,8 @@ _Check = tuple[object, _CheckKind, object]
 _Spec = tuple[object, type, tuple[_Check, ...]]
 _Lookup = tuple[str, type | None, _LookupKind, object]
 _ClassRow = tuple[type, int, bool, tuple[_Lookup, ...]]
+_Step = tuple[Literal["attribute"], str] | tuple[Literal["member"], str, type] | tuple[Literal["item", "length"], int]
+_TypeRow = tuple[int, _Step | None, tuple[type, ...]]
 _FunctionRow = tuple[FunctionType, CodeType, tuple[_Item, ...] | None, tuple[_Item, ...] | None]
 
 @final
@@ -31,11 +33,10 @@ ENTRY_FILE: Final[str]
 class Entry:
     """One compiled variant of a code object: when it may run, what runs, and which objects that needs.
 
-    An entry hits when it is `valid`, its `walk` passes (or is None), each argument slot holds a value of exactly the class that
-    `slot_types` names for it (None: of any class), and `check` returns True (or is None). `check` is
-    called with the frame's argument slots (positional, keyword-only, *args, **kwargs), the function's closure (tuple or
-    None) and the frame's globals. An Exception out of it is a miss; a RecursionError or MemoryError lets the frame run
-    plain, without asking the region's callback; anything else (KeyboardInterrupt) goes to the program.
+    An entry hits when it is `valid`, its `walk` passes (or is None), its `types` hold of the argument slots (or are None), and
+    `check` returns True (or is None). `check` is called with the frame's argument slots (positional, keyword-only, *args,
+    **kwargs), the function's closure (tuple or None) and the frame's globals. An Exception out of it is a miss; a RecursionError or
+    MemoryError lets the frame run plain, without asking the region's callback; any other (KeyboardInterrupt) goes to the program.
 
     A hit runs `code` in the frame instead of the original, with `injected[i]` in the local variable number
     `inject_index + i`. The code must have the same number of argument slots and free variables as the original, and
@@ -52,14 +53,14 @@ class Entry:
         injected: tuple[object, ...],
         inject_index: int,
         walk: GuardWalk | None = None,
-        slot_types: tuple[type | None, ...] | None = None,
+        types: TypeGuard | None = None,
     ) -> Self: ...
     @property
     def check(self) -> Callable[..., object] | None: ...
     @property
     def walk(self) -> GuardWalk | None: ...
     @property
-    def slot_types(self) -> tuple[type | None, ...] | None: ...
+    def types(self) -> TypeGuard | None: ...
     @property
     def code(self) -> CodeType: ...
     @property
@@ -269,6 +270,21 @@ class DictGuard:
 
     def __new__(cls, checks: tuple[_Item, ...]) -> Self: ...
     def __call__(self, dictionary: object, /) -> bool: ...
+
+@final
+class TypeGuard:
+    """Of which classes the values are that a frame is called with, or that stand one step below them; asked in C.
+
+    A row is `(slot, step, classes)`: the value is of exactly one of the classes. It stands in the argument slot (step None), or,
+    read where it lies, under a name of that object's own attributes ("attribute"), in what `__slots__` of exactly this class
+    names ("member"), at an index of a tuple or list ("item"). A row with the step "length" says how long such a one is.
+
+    Classes are held weakly, no code of the program runs. Raises TypeError for a malformed row.
+    """
+
+    def __new__(cls, rows: tuple[_TypeRow, ...]) -> Self: ...
+    def holds(self, values: tuple[object, ...], /) -> bool:
+        """What C asks, of the values in the argument slots."""
 
 def hides_nothing(value: object, /) -> bool:
     """No attribute in the object's own `__dict__` comes before one of its class (properties and the like come before it).

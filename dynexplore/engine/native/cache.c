@@ -124,17 +124,18 @@ none_is_null(PyObject *object)
 }
 
 static bool
-slot_types_are_right(Entry *entry)
+types_are_right(Entry *entry)
 {
-    bool right = PyTuple_CheckExact(entry->slot_types) && PyTuple_GET_SIZE(entry->slot_types) == entry->argument_slots;
-    for (int i = 0; right && i < entry->argument_slots; i++) {
-        PyObject *type = PyTuple_GET_ITEM(entry->slot_types, i);
-        right = type == Py_None || PyType_Check(type);
+    if (!PyObject_TypeCheck(entry->types, &TypeGuard_Type)) {
+        PyErr_Format(PyExc_TypeError, "types must be a TypeGuard or None, not %.100s", Py_TYPE(entry->types)->tp_name);
+        return false;
     }
-    if (!right) {
-        PyErr_SetString(PyExc_TypeError, "slot_types must be a tuple of a class or None for each argument slot, or None");
+    if (type_guard_slots(entry->types) > entry->argument_slots) {
+        PyErr_Format(PyExc_ValueError, "types look at %d argument slots, where there are %d", type_guard_slots(entry->types),
+                     entry->argument_slots);
+        return false;
     }
-    return right;
+    return true;
 }
 
 static bool
@@ -148,7 +149,7 @@ entry_arguments_are_right(Entry *entry)
         PyErr_Format(PyExc_TypeError, "walk must be a GuardWalk or None, not %.100s", Py_TYPE(entry->walk)->tp_name);
         return false;
     }
-    if (entry->slot_types != NULL && !slot_types_are_right(entry)) {
+    if (entry->types != NULL && !types_are_right(entry)) {
         return false;
     }
     if (!is_plain_function_code(entry->code)) {
@@ -168,11 +169,11 @@ entry_arguments_are_right(Entry *entry)
 static PyObject *
 entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"check", "code", "injected", "inject_index", "walk", "slot_types", NULL};
-    PyObject *check, *code, *injected, *walk = Py_None, *slot_types = Py_None;
+    static char *names[] = {"check", "code", "injected", "inject_index", "walk", "types", NULL};
+    PyObject *check, *code, *injected, *walk = Py_None, *types = Py_None;
     int inject_index;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!i|OO:Entry", names, &check, &PyCode_Type, &code,
-                                     &PyTuple_Type, &injected, &inject_index, &walk, &slot_types)) {
+                                     &PyTuple_Type, &injected, &inject_index, &walk, &types)) {
         return NULL;
     }
     Entry *self = (Entry *)type->tp_alloc(type, 0);
@@ -181,7 +182,7 @@ entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->check = none_is_null(check);
     self->walk = none_is_null(walk);
-    self->slot_types = none_is_null(slot_types);
+    self->types = none_is_null(types);
     self->code = (PyCodeObject *)Py_NewRef(code);
     self->injected = Py_NewRef(injected);
     self->inject_index = inject_index;
@@ -199,7 +200,7 @@ entry_traverse(Entry *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->check);
     Py_VISIT(self->walk);
-    Py_VISIT(self->slot_types);
+    Py_VISIT(self->types);
     Py_VISIT(self->code);
     Py_VISIT(self->injected);
     Py_VISIT(self->room_code);
@@ -213,7 +214,7 @@ entry_clear(Entry *self)
     self->valid = 0;
     Py_CLEAR(self->check);
     Py_CLEAR(self->walk);
-    Py_CLEAR(self->slot_types);
+    Py_CLEAR(self->types);
     Py_CLEAR(self->dict);
     return 0;
 }
@@ -248,7 +249,7 @@ entry_fits(Entry *entry, PyCodeObject *code)
 static PyMemberDef entry_members[] = {
     {"check", T_OBJECT, offsetof(Entry, check), READONLY, "The callable that decides, or None."},
     {"walk", T_OBJECT, offsetof(Entry, walk), READONLY, "The GuardWalk that decides first, or None."},
-    {"slot_types", T_OBJECT, offsetof(Entry, slot_types), READONLY, "The classes of the values in the argument slots, or None."},
+    {"types", T_OBJECT, offsetof(Entry, types), READONLY, "The TypeGuard that decides next, or None."},
     {"code", T_OBJECT, offsetof(Entry, code), READONLY, "The code object that runs instead."},
     {"injected", T_OBJECT, offsetof(Entry, injected), READONLY, "The objects that the frame gets as locals."},
     {"inject_index", T_INT, offsetof(Entry, inject_index), READONLY, "The first local that gets one of them."},
@@ -265,7 +266,7 @@ static PyGetSetDef entry_getset[] = {
 PyTypeObject Entry_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynexplore.engine.native.Entry",
-    .tp_doc = "Entry(check, code, injected, inject_index, walk=None, slot_types=None): one compiled variant of a code object.",
+    .tp_doc = "Entry(check, code, injected, inject_index, walk=None, types=None): one compiled variant of a code object.",
     .tp_basicsize = sizeof(Entry),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_new = entry_new,

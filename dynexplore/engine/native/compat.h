@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include "internal/pycore_frame.h"
 #include "internal/pycore_dict.h"
+#include "internal/pycore_object.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
 #  error "dynexplore's frame hook knows the frame layouts of CPython 3.11, 3.12 and 3.13 only"
@@ -235,21 +236,69 @@ dict_places(PyObject *dictionary)
     return ((PyDictObject *)dictionary)->ma_keys->dk_nentries;
 }
 
+/* A table of keys and values: of a dictionary, or of an object that has no dictionary yet.  `keys` NULL: no attributes. */
+typedef struct {
+    PyDictKeysObject *keys;
+    PyDictValues *values;         /* NULL: they stand beside the keys */
+} AttributeTable;
+
 /* What stands at a place of the table, both borrowed; value NULL: a hole.  PyDict_Next does the same behind a call; the
    layout (Include/internal/pycore_dict.h) is the same from 3.11 to 3.13. */
 static inline PyObject *
-dict_at(PyObject *dictionary, Py_ssize_t place, PyObject **key)
+attribute_at(AttributeTable table, Py_ssize_t place, PyObject **key)
 {
-    PyDictObject *dict = (PyDictObject *)dictionary;
-    PyDictKeysObject *keys = dict->ma_keys;
-    if (DK_IS_UNICODE(keys)) {
-        PyDictUnicodeEntry *entry = &DK_UNICODE_ENTRIES(keys)[place];
+    if (DK_IS_UNICODE(table.keys)) {
+        PyDictUnicodeEntry *entry = &DK_UNICODE_ENTRIES(table.keys)[place];
         *key = entry->me_key;
-        return dict->ma_values == NULL ? entry->me_value : dict->ma_values->values[place];
+        return table.values == NULL ? entry->me_value : table.values->values[place];
     }
-    PyDictKeyEntry *entry = &DK_ENTRIES(keys)[place];
+    PyDictKeyEntry *entry = &DK_ENTRIES(table.keys)[place];
     *key = entry->me_key;
     return entry->me_value;
+}
+
+static inline AttributeTable
+table_of(PyObject *dictionary)
+{
+    PyDictObject *dict = (PyDictObject *)dictionary;
+    return dict == NULL ? (AttributeTable){NULL, NULL} : (AttributeTable){dict->ma_keys, dict->ma_values};
+}
+
+static inline PyObject *
+dict_at(PyObject *dictionary, Py_ssize_t place, PyObject **key)
+{
+    return attribute_at(table_of(dictionary), place, key);
+}
+
+/* The attributes that an object of class `type` stores without a dictionary (Objects/dictobject.c, PyObject_GenericGetDict). */
+static inline AttributeTable
+inline_attributes(PyTypeObject *type, PyDictValues *values)
+{
+    return (AttributeTable){((PyHeapTypeObject *)type)->ht_cached_keys, values};
+}
+
+/* The own attributes of an object, wherever they are.  `_PyObject_GetDictPtr` would make a dictionary of them. */
+static inline AttributeTable
+own_attributes(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    if (!(type->tp_flags & Py_TPFLAGS_MANAGED_DICT)) {
+        PyObject **pointer = _PyObject_GetDictPtr(object);
+        return table_of(pointer == NULL ? NULL : *pointer);
+    }
+#if PY_IS_311
+    PyDictValues *values = *_PyObject_ValuesPointer(object);
+    return values != NULL ? inline_attributes(type, values) : table_of(*_PyObject_ManagedDictPointer(object));
+#elif PY_IS_312
+    PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
+    return _PyDictOrValues_IsValues(either) && _PyDictOrValues_GetValues(either) != NULL
+               ? inline_attributes(type, _PyDictOrValues_GetValues(either)) : table_of(_PyDictOrValues_GetDict(either));
+#else
+    if ((type->tp_flags & Py_TPFLAGS_INLINE_VALUES) && _PyObject_InlineValues(object)->valid) {
+        return inline_attributes(type, _PyObject_InlineValues(object));
+    }
+    return table_of((PyObject *)_PyObject_GetManagedDict(object));
+#endif
 }
 
 static inline bool

@@ -210,30 +210,18 @@ after_failed_check(void)
     return exhausted ? RUN : MISS;
 }
 
-static bool
-slot_types_pass(PyObject *slot_types, PyObject **values)
-{
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(slot_types); i++) {
-        PyObject *type = PyTuple_GET_ITEM(slot_types, i);
-        if (type != Py_None && (values[i] == NULL || type != (PyObject *)Py_TYPE(values[i]))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Do the first entries say that the frame runs plain, for arguments of these classes?  A function of numbers that C code
-   calls thousands of times is found here: no reference is taken, nothing of the program can run. */
+/* Do the first entries say that the frame runs plain, for values of these classes?  A function of numbers that C code
+   calls thousands of times ends here: no reference is taken, nothing of the program can run. */
 static inline bool
 is_left_to_python(CodeCache *cache, Frame *frame)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cache->entries); i++) {
         Entry *entry = (Entry *)PyTuple_GET_ITEM(cache->entries, i);
-        if (entry->slot_types == NULL || entry->check != NULL || entry->walk != NULL
-            || entry->code != frame_code(frame)) {
+        if (entry->types == NULL || entry->check != NULL || entry->code != frame_code(frame)) {
             return false;
         }
-        if (entry->valid && slot_types_pass(entry->slot_types, frame->localsplus)) {
+        if (entry->valid && type_guard_passes(entry->types, frame->localsplus)
+            && (entry->walk == NULL || guard_walk_passes(entry->walk))) {
             entry->hits++;
             return true;
         }
@@ -247,7 +235,7 @@ try_entry(Entry *entry, CheckArguments *arguments)
     if (!entry->valid || (entry->walk != NULL && !guard_walk_passes(entry->walk))) {
         return MISS;
     }
-    if (entry->slot_types != NULL && !slot_types_pass(entry->slot_types, arguments->first)) {
+    if (entry->types != NULL && !type_guard_passes(entry->types, arguments->first)) {
         return MISS;
     }
     if (entry->check == NULL) {

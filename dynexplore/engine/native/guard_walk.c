@@ -493,7 +493,8 @@ init_guard_walk(PyObject *module)
     if (no_attributes == NULL || PyModule_AddType(module, &GuardWalk_Type) < 0) {
         return -1;
     }
-    if (PyModule_AddType(module, &DictGuard_Type) < 0 || PyModule_AddFunctions(module, guard_functions) < 0) {
+    if (PyModule_AddType(module, &DictGuard_Type) < 0 || PyModule_AddType(module, &TypeGuard_Type) < 0
+        || PyModule_AddFunctions(module, guard_functions) < 0) {
         return -1;
     }
     return PyModule_AddFunctions(module, lookup_functions);

@@ -8,6 +8,7 @@
        guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
        lookup_rows.c  parts of a GuardWalk: lookups through classes, and what functions are made of
        dict_guard.c   DictGuard: the same compares over a dictionary that is handed in
+       type_guard.c   TypeGuard: the classes of a frame's arguments, and of what stands one step below them
 
    Arrows run down this list's reverse: frame_hook.c uses all, region.c and cache.c know nothing of it but its name. */
 
@@ -31,7 +32,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *check;          /* callable, or NULL: always true */
     PyObject *walk;           /* GuardWalk, or NULL */
-    PyObject *slot_types;     /* tuple: for each argument slot the class of its value, or None; or NULL */
+    PyObject *types;          /* TypeGuard, or NULL */
     PyCodeObject *code;       /* what runs instead; the frame's own code: the frame runs plain */
     PyObject *injected;       /* tuple: objects put into locals */
     int inject_index;         /* the first local that gets one */
@@ -236,5 +237,11 @@ extern PyMethodDef lookup_functions[];
 /* -- dict_guard.c ----------------------------------------------------------------------------------------------- */
 
 extern PyTypeObject DictGuard_Type;
+
+/* -- type_guard.c ------------------------------------------------------------------------------------------------- */
+
+extern PyTypeObject TypeGuard_Type;
+bool type_guard_passes(PyObject *guard, PyObject **values);  /* of the slots; NULL: none.  Runs no user code, raises nothing */
+int type_guard_slots(PyObject *guard);                       /* how many argument slots it looks at, at least */
 
 #endif

@@ -76,7 +76,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
     Those that leave the frame to Python come behind those that were compiled, whose guards say more.
     """
     walk = translation.walk
-    check: Any = translation.check.check if translation.slot_types is None else None
+    check: Any = translation.check.check if translation.types is None else None
     if config.profiler_ranges and check is not None:
         check = ranged(check, f"{GUARDS}{frame} of {translation.code.co_qualname}")
     entry = CompiledEntry(
@@ -85,7 +85,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
         translation.injected,
         translation.inject_index,
         walk.walk if walk is not None else None,
-        translation.slot_types,
+        translation.types,
     )
     entry.number = NUMBERS.next()
     entry.frame = frame
@@ -165,7 +165,7 @@ def fits(entry: Entry, state: Slots) -> bool:
     """Whether an entry's guards hold for a frame: what C does, for a frame that waited while the entry was made."""
     if not entry.valid or (entry.walk is not None and not entry.walk.check()):
         return False
-    if entry.slot_types is not None and not all(map(_is_of, state.values, entry.slot_types)):
+    if entry.types is not None and not entry.types.holds(state.values):
         return False
     if entry.check is None:
         return True
@@ -173,10 +173,6 @@ def fits(entry: Entry, state: Slots) -> bool:
         return entry.check(*state.values, state.closure, state.globals) is True
     except Exception:  # the rule of the hook: an exception while fetching is a miss
         return False
-
-
-def _is_of(value: object, wanted: type | None) -> bool:
-    return wanted is None or type(value) is wanted
 
 
 @record()

@@ -6,7 +6,8 @@ code is the frame's own. It is guarded like any other entry: a call with a tenso
 
 Running plain is right whatever the guards say; they only tell when another look may find tensor work. So a guard that has
 failed for a frame which then had no tensor work either is not asked again (`relaxed`): of a number that varies the type is left, of
-a condition nothing. What is left of a function of numbers, as a rule, is the types of its arguments, which C compares.
+a condition nothing. What is left of a function of numbers, as a rule, is the types of its arguments and of what it reads of them
+(`key=lambda o: o.cost`), which C compares (`TypeGuard`).
 
 In: a finished attempt; the guards that failed before (`FrameHistory`). Out: the entry's form of a `Translation`.
 torch/_dynamo/convert_frame.py (`has_tensor_in_frame`) and symbolic_convert.py ("no content in function call") do the same job.
@@ -14,22 +15,24 @@ torch/_dynamo/convert_frame.py (`has_tensor_in_frame`) and symbolic_convert.py (
 
 from __future__ import annotations
 
+from types import MemberDescriptorType
 from typing import Any
 
 import torch
 import torch.fx
 import torch.utils._pytree as pytree
 
+from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guards import Guard
-from dynexplore.engine.provenance.sources import LocalSource, Scope
+from dynexplore.engine.provenance.sources import AttributeSource, ItemSource, LocalSource, Scope, Source
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.translate.contract.interpreter import Interpreter
 from dynexplore.engine.translate.contract.request import Translation, TranslationRequest
+from dynexplore.engine.variables.objects.class_facts import is_made_in_python, peek
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 
 _NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
-_SLOT_TYPES = (int, float, complex, bool, str, bytes, type(None), tuple, list, dict, set, frozenset)  # they live for ever
 
 
 def is_left_to_python(ctx: Interpreter) -> bool:
@@ -74,10 +77,10 @@ def leave_to_python(ctx: Interpreter) -> Translation:
     """The translation of such a frame: its own code, under the guards that are worth asking."""
     check, walk = ctx.finish_relaxed_check()
     request = ctx.request
-    slots = slot_types(check.guards, request.slot_names) if walk is None else None
+    types = type_guard(check.guards, request.slot_names) if not check.subclass_answers else None
     owners = ctx.module_guards.owners() if walk is not None else []
     return Translation(
-        request.code, (), len(request.slot_names), check, walk, [], [], owners, left_to_python=True, slot_types=slots
+        request.code, (), len(request.slot_names), check, walk, [], [], owners, left_to_python=True, types=types
     )  # fmt: skip
 
 
@@ -96,12 +99,14 @@ def _relaxed(guard: Guard, request: TranslationRequest) -> Guard | None:
         return guard
     if isinstance(source, LocalSource) and guard.kind in ("EQUALS", "NUMBER"):
         return Guard(source, "TYPE_MATCH", type(request.values[source.local]), guard.because)
+    if isinstance(source, AttributeSource | ItemSource) and guard.kind == "EQUALS":
+        return Guard(source, "TYPE_MATCH", type(guard.expected), guard.because)
     return None if failed else guard
 
 
 def is_about_type(guard: Guard, scope: Scope) -> bool:
     """Whether a guard that has failed found a value of another type there."""
-    if guard.kind == "TYPE_MATCH":
+    if guard.kind in ("TYPE_MATCH", "NUMBER"):
         return True
     if guard.kind != "EQUALS":
         return False
@@ -111,11 +116,48 @@ def is_about_type(guard: Guard, scope: Scope) -> bool:
         return True
 
 
-def slot_types(guards: list[Guard], slot_names: tuple[str, ...]) -> tuple[type | None, ...] | None:
-    """The classes of the arguments, where the guards ask nothing else: then C compares them, and no function is called."""
-    types: dict[str, type] = {}
-    for guard in guards:
-        if guard.kind != "TYPE_MATCH" or not isinstance(guard.source, LocalSource) or guard.expected not in _SLOT_TYPES:
-            return None
-        types[guard.source.local] = guard.expected
-    return tuple(types.get(name) for name in slot_names)
+def type_guard(guards: list[Guard], slot_names: tuple[str, ...]) -> TypeGuard | None:
+    """The guards as C asks them, where all are about the classes of values near the arguments: then no function is called."""
+    rows = [_type_row(guard, guards, slot_names) for guard in guards if guard.kind != "MODULE_STATE"]  # those the walk asks
+    return None if None in rows else TypeGuard(tuple(row for row in rows if row is not None))
+
+
+_TypeRow = tuple[int, Any, tuple[type[Any], ...]]
+
+
+def _type_row(guard: Guard, guards: list[Guard], slot_names: tuple[str, ...]) -> _TypeRow | None:
+    source = guard.source
+    local = source if isinstance(source, LocalSource) else source.base
+    if not isinstance(local, LocalSource):
+        return None
+    slot, classes = slot_names.index(local.local), _classes(guard)
+    if guard.kind == "LIST_LENGTH" and source is local:
+        return slot, ("length", guard.expected), ()
+    if source is local or not classes:
+        return (slot, None, classes) if classes else None
+    step = _step(source, _class_of(local, guards))
+    return (slot, step, classes) if step is not None else None
+
+
+def _classes(guard: Guard) -> tuple[type[Any], ...]:
+    return {"TYPE_MATCH": (guard.expected,), "NUMBER": (int, float)}.get(guard.kind, ())
+
+
+def _class_of(source: Source, guards: list[Guard]) -> type[Any] | None:
+    """The class that a guard says the value here is of."""
+    return next((guard.expected for guard in guards if guard.source is source and guard.kind == "TYPE_MATCH"), None)
+
+
+def _step(source: Source, cls: type[Any] | None) -> Any:
+    """The step from an argument of this class to the value at `source`, if C reads it as Python does."""
+    if isinstance(source, AttributeSource) and source.in_dictionary:
+        return "attribute", source.attr
+    if cls is None:
+        return None
+    if isinstance(source, AttributeSource):
+        member = peek(cls, source.attr)  # the walk asks whether the lookup still ends there
+        is_slot = type(member) is MemberDescriptorType and is_made_in_python(member.__objclass__)
+        return ("member", source.attr, cls) if is_slot else None
+    if isinstance(source, ItemSource) and type(source.index) is int and source.index >= 0 and issubclass(cls, (tuple, list)):
+        return "item", source.index
+    return None

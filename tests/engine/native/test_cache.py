@@ -16,6 +16,7 @@ from dynexplore.engine.native import (
     FrameState,
     GuardWalk,
     Region,
+    TypeGuard,
     is_skipped,
     skip_code,
     skip_code_recursively,
@@ -315,11 +316,13 @@ def test_caches_come_and_go_by_the_thousand() -> None:
     assert all(cache() is None for cache in caches[:-1])
 
 
-def test_slot_types_are_classes_or_none_one_a_slot() -> None:
-    """An entry may name the class of the value in each argument slot; anything else is refused."""
+def test_types_are_a_type_guard_that_fits_the_arguments() -> None:
+    """An entry may have a TypeGuard over its argument slots; anything else is refused."""
     code = new_code()
-    assert Entry(None, code, (), 1).slot_types is None
-    assert Entry(None, code, (), 1, None, (int,)).slot_types == (int,)
-    for wrong in ((), (int, int), (3,), [int]):
-        with pytest.raises(TypeError, match="slot_types must be a tuple"):
-            Entry(None, code, (), 1, None, wrong)  # type: ignore[arg-type]
+    assert Entry(None, code, (), 1).types is None
+    guard = TypeGuard(((0, None, (int,)),))
+    assert Entry(None, code, (), 1, None, guard).types is guard
+    with pytest.raises(TypeError, match="types must be a TypeGuard or None, not tuple"):
+        Entry(None, code, (), 1, None, (int,))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="types look at 2 argument slots, where there are 1"):
+        Entry(None, code, (), 1, None, TypeGuard(((1, None, (int,)),)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections import namedtuple
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -75,7 +77,9 @@ def test_a_comparison_called_by_c_code_makes_no_graph(stores: list[CacheStore]) 
     assert backend.targets() == [["add"]]
     entries = entries_of(stores, Sorter.compare.__code__)
     assert [entry.left_to_python for entry in entries] == [True] * len(entries)
-    assert entries[0].slot_types == (None, int, int)
+    types = entries[0].types
+    assert types is not None
+    assert [types.holds((None, *pair)) for pair in ((1, 2), (1, True), (X, 2))] == [True, False, False]
     assert entries[0].hits > 20
     assert entries[0].check is None
     assert entries[0].code is Sorter.compare.__code__
@@ -173,6 +177,136 @@ def test_other_types_of_arguments_are_looked_at_anew(stores: list[CacheStore]) -
 
     optimized = dynexplore.optimize(CountingBackend())(negated)
     assert call_often(optimized, 1, 2, 3, 1.5, 2.5, True, False, 4) == [-1, -2, -3, -1.5, -2.5, -1, 0, -4]
-    types = {entry.slot_types for entry in entries_of(stores, negated.__code__) if entry.hits}
-    assert types == {(int,), (float,), (bool,)}
+    guards = [entry.types for entry in entries_of(stores, negated.__code__) if entry.hits]
+    taken = [[type(value) for value in (1, 1.5, True) if types is not None and types.holds((value,))] for types in guards]
+    assert sorted(taken, key=str) == [[bool], [float], [int]]
     assert all(entry.left_to_python for entry in entries_of(stores, negated.__code__))
+
+
+class Costly:
+    """Its cost stands in its dictionary."""
+
+    def __init__(self, cost: Any) -> None:
+        self.cost = cost
+
+
+class Slotted:
+    """Its cost stands in a slot."""
+
+    __slots__ = ("cost",)
+
+    def __init__(self, cost: Any) -> None:
+        self.cost = cost
+
+
+class Hidden:
+    """Its cost is a property."""
+
+    def __init__(self, cost: Any) -> None:
+        self._cost = cost
+
+    @property
+    def cost(self) -> Any:
+        return self._cost
+
+
+class Asked:
+    """Its cost comes from `__getattr__`."""
+
+    def __init__(self, cost: Any) -> None:
+        self.kept = cost
+
+    def __getattr__(self, name: str) -> Any:
+        return self.kept
+
+
+Pair = namedtuple("Pair", "name cost")
+
+
+def by_cost(a: Any, b: Any) -> Any:
+    """What a comparison function does."""
+    return a.cost - b.cost
+
+
+def by_second(a: Any, b: Any) -> Any:
+    """What a comparison function of pairs does."""
+    return a[1] - b[1]
+
+
+def compared(compare: Callable[[Any, Any], Any], items: list[Any]) -> list[Any]:
+    """What a comparison function gives for neighbours, in turn."""
+    return [compare(a, b) for a, b in itertools.pairwise(items)]
+
+
+@pytest.mark.parametrize(
+    ("compare", "make"),
+    [(by_cost, Costly), (by_cost, Slotted), (by_cost, Hidden), (by_cost, lambda cost: Pair("a", cost)),
+     (by_second, lambda cost: ("a", cost)), (by_second, lambda cost: ["a", cost])],
+    ids=["attribute", "slot", "property", "named tuple", "tuple", "list"],
+)  # fmt: skip
+def test_a_comparison_of_what_objects_hold_asks_only_c(
+    compare: Callable[[Any, Any], Any], make: Callable[[Any], Any], stores: list[CacheStore]
+) -> None:
+    """Of a comparison of attributes or items the classes of objects and numbers are left to ask; a tensor there is captured."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(compare)
+    items = [make(number) for number in NUMBERS]
+    assert compared(optimized, items) == compared(compare, items)
+    assert backend.graphs == []
+    (entry, *_) = [entry for entry in entries_of(stores, compare.__code__) if entry.hits > 4]
+    assert entry.left_to_python
+    assert (entry.check, entry.types is not None) == (None, True)
+    assert torch.equal(optimized(make(X), make(2)), X - 2)
+    assert len(backend.graphs) == 1
+    assert compared(optimized, items) == compared(compare, items)
+
+
+def test_getattr_of_the_program_gives_what_it_gives_in_plain_python() -> None:
+    """A comparison of what `__getattr__` computes is right with numbers, and captured with tensors."""
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(by_cost)
+    items = [Asked(number) for number in NUMBERS]
+    assert compared(optimized, items) == compared(by_cost, items)
+    assert torch.equal(optimized(Asked(X), Asked(2)), X - 2)
+    assert len(backend.graphs) == 1
+    items[0].cost = 100  # `__getattr__` is not asked any more
+    assert compared(optimized, items) == compared(by_cost, items)
+
+
+def test_a_class_that_changes_below_a_plain_comparison_is_asked_again() -> None:
+    """An attribute that becomes a property that computes a tensor, and an object that changes its class, are captured."""
+
+    class Kind:
+        def __init__(self, cost: Any) -> None:
+            self.cost = cost
+
+    class Tensorial(Kind):
+        cost = property(lambda self: X * 2, lambda self, value: None)
+
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(by_cost)
+    items = [Kind(number) for number in NUMBERS]
+    assert compared(optimized, items) == compared(by_cost, items)
+    changed = Kind(3)
+    changed.__class__ = Tensorial
+    assert torch.equal(optimized(changed, items[1]), X * 2 - 1)
+    assert len(backend.graphs) == 1
+    Kind.cost = property(lambda self: X * 3)
+    assert torch.equal(optimized(items[0], items[1]), X * 0)
+    assert len(backend.graphs) == 2
+
+
+def test_a_flag_that_varied_and_then_is_a_tensor_is_captured(stores: list[CacheStore]) -> None:
+    """Of a constant attribute that was seen to change its class is still asked."""
+
+    def scaled(owner: Costly) -> Any:
+        return 2 if owner.cost is True else owner.cost
+
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(scaled)
+    assert [optimized(Costly(cost)) for cost in (True, False, True, False, True)] == [2, False, 2, False, 2]
+    assert backend.graphs == []
+    assert torch.equal(optimized(Costly(X)), X)
+    (entry, *_) = [entry for entry in entries_of(stores, scaled.__code__) if entry.left_to_python]
+    assert entry.types is not None
+    assert [entry.types.holds((Costly(cost),)) for cost in (True, False, X)] == [True, True, False]

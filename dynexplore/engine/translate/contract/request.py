@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
@@ -95,7 +96,7 @@ class Translation:
     weak_owners: list[tuple[Any, str]]  # an object, and where it stood
     resume_codes: list[CodeType] = field(default_factory=list)
     left_to_python: bool = False  # whether `code` is the frame's own: there is nothing worth a graph in it
-    slot_types: tuple[type | None, ...] | None = None  # what `check` asks, where that is the classes of the arguments alone
+    types: TypeGuard | None = None  # all that `check` asks, where C can ask it
 
 
 @record(frozen=False)
