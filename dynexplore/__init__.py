@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine import errors as exc
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
-    from dynexplore.engine.policy.dimensions import mark_dynamic, mark_static, maybe_mark_dynamic
+    from dynexplore.engine.policy.dimensions import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
         assume_constant_result,
@@ -94,6 +94,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "is_compiling": (_API, "is_compiling"),
     "assume_constant_result": (_API, "assume_constant_result"),
     "mark_dynamic": (_DIMENSIONS, "mark_dynamic"),
+    "mark_unbacked": (_DIMENSIONS, "mark_unbacked"),
     "maybe_mark_dynamic": (_DIMENSIONS, "maybe_mark_dynamic"),
     "mark_static": (_DIMENSIONS, "mark_static"),
     # look into it
@@ -147,6 +148,7 @@ __all__ = [
     "is_compiling",
     "assume_constant_result",
     "mark_dynamic",
+    "mark_unbacked",
     "maybe_mark_dynamic",
     "mark_static",
     "explain",

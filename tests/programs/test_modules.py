@@ -887,3 +887,24 @@ def test_where_an_attribute_stands_decides_how_it_is_deleted() -> None:
             outcomes.append((str(function(X)), "z" in vars(NETS[0]), list(NETS[0]._modules)))
         assert outcomes[0] == outcomes[1]
     assert graphs_compiled() >= 2
+
+
+def test_a_module_made_inside_fills_its_parameters_in_plain_python() -> None:
+    """The graph breaks at its class; only what is computed with the module is a graph, and random numbers are eager's."""
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        layer = torch.nn.Linear(3, 3)
+        return layer(x) + 1
+
+    assert_same_as_eager(fn, torch.ones(2, 3), graphs=1, breaks=["DX201"])
+
+
+def test_a_deep_copy_of_a_module_breaks_once() -> None:
+    """The copy is made in plain Python, and what is computed before and after it is captured."""
+    net = torch.nn.Linear(3, 3)
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        twin = copy.deepcopy(net)
+        return twin(y) + 1
+
+    assert_same_as_eager(fn, torch.ones(2, 3), graphs=2, breaks=["DX205"])

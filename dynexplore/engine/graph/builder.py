@@ -120,9 +120,9 @@ class GraphBuilder:
 
     def fake_tensor(self, value: torch.Tensor, source: Source, symbolic_context: Any = None) -> torch.Tensor:
         """The fake twin of a real tensor."""
-        if symbolic_context is not None:
-            self.need_shape_env()
         with ExitStack() as around:
+            if symbolic_context is not None:  # of a size of which nothing is known no operator is asked where it comes from
+                around.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
             if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become an example's tensor
                 around.enter_context(torch._C._DisableFuncTorch())
             if value.requires_grad:

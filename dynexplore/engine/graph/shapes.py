@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.config import config
+from dynexplore.engine.policy.dimensions import unbacked
 from dynexplore.engine.provenance.sources import Source
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def dynamic_context(tensor: torch.Tensor, dims: Iterable[int]) -> Any:
     """What ShapeEnv needs to make these dimensions of a tensor symbolic and the others static."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
-    wanted = set(dims)
-    sizes = [DimDynamic.DUCK if dim in wanted else DimDynamic.STATIC for dim in range(tensor.dim())]
-    return StatelessSymbolicContext(dynamic_sizes=sizes)
+    kinds = dict.fromkeys(dims, DimDynamic.DUCK)
+    kinds |= dict.fromkeys(unbacked(tensor) & kinds.keys(), DimDynamic.UNBACKED)
+    return StatelessSymbolicContext(dynamic_sizes=[kinds.get(dim, DimDynamic.STATIC) for dim in range(tensor.dim())])
 
 
 def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:

@@ -3,7 +3,8 @@
 The idea: the first call is compiled for its sizes, unless the program says what it knows of later calls. A mark is an attribute of
 the tensor itself, under torch's own name, so that torch's marks count here, and ours there.
 
-In:  `mark_dynamic(x, 0)`, `maybe_mark_dynamic(x, 0)`, `mark_static(x, 0)`, or torch._dynamo's functions of these names.
+In:  `mark_dynamic(x, 0)`, `maybe_mark_dynamic(x, 0)`, `mark_static(x, 0)`, `mark_unbacked(x, 0)`, or torch._dynamo's functions of
+     these names.
 Out: the marked dimensions of a tensor; `violation`, the sentence for a promise that did not hold.
 
 torch/_dynamo/decorators.py does the same job.
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 
 _DYNAMIC, _MAYBE, _STATIC = "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_static_indices"
+_UNBACKED, _STRICTLY_UNBACKED = "_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices"
 _RANGE = "_dynamo_dynamic_range"  # torch._dynamo expects it beside the first
 
 
@@ -45,6 +47,19 @@ def mark_static(tensor: torch.Tensor, index: int | Iterable[int] | None = None) 
     _mark(tensor, range(tensor.dim()) if index is None else index, _STATIC)
 
 
+def mark_unbacked(tensor: torch.Tensor, index: int | Iterable[int]) -> None:
+    """Compile for any size of this dimension (or these), 0 and 1 too, and take nothing of the first call's size for granted.
+
+    Where the function asks for a certain size, or whether it is one, the graph breaks.
+
+    >>> x = torch.ones(1, 3)
+    >>> mark_unbacked(x, 0)
+    >>> sorted(unbacked(x))
+    [0]
+    """
+    _mark(tensor, index, _UNBACKED)
+
+
 def _mark(tensor: torch.Tensor, index: int | Iterable[int], name: str) -> None:
     marked: set[int] = vars(tensor).setdefault(name, set())
     for one in [index] if isinstance(index, int) else index:
@@ -60,7 +75,12 @@ def dynamic(tensor: torch.Tensor) -> frozenset[int]:
 
 def wanted_dynamic(tensor: torch.Tensor) -> frozenset[int]:
     """The dimensions that are to be served at any size, promised or not."""
-    return dynamic(tensor) | (_of(tensor, _MAYBE) - _of(tensor, _STATIC))
+    return dynamic(tensor) | unbacked(tensor) | (_of(tensor, _MAYBE) - _of(tensor, _STATIC))
+
+
+def unbacked(tensor: torch.Tensor) -> frozenset[int]:
+    """The dimensions of whose size nothing is known."""
+    return (_of(tensor, _UNBACKED) | _of(tensor, _STRICTLY_UNBACKED)) - _of(tensor, _STATIC)
 
 
 def static(tensor: torch.Tensor) -> frozenset[int]:

@@ -67,6 +67,9 @@ _GENERATED_NAMES = _words(
 )
 """What dataclasses and namedtuples write and execute as text."""
 
+_FILLS_PARAMETERS = _words("reset_parameters _reset_parameters")
+"""What modules of torch do once, when they are made."""
+
 
 def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
     """Why a frame of this code runs as plain Python; None when it is to be translated.
@@ -86,6 +89,8 @@ def skip_reason(target: types.CodeType | types.FunctionType) -> str | None:
     if code.co_name in _UNINTERESTING_NAMES:
         return f"{code.co_qualname}: a method that Python calls at unpredictable times, without tensor work"
     rule = rule_of(code.co_filename)
+    if rule.library == "torch" and code.co_name in _FILLS_PARAMETERS:
+        return f"{code.co_qualname}: fills the parameters of a module that is being made"
     if rule.frame == "translate":
         if reads_its_frame(code):
             return f"{code.co_qualname}: it reads its own frame"

@@ -77,6 +77,27 @@ def test_a_static_dimension_stays_so(mark: Any) -> None:
     assert sizes(scaled, (4, 5, 6, 7), lambda x: mark("mark_static", x, 0)) == 4
 
 
+def test_an_unbacked_dimension_is_of_any_size(mark: Any) -> None:
+    """One graph serves every size, 0 and 1 too, whichever came first."""
+    assert sizes(scaled, (1, 4, 0, 7), lambda x: mark("mark_unbacked", x, 0)) == 1
+    assert sizes(lambda x: torch.cat([x, x.relu()])[1:].reshape(-1), (4, 1, 9), lambda x: mark("mark_unbacked", x, 0)) == 1
+
+
+def test_an_unbacked_dimension_that_is_asked_about_breaks_the_graph(mark: Any) -> None:
+    """The size of the first call decides nothing: both sides of an `if` on it are right, in graphs of their own."""
+    assert sizes(only_four, (4, 5, 4, 1), lambda x: mark("mark_unbacked", x, 0)) > 1
+
+
+def test_a_compiler_takes_an_unbacked_dimension() -> None:
+    """AOTAutograd gets the symbol, and one entry serves all sizes."""
+    compiled = dynexplore.optimize("aot_eager")(scaled)
+    for number in (1, 4, 0):
+        x = torch.randn(number, 3)
+        dynexplore.mark_unbacked(x, 0)
+        assert torch.equal(compiled(x), x * number)
+    assert dynexplore.counters["stats"]["graphs"] == 1
+
+
 def test_marks_take_several_and_negative_dimensions() -> None:
     """As torch's do; a dimension that is not there is an IndexError."""
     x = torch.randn(4, 3)
