@@ -21,7 +21,6 @@ PyTorch's counterpart: torch/_dynamo/config.py and torch/utils/_config_module.py
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import logging
 import os
@@ -34,6 +33,7 @@ from typing import Any, TypeVar
 
 from dynexplore.engine.errors import ConfigError
 from dynexplore.engine.events import ARTIFACT_PARTS
+from dynexplore.engine.nearest_name import instead
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -229,9 +229,7 @@ def as_named_here(name: str, value: Any) -> tuple[str, Any]:
 
 
 def _no_option(name: str) -> str:
-    near = difflib.get_close_matches(name, [*OPTIONS, *NAMES_IN_TORCH], 1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return f"no option {name!r}{hint} The options are: {', '.join(OPTIONS)}"
+    return f"there is no option {name!r}{instead(name, [*OPTIONS, *NAMES_IN_TORCH])}"
 
 
 def _tell(sentence: str) -> None:
@@ -247,7 +245,7 @@ def check(name: str, value: object) -> None:
     if name in _TUPLES and not all(isinstance(item, _TUPLES[name][0]) for item in typing.cast("tuple[object]", value)):
         raise ConfigError(f"option {name!r} takes {type_text(name)}, not {value!r}")
     if name == "logs" and (wrong := [part for part in typing.cast("tuple[str, ...]", value) if part not in LOG_PARTS]):
-        raise ConfigError(f"option 'logs' takes any of {', '.join(LOG_PARTS)}, not {wrong[0]!r}")
+        raise ConfigError(f"there is no part {wrong[0]!r} of logs{instead(wrong[0], [*LOG_PARTS, *_PARTS_IN_TORCH])}")
     if name == "artifacts":
         check_parts(typing.cast("tuple[str, ...]", value))
     if name == "log_level" and value not in LOG_LEVELS:
@@ -262,7 +260,7 @@ def check_parts(parts: tuple[str, ...]) -> None:
     """Raise ConfigError for what is none of ARTIFACT_PARTS."""
     for part in parts:
         if part not in ARTIFACT_PARTS:
-            raise ConfigError(f"there is no artefact {part!r}; there are: {', '.join(ARTIFACT_PARTS)}")
+            raise ConfigError(f"there is no artefact {part!r}{instead(part, ARTIFACT_PARTS)}")
 
 
 def type_text(name: str) -> str:
@@ -318,9 +316,7 @@ def _logs(words: str, tell: Callable[[str], None]) -> dict[str, Any]:
         elif part in LOG_PARTS:
             parts.append(part)
         else:
-            near = difflib.get_close_matches(word, LOG_PARTS, 1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            tell(f"DYNEXPLORE_LOGS names {word!r}, which is left out; {hint}there are {', '.join((*LOG_LEVELS, *LOG_PARTS))}")
+            tell(f"DYNEXPLORE_LOGS names {word!r}, which is left out{instead(word, (*LOG_LEVELS, *LOG_PARTS))}")
     return options | ({"logs": tuple(parts)} if parts else {})
 
 

@@ -48,9 +48,9 @@ def has_python_getattribute(cls: type[Any]) -> bool:
     if not _class_flags(cls) & _HEAP_TYPE:
         return False
     for owner in class_mro(cls):
-        found = class_dict(owner).get("__getattribute__")
-        if found is not None:
-            return type(found) is not WrapperDescriptorType
+        method = class_dict(owner).get("__getattribute__")
+        if method is not None:
+            return type(method) is not WrapperDescriptorType
     return False
 
 

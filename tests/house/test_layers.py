@@ -27,6 +27,7 @@ LAYERS = {
             "dynexplore.engine.tool_hooks",
             "dynexplore.engine.phases",
             "dynexplore.engine.numbering",
+            "dynexplore.engine.nearest_name",
             "dynexplore.engine.torch_versions",
             "dynexplore.engine.raw_attributes",
         ),

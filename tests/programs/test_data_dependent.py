@@ -98,6 +98,13 @@ def test_output_shapes_that_depend_on_data_are_captured(fn: Any) -> None:
     assert "DX107" in assert_same_as_eager(fn, X, then=then).breaks
 
 
+@pytest.mark.parametrize("fn", [nonzero, masks])
+def test_dynamic_shapes_take_shapes_that_depend_on_data(fn: Any) -> None:
+    """`config.dynamic_shapes = True` says enough: `nonzero` and its like are in the graph."""
+    with dynexplore.config.patch(dynamic_shapes=True):
+        assert_same_as_eager(fn, torch.tensor([1.0, 0.0, -2.0, 3.0]), graphs=1, breaks=0)
+
+
 def test_gradients_go_through_a_mask() -> None:
     """The backward of a data-dependent selection is eager's."""
     with dynexplore.config.patch(capture_dynamic_output_shape_ops=True):

@@ -1,7 +1,8 @@
 """Symbols for what only the data of the graph can tell: `u0`, of `x.item()` or of the length of `nonzero(x)`.
 
-The idea: under `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` the graph goes on past such a
-number or size. ShapeEnv has no value for its symbol, so no decision can be made with it while tracing.
+The idea: under `config.capture_scalar_outputs` and `config.capture_dynamic_output_shape_ops` (sizes also under
+`config.dynamic_shapes = True`) the graph goes on past such a number or size. ShapeEnv has no value for its symbol, so no decision
+can be made with it while tracing.
 
 In: ShapeEnv, results of operators. Out: whether such symbols are wanted, where new ones stand, what is known of them.
 torch/fx/experimental/symbolic_shapes.py calls them unbacked.
@@ -16,7 +17,12 @@ from dynexplore.engine.config import config
 
 def has_data_dependent_symbols() -> bool:
     """Whether the configuration wants numbers and sizes in the graph that only its data can tell."""
-    return config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops
+    return config.capture_scalar_outputs or takes_shapes_of_data()
+
+
+def takes_shapes_of_data() -> bool:
+    """Whether operators whose result has a shape that only the data can tell (`nonzero`) are taken into the graph."""
+    return config.capture_dynamic_output_shape_ops or config.dynamic_shapes is True
 
 
 def new_symbols(env: Any, value: Any) -> Any:

@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, disable_fake_tensor_cache
 
-from dynexplore.engine.config import config
 from dynexplore.engine.graph import operator_memo
+from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
 from dynexplore.engine.records import record
 
 
@@ -92,7 +92,7 @@ def _reads_masked_gradients(args: Sequence[Any], kwargs: Mapping[str, Any]) -> b
     """Whether the backward of `x[mask] = values` takes what stands under the mask, whose size only the data knows."""
     _, indices, values = [*args, *kwargs.values()][:3]
     masked = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices)
-    return masked and values.requires_grad and torch.is_grad_enabled() and not config.capture_dynamic_output_shape_ops
+    return masked and values.requires_grad and torch.is_grad_enabled() and not takes_shapes_of_data()
 
 
 # Forward mode makes tangents that are known to be zero without memory. What torch does with such a one under a fake mode gives

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.config import config
+from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
 from dynexplore.engine.policy.dimensions import unbacked
 from dynexplore.engine.provenance.sources import Source
 
@@ -30,7 +31,7 @@ def make_shape_env() -> Any:
 
     return ShapeEnv(
         allow_scalar_outputs=config.capture_scalar_outputs,
-        allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+        allow_dynamic_output_shape_ops=takes_shapes_of_data(),
     )
 
 

@@ -209,20 +209,24 @@ class GuardCheck:
 
     def first_failure(self, scope: Scope) -> Failure | None:
         """The first guard that fails for this call, or None when all hold."""
+        of_process = next((guard for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
+        failure = self._failure_of_process(of_process) if of_process is not None else None
+        if failure is not None:
+            return failure
+        failures = (self.failure_of(guard, scope) for guard in self.guards)
+        return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
+
+    def _failure_of_process(self, guard: Guard) -> Failure | None:
+        state: GlobalState = guard.expected
         if self.global_state is not None and not self.global_state.check():
-            guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, "the state at capture", str(self.global_state.reason()))
-        state = next((guard.expected for guard in self.guards if guard.kind == "GLOBAL_STATE"), None)
-        if state is not None and (state.function_modes != _function_modes() or state.devices != default_devices()):
-            guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
+        if state.function_modes != _function_modes() or state.devices != default_devices():
             return Failure(guard, _modes_in_words(state.function_modes, state.devices),
                            _modes_in_words(_function_modes(), default_devices()))
         answer = self.subclass_answers.first_failure() if self.subclass_answers is not None else None
         if answer is not None:
-            guard = next(g for g in self.guards if g.kind == "GLOBAL_STATE")
             return Failure(guard, f"{answer[0]} is {answer[1]}", f"{answer[0]} is {answer[2]}")
-        failures = (self.failure_of(guard, scope) for guard in self.guards)
-        return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
+        return None
 
     def failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
         """What one guard says, asked by itself; one that raises does not hold, and says what it raised.

@@ -22,6 +22,7 @@ import torch
 from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
+from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
 from dynexplore.engine.policy.markers import RUNS, Mark, assume_constant_result, graph_break, mark, unmark
@@ -201,7 +202,7 @@ def _backend_arguments(
 def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
     modes = importlib.import_module("torch._inductor").list_mode_options(dynamic=dynamic)
     if mode not in modes:
-        raise ValueError(f"there is no mode {mode!r}; there are: {', '.join(modes)}")
+        raise ValueError(f"there is no mode {mode!r}{instead(str(mode), modes)}")
     return dict(modes[mode])
 
 
@@ -210,7 +211,7 @@ def _inductor_option(name: str, value: Any) -> str:
     known = importlib.import_module("torch._inductor.config").get_config_copy()
     full = name.replace("-", "_")
     if full not in known:
-        raise ValueError(f"inductor has no option {name!r}; there are: {', '.join(sorted(known))}")
+        raise ValueError(f"inductor has no option {name!r}{instead(full, sorted(known))}")
     wanted = type(known[full])
     if known[full] is not None and not isinstance(value, wanted | int if wanted is float else wanted):
         raise ValueError(f"inductor's option {name!r} takes {wanted.__name__}, not {value!r}")

@@ -37,6 +37,7 @@ from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, Missi
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.shapes import make_shape_env
+from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
@@ -124,7 +125,7 @@ def lookup(name: str) -> CompilerFn:
         return own
     names = list_backends()
     if name not in names:
-        raise InvalidBackend(f"there is no backend {name!r}; there are: {', '.join(names)}")
+        raise InvalidBackend(f"there is no backend {name!r}{instead(name, names)}")
     compiler: CompilerFn = _registry().lookup_backend(name)
     return compiler
 

@@ -29,6 +29,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from dynexplore.engine import display_hooks, native
 from dynexplore.engine.errors import RecompileError
+from dynexplore.engine.nearest_name import instead
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,7 +90,7 @@ class stance:  # called like a function, as torch.compiler.set_stance is
 
     def __init__(self, name: Name) -> None:
         if name not in NAMES:
-            raise ValueError(f"there is no stance {name!r}; there are: {', '.join(NAMES)}")
+            raise ValueError(f"there is no stance {name!r}{instead(name, NAMES)}")
         self.name = name
         self.refused = Refused()
         self._before: list[native.Region | None] = []

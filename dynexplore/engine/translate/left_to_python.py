@@ -63,9 +63,9 @@ def has_tensor(values: Any, depth: int = 2) -> bool:
         return False
     if is_a(values, dict):
         return any(has_tensor(value, depth - 1) for value in dict.values(values))  # a subclass may say something else
-    if is_a(values, tuple, list):
-        first = tuple.__getitem__(values, slice(20)) if is_a(values, tuple) else list.__getitem__(values, slice(20))
-        return any(has_tensor(value, depth - 1) for value in first)
+    for sequence in (tuple, list):
+        if is_a(values, sequence):
+            return any(has_tensor(value, depth - 1) for value in sequence.__getitem__(values, slice(20)))
     try:
         own = object.__getattribute__(values, "__dict__")
     except AttributeError:

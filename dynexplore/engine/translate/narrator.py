@@ -358,10 +358,10 @@ class Narrator:
         ))
 
 
-def _named(value: object) -> str:
+def _named(value: Any) -> str:
     """What a live object is, in a few words; none of the program's code runs for it."""
     kind = type(value)
-    if isinstance(value, FunctionType | BuiltinFunctionType) and kind in (FunctionType, BuiltinFunctionType):
+    if kind in (FunctionType, BuiltinFunctionType):
         return ev.clip(value.__qualname__)
     if issubclass(kind, type):
         return ev.clip(_qualname(value))

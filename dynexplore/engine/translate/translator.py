@@ -486,6 +486,7 @@ class Translator:
     def unspecialized_value(self, value: Any, source: Source) -> VariableTracker | None:
         """The tracker of a number or string that changes from call to call: what a resume function gets, as a rule."""
         where = source.text()
+        # noted on the source, because what is computed of it (`ComputedSource`) varies, too, and asks the sources below it
         source.varies |= self.history.has_failed_when_plain(where, "EQUALS")
         if source.varies or (self.resume is not None and isinstance(source, LocalSource)):
             in_graph = type(value) is int and self.history.is_known_to_vary(where)

@@ -136,7 +136,7 @@ REFUSED = pytest.mark.plain("refused before anything is captured")
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"backend": "eger"}, "there is no backend 'eger'; there are: .*aot_eager.*eager.*inductor"),
+        ({"backend": "eger"}, "there is no backend 'eger'; did you mean 'eager'"),
         pytest.param({"nopython": 1}, "nopython is True or False, not 1", marks=REFUSED),
         pytest.param({"dynamic": "yes"}, "dynamic is True, False or None, not 'yes'", marks=REFUSED),
         pytest.param({"disable": None}, "disable is True or False, not None", marks=REFUSED),
@@ -204,8 +204,8 @@ def test_a_wrong_mode_or_option_lists_the_right_ones() -> None:
     """Inductor's modes and options are checked when they are given."""
     with pytest.raises(ValueError, match="there is no mode 'fast'; there are: .*max-autotune"):
         dynexplore.compile(double, mode="fast")
-    with pytest.raises(ValueError, match="inductor has no option 'fsat'; there are: .*max_autotune"):
-        dynexplore.compile(double, options={"fsat": True})
+    with pytest.raises(ValueError, match="inductor has no option 'max_autotun'; did you mean 'max_autotune'"):
+        dynexplore.compile(double, options={"max_autotun": True})
     with pytest.raises(ValueError, match="inductor's option 'max_autotune' takes bool, not 'yes'"):
         dynexplore.compile(double, options={"max_autotune": "yes"})
     with pytest.raises(ValueError, match="cannot be given together"):

@@ -40,7 +40,7 @@ RUN_NOW: tuple[Callable[..., Any], ...] = (
     torch.backends.mkl.is_available, torch.xpu.is_available, torch.accelerator.is_available, torch.distributed.is_available,
     *(function for name in ("is_nccl_available", "is_gloo_available", "is_mpi_available", "is_ucc_available", "is_xccl_available")
       if (function := getattr(torch.distributed, name, None)) is not None),
-    *(function for name in ("_mps_is_available",) if (function := getattr(torch._C, name, None)) is not None),
+    *filter(None, [getattr(torch._C, "_mps_is_available", None)]),
 )
 
 
