@@ -12,6 +12,9 @@ import pytest
 import torch
 from programs.before_and_after import seen
 
+import dynexplore
+from engine_checks import graphs_compiled
+
 NINE = (lambda *args, **kwargs: 9).__code__
 
 
@@ -157,3 +160,29 @@ def test_code_of_a_method_of_enumerations(name: str, use: Any, monkeypatch: pyte
         return x * (9 if type(used) is int and used == 9 else 2)
 
     seen(number, lambda: monkeypatch.setattr(vars(enum.EnumMeta)[name], "__code__", NINE), before=2, after=9)
+
+
+def test_the_positions_of_a_class_pattern_are_the_classes_to_change() -> None:
+    """`case Point(1, other)` asks `__match_args__` of the class in each call; they may be swapped."""
+
+    class Point:
+        __match_args__ = ("left", "right")
+
+        def __init__(self) -> None:
+            self.left, self.right = 1, 2
+
+    point = Point()
+
+    def matches(x):
+        match point:
+            case Point(1, other):
+                return x * other
+            case Point(other, 1):
+                return x - other
+        return x
+
+    optimized = dynexplore.optimize("eager")(matches)
+    for names in (("left", "right"), ("right", "left"), ("left", "right")):
+        Point.__match_args__ = names
+        assert torch.equal(optimized(torch.ones(2)), matches(torch.ones(2))), names
+    assert graphs_compiled() == 2

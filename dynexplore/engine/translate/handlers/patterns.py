@@ -9,6 +9,7 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.containers.sequence import TupleVariable
+from dynexplore.engine.variables.objects.class_facts import raw_lookup
 from dynexplore.engine.variables.objects.object_rules import is_instance
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
@@ -59,7 +60,7 @@ def match_class(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if step.arg and live in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple):
         frame.push(TupleVariable([subject]))
         return
-    positional = getattr(live, "__match_args__", ())[:step.arg]
+    positional = (raw_lookup(ctx, live, "__match_args__") or ())[:step.arg] if step.arg else ()
     if len(positional) < step.arg:
         ctx.break_graph("DX317", pattern=cls.text())
     wanted = [*positional, *names]
