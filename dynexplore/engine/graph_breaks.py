@@ -876,10 +876,10 @@ def f(x):
     Kind(
         "DX421",
         "a higher-order operator in a way that is not traced",
-        "The functions given to `torch.utils.checkpoint.checkpoint` or `torch.cond` become bodies in the graph, which may run "
-        "twice, or not at all: they may not change what was there before, and not every option is traced.",
+        "The functions given to `torch.utils.checkpoint.checkpoint`, `torch.cond`, `while_loop`, `map` or `scan` become bodies in "
+        "the graph, which may run often, or not at all: they may not change what was there before, and not every option is traced.",
         "Let the function return what it computes and change nothing else; for `checkpoint` say `use_reentrant=False`; "
-        "the branches of `cond` return new tensors alike in number, shape and dtype.",
+        "the branches of `cond` return new tensors alike in number, shape and dtype, the step of a loop such as it was given.",
         example="""
 seen = []
 

@@ -103,9 +103,12 @@ def is_module(root: torch.nn.Module, node: Node) -> bool:
 
 
 def as_module(
-    root: torch.nn.Module, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], name: str
+    root: torch.nn.Module, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], name: str, bare: bool = False
 ) -> torch.fx.GraphModule:
-    """Copies of the nodes, as a module that takes the inputs and gives a tuple of the outputs; bodies that they call come along."""
+    """Copies of the nodes, as a module that takes the inputs; bodies that they call come along.
+
+    It gives a tuple of the outputs, or the only one (`bare`).
+    """
     own_root, own, made = torch.nn.Module(), torch.fx.Graph(), dict[Node, Node]()
     for node in inputs:
         made[node] = own.create_node("placeholder", node.name, (), {}, name=node.name)
@@ -114,5 +117,5 @@ def as_module(
         made[node] = own.node_copy(node, made.__getitem__)
         if node.op == "get_attr":
             own_root.add_module(str(node.target), getattr(root, str(node.target)))
-    own.output(tuple(made[node] for node in outputs))
+    own.output(made[outputs[0]] if bare else tuple(made[node] for node in outputs))
     return torch.fx.GraphModule(own_root, own, class_name=name)

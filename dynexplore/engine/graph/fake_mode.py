@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._higher_order_ops.utils import registered_hop_fake_fns
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, disable_fake_tensor_cache
 
 from dynexplore.engine.graph import operator_memo
@@ -103,6 +105,8 @@ _FULL = {torch.ops.aten._efficientzerotensor.default: torch.ops.aten.zeros.defau
 class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """A FakeTensorMode that notes what is dispatched, as long as `watching`."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
         self.watching = True
@@ -118,6 +122,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     ) -> object:
         """Carry out one operator, after a look at its schema, or give what it was seen to make."""
         given = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return self._carry_out_higher_order(func, types, args, given)
         if not self.watching:
             return super().dispatch(func, types, args, given)
         func = _FULL.get(func, func)
@@ -130,6 +136,11 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             result = self._carry_out(func, types, args, given)
             operator_memo.remember(key, func, result)
         return result
+
+    def _carry_out_higher_order(self, func: Any, types: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
+        """Its body's operators are dispatched one by one. torch looks for what it does under a mode by the mode's very class."""
+        known = None if func in registered_hop_fake_fns else func.python_key_table.get(FakeTensorMode)
+        return known(self, *args, **kwargs) if known is not None else super().dispatch(func, types, args, kwargs)
 
     def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         if torch.is_inference_mode_enabled():  # FakeTensorMode makes of views it has met before what cannot be a view

@@ -125,6 +125,9 @@ _TORCH: dict[str, Rule] = {
     "_functorch/": _COMPILER,
     "_subclasses/": _COMPILER,
     "_higher_order_ops/associative_scan.py": _INLINED,  # its general form is plain Python around a user's function
+    "_higher_order_ops/map.py": _INLINED,
+    "_higher_order_ops/scan.py": _INLINED,
+    "_higher_order_ops/while_loop.py": _INLINED,
     "_higher_order_ops/": _COMPILER,
     "_export/": _COMPILER,
     "_lazy/": _COMPILER,

@@ -60,6 +60,7 @@ from dynexplore.engine.variables.torch_ import (
     checkpoint,
     cond,
     function_modes,
+    loops,
     nn_module,
     optimizer,
     region_call,
