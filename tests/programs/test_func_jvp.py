@@ -192,6 +192,7 @@ def test_a_level_of_the_program_itself() -> None:
     assert "DX421" in assert_same_as_eager(run, X.detach()).breaks
 
 
+@pytest.mark.plain("torch raises, and nothing is captured")
 def test_a_level_around_the_call() -> None:
     """torch allows one level of dual tensors: inside one of the caller's, jvp raises what it raises in eager."""
 

@@ -15,6 +15,7 @@ torch/_dynamo/variables/ctx_manager.py (JvpIncrementNestingCtxManagerVariable, D
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -104,7 +105,9 @@ rule(_inner._unpack_dual)(_of_dual_tensors(_VF._unpack_dual))
 @builtin(_forward._maybe_load_decompositions)
 def _load(ctx: TraceContext) -> VariableTracker:
     """Done now: the operators below need them, and loading twice does nothing."""
-    _forward._maybe_load_decompositions()
+    with warnings.catch_warnings():  # torch scripts them, which it calls deprecated
+        warnings.simplefilter("ignore", DeprecationWarning)
+        _forward._maybe_load_decompositions()
     return NONE
 
 
