@@ -404,7 +404,7 @@ class Recording:
         >>> import torch
         >>> print(explain(lambda x: (x + 1).relu(), torch.ones(4)).recording.memory)
         __compiled_fn_0
-          peak 48 B at relu (<doctest dynexplore.recording.recording.Recording.memory[2]>:1)
+          peak 48 B at relu (<doctest ...>:1)
           inputs and parameters 16 B, all the while
           kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)
         """
