@@ -168,4 +168,4 @@ def summary(rows: list[Row]) -> Row:
 if __name__ == "__main__":
     if importlib.util.find_spec("playwright") is None:
         sys.exit("the benchmark drives a browser with playwright, which is not installed: pip install -e '.[test]'")
-    sys.exit(main("Explorer", measure, summary, AMONG))
+    sys.exit(main("Explorer", measure, summary, {"cpu": AMONG}))

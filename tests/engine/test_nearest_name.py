@@ -11,9 +11,10 @@ import pytest
 import dynexplore
 from dynexplore.engine.nearest_name import instead
 
-pytestmark = pytest.mark.plain("refused before anything is captured")
+PLAIN = pytest.mark.plain("refused before anything is captured")
 
 
+@PLAIN
 def test_a_near_name_is_said_and_else_all() -> None:
     """The end of the sentence: a question, or the list."""
     assert instead("indutor", ["eager", "inductor"]) == "; did you mean 'inductor'?"
@@ -21,13 +22,16 @@ def test_a_near_name_is_said_and_else_all() -> None:
 
 
 @pytest.mark.parametrize(("call", "says"), [
-    (lambda: dynexplore.optimize("egaer"), "there is no backend 'egaer'; did you mean 'eager'?"),
-    (lambda: dynexplore.stance("force_eagr"), "there is no stance 'force_eagr'; did you mean 'force_eager'?"),  # type: ignore[arg-type]
-    (lambda: dynexplore.config.patch(recompile_limt=4), "there is no option 'recompile_limt'; did you mean 'recompile_limit'?"),
-    (lambda: dynexplore.compile(abs, mode="max-autotun"), "there is no mode 'max-autotun'; did you mean 'max-autotune'?"),
-    (lambda: dynexplore.compile(abs, options={"max_autotun": 1}),
-     "inductor has no option 'max_autotun'; did you mean 'max_autotune'?"),
-], ids=["backend", "stance", "option", "mode", "inductor's option"])  # fmt: skip
+    pytest.param(lambda: dynexplore.optimize("egaer"), "there is no backend 'egaer'; did you mean 'eager'?", id="backend"),
+    pytest.param(lambda: dynexplore.stance("force_eagr"),  # type: ignore[arg-type]
+                 "there is no stance 'force_eagr'; did you mean 'force_eager'?", id="stance", marks=PLAIN),
+    pytest.param(lambda: dynexplore.config.patch(recompile_limt=4),
+                 "there is no option 'recompile_limt'; did you mean 'recompile_limit'?", id="option", marks=PLAIN),
+    pytest.param(lambda: dynexplore.compile(abs, mode="max-autotun"),
+                 "there is no mode 'max-autotun'; did you mean 'max-autotune'?", id="mode"),
+    pytest.param(lambda: dynexplore.compile(abs, options={"max_autotun": 1}),
+                 "inductor has no option 'max_autotun'; did you mean 'max_autotune'?", id="inductor's option"),
+])  # fmt: skip
 def test_each_place_that_takes_a_name_says_the_nearest(call: Callable[[], Any], says: str) -> None:
     """Backends, stances, options, modes: one sentence, that ends with the question."""
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from recorded import recorded
 
+import dynexplore
 from dynexplore.engine import events as ev
 from engine_checks import assert_same_as_eager
 
@@ -187,3 +188,32 @@ def test_a_number_of_which_one_value_is_left_is_computed_by_python() -> None:
 
     x = torch.ones(3)
     assert_same_as_eager(asks_for_one_number, x, 3, then=[(x, 4), (x, 2**62), (x, 2**62), (x, 5)], graphs=range(1, 5))
+
+
+SEEN: list[str] = []
+
+
+class Rows(dict[str, Any]):
+    pass
+
+
+class Watched(Rows):
+    def __iter__(self) -> Any:
+        SEEN.append("iter")
+        return super().__iter__()
+
+
+def asks_for_what_is_not_there(x: torch.Tensor, rows: Any) -> torch.Tensor:
+    y = x * len(rows)
+    dynexplore.graph_break()
+    try:
+        return y + [rows.missing(k) for k in range(2)][-1] * bool(rows)
+    except AttributeError as error:
+        SEEN.append(str(error))
+    return y
+
+
+def test_a_guard_that_is_asked_by_itself_runs_no_code_of_another_class() -> None:
+    """A frame was left to Python, and now its dict is of a class with an `__iter__`: nobody but the program may call it."""
+    calls = [(torch.ones(2), kind(v=2.0)) for kind in (Rows, Watched, Rows, Watched)]
+    assert_same_as_eager(asks_for_what_is_not_there, *calls[0], then=calls[1:], setup=SEEN.clear, observe=lambda: list(SEEN))

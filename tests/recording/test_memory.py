@@ -8,6 +8,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.memory import memory_of
 from dynexplore.recording.recording import Recording
 
+pytestmark = pytest.mark.plain("its events are written by hand")
+
 MB = 1 << 20
 CAPTURED = ev.MemoryPlanned(
     frame=1, graph="g", stage="captured", inputs=MB,

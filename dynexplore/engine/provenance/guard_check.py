@@ -198,6 +198,7 @@ class GuardCheck:
     namespace: dict[str, Any] = field(repr=False, default_factory=dict)
     slot_names: tuple[str, ...] = ()
     subclass_answers: SubclassAnswers | None = None
+    _class_guards: dict[int, Guard] = field(repr=False, default_factory=dict)
 
     def holds(self, scope: Scope) -> bool:
         """Whether the check passes for this call."""
@@ -213,7 +214,7 @@ class GuardCheck:
         failure = self._failure_of_process(of_process) if of_process is not None else None
         if failure is not None:
             return failure
-        failures = (self.failure_of(guard, scope) for guard in self.guards)
+        failures = (self._asked(guard, scope) for guard in self.guards)
         return next((failure for failure in failures if failure is not None), None) or self._aliased(scope)
 
     def _failure_of_process(self, guard: Guard) -> Failure | None:
@@ -229,7 +230,25 @@ class GuardCheck:
         return None
 
     def failure_of(self, guard: Guard, scope: Scope) -> Failure | None:
-        """What one guard says, asked by itself; one that raises does not hold, and says what it raised.
+        """What one guard says, asked by itself. Where a value on the way to its own is of another class it is not asked, and
+        does not hold: to look further would run code of that class.
+        """
+        for place in guard.source.path():
+            of_class = self._class_guard(place)
+            if of_class is None or of_class is guard:
+                continue
+            if self._asked(of_class, scope) is not None:
+                return Failure(guard, GUARD_KINDS[guard.kind].describe(guard.expected), f"another class of {place.text()}")
+        return self._asked(guard, scope)
+
+    def _class_guard(self, place: Source) -> Guard | None:
+        """The guard that says of which class the value at a place is."""
+        if not self._class_guards:
+            self._class_guards.update({id(guard.source): guard for guard in self.guards if guard.kind == "TYPE_MATCH"})
+        return self._class_guards.get(id(place))
+
+    def _asked(self, guard: Guard, scope: Scope) -> Failure | None:
+        """What a guard says; one that raises does not hold, and says what it raised.
 
         `12 % n == 0` raises for an n of 0, the path to a value where something else stands on it than in the first call.
         """

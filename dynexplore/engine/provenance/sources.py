@@ -120,6 +120,10 @@ class Source(torch._guards.Source):
         """`type(base)`."""
         return self.child("type", lambda: TypeSource(self))  # type: ignore[no-any-return]
 
+    def path(self) -> list[Source]:
+        """The steps from the first one to this one."""
+        return [*(self.base.path() if self.base is not None else ()), self]
+
     def root(self) -> Source:
         """The first step of the path."""
         source = self

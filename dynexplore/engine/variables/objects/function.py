@@ -23,6 +23,7 @@ from dynexplore.engine.policy.markers import RUNS
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
 from dynexplore.engine.variables.numpy_.array_rules import call_numpy
@@ -548,7 +549,7 @@ class ClassMethodOfCVariable(BuiltinVariable):
 def row_of_class_method(function: Any) -> Rule | None:
     """The rule of what a class method in C is bound from: `F.apply` has that of `torch.autograd.Function`'s own."""
     owner = getattr(function, "__self__", None)
-    if not isinstance(function, types.BuiltinFunctionType) or not isinstance(owner, type):
+    if not isinstance(function, types.BuiltinFunctionType) or not is_a(owner, type):
         return None
     declared = peek(owner, function.__name__)
     return rule_for(declared) if isinstance(declared, types.ClassMethodDescriptorType) else None
@@ -605,7 +606,7 @@ def build_builtin(ctx: TraceContext, value: Any, source: Source | None) -> Varia
     if isinstance(value, types.BuiltinFunctionType | types.MethodWrapperType) and not _draws_from_numpy(value):
         receiver = value.__self__
         made_by_extension = type(receiver).__name__.startswith(_RECORDS)
-        if receiver is not None and not isinstance(receiver, types.ModuleType | type) and rule_for(value) is None \
+        if receiver is not None and not is_a(receiver, types.ModuleType, type) and rule_for(value) is None \
                 and not skip.is_graph_callable(value) and not made_by_extension:
             return _bound_builtin(ctx, value, receiver, source)
     if source is not None:

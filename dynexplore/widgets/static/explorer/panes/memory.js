@@ -44,7 +44,7 @@ class Chart {
     this.at = graph.peak;
     this.drawing = /** @type {SVGElement} */ (adopted(graph.picture));
     this.drawing.setAttribute("aria-hidden", "true");
-    this.cursor = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    this.cursor = document.createElementNS(this.drawing.namespaceURI, "rect");
     this.cursor.setAttribute("class", "dynx-memory-cursor");
     this.cursor.setAttribute("y", String(graph.edges.top));
     this.cursor.setAttribute("height", String(graph.edges.bottom - graph.edges.top));
