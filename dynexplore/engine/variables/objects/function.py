@@ -548,7 +548,7 @@ class ClassMethodOfCVariable(BuiltinVariable):
 
 def row_of_class_method(function: Any) -> Rule | None:
     """The rule of what a class method in C is bound from: `F.apply` has that of `torch.autograd.Function`'s own."""
-    owner = getattr(function, "__self__", None)
+    owner: Any = getattr(function, "__self__", None)
     if not isinstance(function, types.BuiltinFunctionType) or not is_a(owner, type):
         return None
     declared = peek(owner, function.__name__)
