@@ -190,6 +190,16 @@ def test_a_number_of_which_one_value_is_left_is_computed_by_python() -> None:
     assert_same_as_eager(asks_for_one_number, x, 3, then=[(x, 4), (x, 2**62), (x, 2**62), (x, 5)], graphs=range(1, 5))
 
 
+def shifts_by_little(x: torch.Tensor, n: int) -> torch.Tensor:
+    k = 1 << n if n >= 0 and n < 9 else -1
+    return x * 2 if 12 % k == 0 else x - n
+
+
+def test_bounds_protect_what_takes_for_ever() -> None:
+    """`2 ** n` is asked behind the bounds of n, both of them: of 2**62 it would never end."""
+    assert_same_as_eager(shifts_by_little, X, 9, then=[(X, 7), (X, 2**62), (X, 2), (X, -1)], graphs=range(2, 6))
+
+
 SEEN: list[str] = []
 
 

@@ -87,7 +87,7 @@ def shape_guards(graph: GraphBuilder) -> Callable[[Callable[[Source], str]], lis
 
 _PLACE = r"[A-Za-z_]\w*(\.\w+\(\)(\[\d+\])?)?"
 _CONSTANT = r"-?\d[\w.]*"
-_BOUND = re.compile(rf"{_CONSTANT} <= {_PLACE}( <= {_CONSTANT})?|{_PLACE} <= {_CONSTANT}")
+_BOUND = re.compile(rf"{_CONSTANT} <= {_PLACE}(( and {_PLACE})? <= {_CONSTANT})?|{_PLACE} <= {_CONSTANT}")
 _STATIC_OFFSET = re.compile(r"storage_offset\(\) == \d+$")  # views of any offset are served, as TensorGuards do
 
 
