@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from support.models import Made, Model, timm_model, transformer
 
 MIB = 2**20
-_WARM_UP = 3
-_LEAST = 0.05
+LEAST = 0.05
+"""Seconds that a measurement lasts at least."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +64,8 @@ def to_cuda(made: Made) -> Made:
     return module.cuda(), *tree_map(lambda leaf: leaf.cuda(), (args, kwargs))
 
 
-def wall(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Seconds of a call of each variant up to the end of its kernels: the variants take turns, the smallest counts."""
-    counts = {name: max(1, math.ceil(_LEAST / max(_timed(call, _WARM_UP) / _WARM_UP, 1e-6))) for name, call in calls.items()}
-    smallest = dict.fromkeys(calls, math.inf)
-    for _ in range(repeats):
-        for name, call in calls.items():
-            smallest[name] = min(smallest[name], _timed(call, counts[name]) / counts[name])
-    return smallest
-
-
-def first_call(call: Callable[[], Any]) -> float:
-    """Seconds of a call that compiles."""
-    return _timed(call, 1)
-
-
-def _timed(call: Callable[[], Any], count: int) -> float:
+def wall_seconds(call: Callable[[], Any], count: int) -> float:
+    """The wall time of so many calls, up to the end of their kernels."""
     torch.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(count):

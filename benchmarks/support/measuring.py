@@ -41,25 +41,26 @@ def forget() -> None:
     dynexplore.reset()
 
 
-def seconds(call: Callable[[], Any]) -> float:
-    """The CPU time of one call."""
+def seconds(call: Callable[[], Any], count: int = 1) -> float:
+    """The CPU time of so many calls."""
     began = time.process_time()
-    call()
+    for _ in range(count):
+        call()
     return time.process_time() - began
 
 
-def best(calls: dict[str, Callable[[], Any]], repeats: int, least: float = 0.02) -> dict[str, float]:
-    """Seconds of a call of each variant: enough calls to last `least` seconds, the smallest of the repeats."""
-    once = {name: max(seconds(call), 1e-6) for name, call in calls.items()}
-    counts = {name: max(1, math.ceil(least / once[name])) for name in calls}
-    found = dict.fromkeys(calls, math.inf)
+Clock = Callable[[Callable[[], Any], int], float]
+"""Gives the seconds of so many calls."""
+
+
+def best(calls: dict[str, Callable[[], Any]], repeats: int, least: float = 0.02, clock: Clock = seconds) -> dict[str, float]:
+    """Seconds of a call of each variant, by a clock: enough calls to last `least` seconds, the smallest of the repeats."""
+    counts = {name: max(1, math.ceil(least / max(clock(call, 1), 1e-6))) for name, call in calls.items()}
+    smallest = dict.fromkeys(calls, math.inf)
     for _ in range(repeats):
         for name, call in calls.items():
-            began = time.process_time()
-            for _ in range(counts[name]):
-                call()
-            found[name] = min(found[name], (time.process_time() - began) / counts[name])
-    return found
+            smallest[name] = min(smallest[name], clock(call, counts[name]) / counts[name])
+    return smallest
 
 
 def geomean(values: Iterable[float]) -> float:

@@ -151,7 +151,7 @@ def _graph(graph: GraphMemory) -> Plain:
         for stage in graph.stages
         for node in stage.nodes
     ]
-    peak = max(range(len(rows)), key=lambda at: graph.nodes[at].live)
+    live = [node.live for node in graph.nodes]
     edges = {"left": LEFT, "right": RIGHT, "width": WIDTH, "top": TOP, "bottom": HEIGHT - BOTTOM}
     kept = [{"name": name, "bytes": size, "what": what} for name, size, what in kept_rows(graph)]
     return {
@@ -160,7 +160,7 @@ def _graph(graph: GraphMemory) -> Plain:
         "lines": list(graph.lines()),
         "picture": picture(graph),
         "edges": edges,
-        "peak": peak,
+        "peak": live.index(max(live)),
         "rows": rows,
         "kept": kept,
     }

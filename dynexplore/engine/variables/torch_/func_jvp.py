@@ -75,23 +75,23 @@ def _refuse(ctx: TraceContext, because: str) -> NoReturn:
 
 @builtin(_inner._enter_dual_level)
 def _enter_dual(ctx: TraceContext) -> VariableTracker:
-    if not any(mode.of == _LEVEL.mode for mode in ctx.active_modes):
+    if not _LEVEL.stands(ctx):
         _refuse(ctx, "a level of dual tensors is begun by the program itself")
-    if _forward._current_level >= 0 or any(mode.of == _DUAL.mode for mode in ctx.active_modes):
+    if _forward._current_level >= 0 or _DUAL.stands(ctx):
         _refuse(ctx, "a level of dual tensors stands already")
     return _DUAL.begin(ctx)
 
 
 @builtin(_inner._exit_dual_level)
 def _exit_dual(ctx: TraceContext, *, level: VariableTracker) -> VariableTracker:
-    if not any(mode.of == _DUAL.mode for mode in ctx.active_modes):
+    if not _DUAL.stands(ctx):
         _refuse(ctx, "a level of dual tensors that was begun outside is ended")
     return _DUAL.end(ctx)
 
 
 def _of_dual_tensors(function: Any) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        if not any(mode.of == _DUAL.mode for mode in ctx.active_modes):  # the fake twin of a dual tensor has no tangent
+        if not _DUAL.stands(ctx):  # the fake twin of a dual tensor has no tangent
             _refuse(ctx, "a level of dual tensors was begun outside")
         return ctx.operation("call_function", function, args, kwargs)
 

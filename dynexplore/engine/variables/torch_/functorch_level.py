@@ -37,6 +37,10 @@ class FunctorchLevel:
         ctx.active_modes.append(ActiveMode(self._leave, self._leave_in_graph, of=self.mode))
         return ConstantVariable(level)
 
+    def stands(self, ctx: TraceContext) -> bool:
+        """Whether the program is inside a level of this transform that was begun while tracing."""
+        return any(mode.of == self.mode for mode in ctx.active_modes)
+
     def end(self, ctx: TraceContext) -> VariableTracker:
         """Leave the innermost level of this transform."""
         leave_mode(ctx, next(mode for mode in reversed(ctx.active_modes) if mode.of == self.mode))
