@@ -12,6 +12,7 @@ A test with the marker `lenses` runs inside `lifted()`, because comparing with t
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib.abc
 import importlib.machinery
@@ -50,6 +51,14 @@ BANNED = {
 }
 
 
+_PYTHON = ctypes.PyDLL(None)
+_PYTHON.PyInterpreterState_Get.restype = ctypes.c_void_p
+_PYTHON._PyInterpreterState_GetEvalFrameFunc.argtypes = [ctypes.c_void_p]
+_PYTHON._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
+_PYTHON._PyInterpreterState_SetEvalFrameFunc.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+_PYTHON._PyInterpreterState_SetEvalFrameFunc.restype = None
+
+
 class DynamoUsed(AssertionError):
     """Something under test used PyTorch's own Dynamo or torch.compile."""
 
@@ -63,9 +72,21 @@ def lifted() -> Iterator[None]:
     global _lifted
     before, _lifted = _lifted, True
     try:
-        yield
+        with _evaluator_put_back():
+            yield
     finally:
         _lifted = before
+
+
+@contextlib.contextmanager
+def _evaluator_put_back() -> Iterator[None]:
+    """Dynamo leaves its evaluator installed for ever when a compilation raises; ours would stay beside it in every later test."""
+    interpreter = _PYTHON.PyInterpreterState_Get()
+    before = _PYTHON._PyInterpreterState_GetEvalFrameFunc(interpreter)
+    try:
+        yield
+    finally:
+        _PYTHON._PyInterpreterState_SetEvalFrameFunc(interpreter, before)
 
 
 def install() -> None:
