@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from support.models import Made, Model, timm_model, transformer
+from support.models import Made, Model, UNet, timm_model, transformer, written_here
 
 MIB = 2**20
 LEAST = 0.05
@@ -85,12 +85,17 @@ def kernels(call: Callable[[], Any]) -> int:
 
 def peak_mib(call: Callable[[], Any]) -> float:
     """The most memory that a call holds at a time above what was there before."""
+    before = torch.cuda.memory_allocated() / MIB
+    return highest_mib(call) - before
+
+
+def highest_mib(call: Callable[[], Any]) -> float:
+    """The most memory that is allocated at a time while a call runs."""
     torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     call()
     torch.cuda.synchronize()
-    return (torch.cuda.max_memory_allocated() - before) / MIB
+    return torch.cuda.max_memory_allocated() / MIB
 
 
 _WIDE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
@@ -119,3 +124,32 @@ def _cases() -> list[Case]:
 
 
 CASES = _cases()
+
+
+class Decoder(torch.nn.Module):
+    """A language model that needs torch alone: causal blocks of torch's own, and a score for each word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = torch.nn.TransformerEncoderLayer(768, 12, 3072, dropout=0.0, batch_first=True, norm_first=True)
+        self.embed, self.head = torch.nn.Embedding(8000, 768), torch.nn.Linear(768, 8000)
+        self.blocks = torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        """Scores of the next word."""
+        mask = torch.nn.Transformer.generate_square_subsequent_mask(words.shape[1], device=words.device)
+        return self.head(self.blocks(self.embed(words), mask=mask, is_causal=True))  # type: ignore[no-any-return]
+
+
+def _encoder() -> torch.nn.Module:
+    layer = torch.nn.TransformerEncoderLayer(768, 12, 3072, batch_first=True)
+    return torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+
+
+TRAINED: list[Model] = [
+    *(case for case in CASES if case.mode.trains),
+    Model("encoder", "", written_here(_encoder, lambda: torch.randn(16, 256, 768))),
+    Model("decoder", "", written_here(Decoder, lambda: torch.randint(0, 8000, (8, 256)))),
+    Model("unet", "", written_here(functools.partial(UNet, 64), lambda: torch.randn(16, 3, 256, 256))),
+]
+"""Models that are trained, those that need torch alone among them."""

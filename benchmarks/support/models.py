@@ -159,7 +159,9 @@ class Chatty(nn.Module):
         return x
 
 
-def _own(make_module: Callable[[], nn.Module], *inputs: Callable[[], Any]) -> Callable[[], Made]:
+def written_here(make_module: Callable[[], nn.Module], *inputs: Callable[[], Any]) -> Callable[[], Made]:
+    """How a module that needs torch alone is made, with its inputs."""
+
     def make() -> Made:
         torch.manual_seed(0)
         return make_module().eval(), tuple(one() for one in inputs), {}
@@ -181,10 +183,10 @@ MODELS = [
     Model("mobilenetv3", "timm", timm_model("mobilenetv3_small_050")),
     Model("convnext", "timm", timm_model("convnext_atto")),
     Model("mixer", "timm", timm_model("mixer_s32_224", 224)),
-    Model("tagger", "", _own(Tagger, lambda: torch.randint(0, 100, (4, 12)))),
-    Model("recommender", "", _own(Recommender, lambda: torch.randn(8, 13), _categories)),
-    Model("unet", "", _own(UNet, lambda: torch.randn(1, 3, 32, 32))),
-    Model("chatty", "", _own(Chatty, lambda: torch.randn(4, 16))),
+    Model("tagger", "", written_here(Tagger, lambda: torch.randint(0, 100, (4, 12)))),
+    Model("recommender", "", written_here(Recommender, lambda: torch.randn(8, 13), _categories)),
+    Model("unet", "", written_here(UNet, lambda: torch.randn(1, 3, 32, 32))),
+    Model("chatty", "", written_here(Chatty, lambda: torch.randn(4, 16))),
 ]
 QUICK = ("bert", "resnet18", "tagger", "recommender", "unet", "chatty")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import subprocess
 import sys
@@ -89,7 +91,17 @@ def test_ddp_with_a_bad_option(words: list[str], said: str) -> None:
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["accuracy", "speedup"])
+def test_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a training step needs is known without a GPU: the parameters, their gradients, and more."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    memory, models = importlib.import_module("memory"), importlib.import_module("support.models")
+    (unet,) = (model for model in models.MODELS if model.name == "unet")
+    module, args, _ = unet.make()
+    told = memory.told(functools.partial(memory.loss, module.train()), *args)
+    assert told.peak.stage == "backward" and told.peak.bytes > 2 * sum(one.nbytes for one in module.parameters())
+
+
+@pytest.mark.parametrize("name", ["accuracy", "speedup", "memory"])
 def test_no_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for one where there is none, the benchmark says so in one sentence."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")

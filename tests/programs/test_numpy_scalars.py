@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import dynexplore
 from engine_checks import assert_same_as_eager
 
 NUMBERS = [np.float64(2.5), np.float32(0.1), np.float16(2), np.int64(3), np.int8(-1), np.uint8(3)]
@@ -61,3 +62,19 @@ def test_a_tensor_made_of_it_has_its_dtype(scalar: Any) -> None:
 def test_a_list_of_them() -> None:
     """Where torch would give another dtype than for Python's numbers, torch is asked."""
     assert_same_as_eager(made_of_several, torch.ones(2), np.float64(1.5), breaks=["DX412"])
+
+
+def test_what_numpy_computes_is_a_new_object_in_each_call() -> None:
+    """Two calls give two objects, as operators of numpy do; within one call it is one object, wherever it is held."""
+
+    def fn(x: torch.Tensor, s: Any) -> Any:
+        total = s + s
+        return x * 2, total, [total, -s]
+
+    compiled = dynexplore.optimize("eager")(fn)
+    for run in (fn, compiled):
+        calls = [run(torch.ones(2), np.float32(1.5)) for _ in range(3)]
+        assert [total for _, total, _ in calls] == [3.0] * 3
+        assert all(type(total) is np.float32 and total is held[0] for _, total, held in calls)
+        assert len({id(one) for _, total, held in calls for one in (total, held[1])}) == 6
+    assert dynexplore.counters["stats"]["graphs"] == 1

@@ -140,6 +140,15 @@ class ConstantVariable(VariableTracker):
         return Contents([], self.value) if type(self.value) in (str, bytes, tuple) else None
 
 
+class ComputedNumberVariable(ConstantVariable):
+    """A number of numpy's own type that the program computes: a new object in each call, as numpy's operators give."""
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        build.call_object(self.value.copy)
+        build.writer.copy(1)
+        build.remember(self)
+
+
 def plain_number(value: Any) -> int | float:
     """Python's number for a scalar of numpy. Raises NotProxyable for one that torch does not take for the same number.
 
@@ -232,7 +241,8 @@ def _plain(ctx: TraceContext, value: VariableTracker, question: str) -> Any:
 
 def computed(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> VariableTracker:
     """Run a C function on constants now; what it raises, the program raises."""
-    return ctx.build(run_now(ctx, function, *args, **kwargs), None)
+    value = run_now(ctx, function, *args, **kwargs)
+    return ComputedNumberVariable(value) if is_numpy_number(value) else ctx.build(value, None)
 
 
 def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,0 +1,69 @@
+"""Whether the memory that a recording tells of a graph is what a GPU's allocator saw; one training step, backend "aot_eager".
+
+    python -m dynexplore bench memory [--models bert unet] [--json OUT]
+
+"told" is the peak of `recording.memory`, which knows it before anything ran; "allocator" is the most that was allocated at a time
+during a step after the first, parameters and inputs included. The libraries behind torch keep workspaces of their own, which the
+allocator counts and no graph shows: they are a share of a small model's memory, and none to speak of in a large one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from support import cuda
+from support.measuring import geomean
+from support.models import Model
+from support.report import Row, main
+from torch.utils._pytree import tree_leaves
+
+import dynexplore
+
+
+def measure(model: Model, options: argparse.Namespace) -> Row:
+    """The peak of one model's training step, told and seen."""
+    module, args, kwargs = cuda.to_cuda(model.make())
+    module.train()
+    memory = told(functools.partial(loss, module), *args, **kwargs)
+    step = functools.partial(_step, dynexplore.optimize("aot_eager")(loss), module, *args, **kwargs)
+    step()
+    return {
+        "told MiB": memory.peak.bytes / cuda.MIB,
+        "at": memory.peak.place,
+        "kept for backward MiB": (memory.kept_bytes or 0) / cuda.MIB,
+        "allocator MiB": (seen := cuda.highest_mib(step)),
+        "ratio": memory.peak.bytes / cuda.MIB / seen,
+    }
+
+
+def loss(module: torch.nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """One number of the model's first result."""
+    (first, *_) = tree_leaves(module(*args, **kwargs))
+    return first.square().mean()  # type: ignore[no-any-return]
+
+
+def told(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The memory of the largest graph of a function, as a recording tells it."""
+    with dynexplore.config.patch(artifacts=("memory",)):
+        graphs = dynexplore.explain(fn, *args, backend="aot_eager", **kwargs).recording.memory
+    dynexplore.reset()
+    return max(graphs, key=lambda graph: graph.peak.bytes)
+
+
+def _step(compiled: Callable[..., torch.Tensor], module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
+    compiled(module, *args, **kwargs).backward()
+    module.zero_grad(set_to_none=True)
+
+
+def summary(rows: list[Row]) -> Row:
+    """The geometric mean of the ratios."""
+    return {"ratio": geomean(row["ratio"] for row in rows)}
+
+
+if __name__ == "__main__":
+    sys.exit(main("memory of a training step", measure, summary, {"cuda": cuda.TRAINED}))
