@@ -132,7 +132,8 @@ STATEMENTS = st.one_of(
     _fill("{n} = {n}.detach().requires_grad_()", n=_N),
     _fill("{n} = {f}.apply({v})", n=_N, v=_V, f=st.sampled_from(["Twice", "Scaled", "ByTable", "ByClass"])),
     _fill("{n} = Counting.apply({v}, {k})", n=_N, v=_V, k=st.sampled_from(["2", "scale"])),
-    _fill("{n}.register_hook(lambda d: d * {k})", n=_N, k=st.sampled_from(["2", "scale"])),
+    # A hook on a result of the same graph that the derivative does not reach is called with None (docs/guide/training.md).
+    _fill("{n}.register_hook(lambda d: d if d is None else d * {k})", n=_N, k=st.sampled_from(["2", "scale"])),
     _fill("g = torch.autograd.grad({n}.sum(), {l}, retain_graph=True, materialize_grads=True)[0]", n=_N, l=_L),
     _fill("g = {v}.requires_grad, {v}.is_leaf, {v}.grad is None", v=_V),
     _fill("z = z + 1 if torch.backends.{f} else z - 1", f=_FLAGS),
