@@ -44,6 +44,7 @@ from dynexplore.engine.records import record
 from dynexplore.engine.runtime import distributed, float_inputs
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
+from dynexplore.engine.runtime.torch_state import hooks_away
 from dynexplore.engine.runtime.translation_lock import released
 
 CompilerFn = Callable[..., Any]
@@ -247,7 +248,7 @@ def _ask(
             module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
         if fake_mode.shape_env is None:
             fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
-        with still_floats, released(), tracing(TracingContext(fake_mode)), _modes_off():
+        with still_floats, released(), tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
             watched = _watched_compiler(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
         if not callable(compiled):

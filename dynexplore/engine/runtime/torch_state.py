@@ -4,9 +4,12 @@ The idea: translating runs torch operators on fake tensors, and backends may do 
 notice either: the next `torch.rand` gives the same numbers whether a frame was compiled in between or
 not.
 
-In: `with preserved():` around a translation, `with paused():` where one pauses. Out: random number generators (torch's,
-each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype, deterministic algorithms,
-dispatch modes) as they were.
+What it has asked to be called for each tensor that autograd keeps (`torch.autograd.graph.saved_tensors_hooks`) must not be called
+for fake ones, and no backend may build it into what it compiles: the hooks of a later call may be others.
+
+In: `with preserved():` around a translation, `with paused():` where one pauses, `with hooks_away():` around a backend. Out:
+random number generators (torch's, each CUDA device's, Python's, numpy's) and global modes (grad mode, autocast, default dtype,
+deterministic algorithms, dispatch modes, hooks) as they were.
 
 torch/_dynamo/convert_frame.py does the same job (preserve_global_state).
 """
@@ -24,6 +27,7 @@ import torch
 import torch.utils._python_dispatch as python_dispatch
 
 Keeper = tuple[Callable[[], Any], Callable[[Any], object]]
+_saved_tensors: Any = torch._C._autograd
 
 
 def _flags(state: list[tuple[str, Any]]) -> None:
@@ -50,6 +54,13 @@ _DETERMINISTIC: Keeper = (
     lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
 )
 
+def _hooks_asleep() -> bool:
+    """Whether autograd calls no hooks of saved tensors in this thread; torch tells it only to those who set it."""
+    asleep: bool = _saved_tensors._saved_tensors_hooks_set_tracing(False)
+    _saved_tensors._saved_tensors_hooks_set_tracing(asleep)
+    return asleep
+
+
 _ALWAYS: tuple[Keeper, ...] = (
     (torch.get_rng_state, torch.set_rng_state),
     (random.getstate, random.setstate),
@@ -61,6 +72,7 @@ _ALWAYS: tuple[Keeper, ...] = (
     (lambda: [(name, getattr(python_dispatch, name)) for name in _MODE_FLAGS], _flags),
     (torch._C._only_lift_cpu_tensors, torch._C._set_only_lift_cpu_tensors),
     (torch._C._meta_in_tls_dispatch_include, torch._C._set_meta_in_tls_dispatch_include),
+    (_hooks_asleep, _saved_tensors._saved_tensors_hooks_set_tracing),
 )
 """How to read a piece of state, and how to set it again."""
 
@@ -124,10 +136,11 @@ _open = _Open()
 
 @contextlib.contextmanager
 def preserved() -> Iterator[None]:
-    """Restore every piece of state when the block is over, however it ends."""
+    """Restore every piece of state when the block is over, however it ends; inside, autograd calls no hooks of saved tensors."""
     saved = _read(_keepers())
     _open.saved.append(saved)
     try:
+        _saved_tensors._saved_tensors_hooks_set_tracing(True)
         yield
     finally:
         _open.saved.pop()
@@ -148,6 +161,20 @@ def paused() -> Iterator[None]:
     finally:
         outside[:] = _read((read, write) for read, write, _ in outside)
         _write(inside)
+
+
+@contextlib.contextmanager
+def hooks_away() -> Iterator[None]:
+    """While this block runs, nobody finds the program's hooks of saved tensors: AOTAutograd looks for those that it can compile."""
+    hooks = []
+    try:
+        while (innermost := _saved_tensors._top_saved_tensors_default_hooks(True)) is not None:
+            hooks.append(innermost)
+            _saved_tensors._pop_saved_tensors_default_hooks()
+        yield
+    finally:
+        for pack, unpack in reversed(hooks):
+            _saved_tensors._push_saved_tensors_default_hooks(pack, unpack)
 
 
 def _read(keepers: Iterable[Keeper]) -> list[Saved]:

@@ -13,12 +13,14 @@ torch/_dynamo/variables/ctx_manager.py (GradIncrementNestingCtxManagerVariable) 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._functorch import apis, eager_transforms
 
+from dynexplore.engine.provenance.sources import CallSource, ObjectSource
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.context_manager import NONE, NothingManagerVariable
@@ -76,10 +78,21 @@ def _allowed(ctx: TraceContext, enabled: VariableTracker, /) -> VariableTracker:
     return NothingManagerVariable(_functorch.set_inplace_requires_grad_allowed, (constant_of(ctx, enabled, "it"),))
 
 
+def hooks_are_set() -> bool:
+    """Whether the program has hooks on saved tensors in this thread."""
+    innermost: Any = torch._C._autograd._top_saved_tensors_default_hooks
+    return innermost(True) is not None
+
+
+_HOOKS_ARE_SET = CallSource(ObjectSource(hooks_are_set, "saved_tensors_hooks_are_set"), operator.call, "operator.call")
+
+
 @builtin(torch.autograd.graph.disable_saved_tensors_hooks)
 def _without_hooks(ctx: TraceContext, message: VariableTracker, /) -> VariableTracker:
-    """Hooks on saved tensors are not traced: what sets them breaks the graph."""
+    """Hooks on saved tensors are not traced: what sets them breaks the graph. Under those that are set already torch refuses."""
     manager: Any = torch.autograd.graph.disable_saved_tensors_hooks
+    if constant_of(ctx, ctx.build(hooks_are_set(), _HOOKS_ARE_SET), "it"):
+        ctx.break_graph("DX203", function="torch.autograd.graph.disable_saved_tensors_hooks")
     return NothingManagerVariable(manager, (constant_of(ctx, message, "it"),))
 
 
