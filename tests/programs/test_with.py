@@ -526,6 +526,58 @@ def test_modes_through_a_compiler(backend: str) -> None:
         torch.testing.assert_close(first, second, rtol=1e-2, atol=1e-2)  # bfloat16, summed in another order
 
 
+MODES: dict[str, Any] = {
+    "no_grad": torch.no_grad,
+    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
+    "autocast off": lambda: torch.autocast("cpu", enabled=False),
+    "inference mode": torch.inference_mode,
+    "enable_grad": torch.enable_grad,
+}
+
+
+def set_for_good(x: Any) -> Any:
+    y = x @ x
+    torch.set_grad_enabled(False)
+    z = x @ x
+    print("break")
+    torch.set_grad_enabled(True)
+    return y, z, x @ x
+
+
+@pytest.mark.parametrize("around", ["no mode", *MODES])
+@pytest.mark.parametrize("inside", MODES)
+def test_a_compiler_starts_from_the_modes_with_which_the_frame_began(inside: str, around: str) -> None:
+    """A break in the block of a mode: a graph that ends, begins and goes on there is compiled as if by itself, so that what stands
+    outside of the block has its dtype and its gradients.
+    """
+    def fn(x):
+        y = x @ x
+        with MODES[inside]():
+            z = x @ x
+            print("break")
+            z = (x + 0) @ z.clone().to(x.dtype)
+        return y, z.clone(), x @ x
+
+    def called(function: Any) -> list[Any]:
+        x = torch.eye(3).requires_grad_()
+        with MODES[around]() if around in MODES else contextlib.nullcontext():
+            results = function(x)
+        sums = [one.float().sum() for one in results if one.requires_grad]
+        gradient = torch.autograd.grad(sums, [x])[0].tolist() if sums else None
+        return [[(one.dtype, one.requires_grad, one.tolist()) for one in results], gradient]
+
+    captured = dynexplore.optimize("aot_eager")(fn)
+    expected = called(fn)
+    for _ in range(2):
+        assert called(captured) == expected
+    assert graphs_compiled() == (3 if inside == "inference mode" else 2)  # whose block's end is a break, too
+
+
+def test_a_compiler_does_not_start_from_a_mode_that_the_frame_sets() -> None:
+    """What is computed before `torch.set_grad_enabled(False)` has gradients, though the graph ends after it."""
+    assert_same_as_eager(set_for_good, torch.eye(3).requires_grad_(), graphs=2, breaks=["DX206"], calls=2, backend="aot_eager")
+
+
 @pytest.mark.parametrize("program", [lambda x: x.transpose(0, 1) + 1, lambda x: x.transpose(0, 1) * 2, lambda x: x[0].view(-1)])
 def test_views_met_before_are_views_in_inference_mode_too(program: Any) -> None:
     """FakeTensorMode cannot make them from what it remembers."""

@@ -38,7 +38,7 @@ from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.context_manager import restoring_modes
+from dynexplore.engine.variables.objects.context_manager import leave_all, restoring_modes
 from dynexplore.engine.variables.objects.function import NestedFunctionVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.tensor_subclass import with_classes_switched_off
@@ -223,6 +223,7 @@ class CodeGenerator:
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
                 rely_on_no_ddp(ctx.guard, ctx.module_guards)
+            leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
             with collector_at_work():
                 function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
             if not ctx.request.runs_as_it_is and not graph.as_it_stands:
