@@ -210,7 +210,7 @@ class Memo:
 MEMO = Memo()
 
 
-@program(X, graphs=1, ops=3)
+@program(X, graphs=3, ops=[1, 1, 1], breaks=["DX201", "DX201"])
 def a_cached_method(x):
     return MEMO.power(x, 2) + Memo.power(MEMO, x, 3)
 

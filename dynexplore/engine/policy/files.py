@@ -233,6 +233,16 @@ def rule_of(filename: str) -> Rule:
     return USER
 
 
+@functools.cache
+def is_of_the_program(filename: str) -> bool:
+    """Whether code of this file belongs to the program itself, and not to a package that is installed.
+
+    >>> is_of_the_program("model.py"), is_of_the_program(torch.__file__)
+    (True, False)
+    """
+    return rule_of(filename) is USER and (filename.startswith("<") or _package_of(os.path.abspath(filename)) is None)
+
+
 def _torch_rule(path: str) -> Rule:
     for prefix in _prefixes(path):
         if prefix in _TORCH:

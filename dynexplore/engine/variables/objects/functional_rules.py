@@ -21,9 +21,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.objects.builtin_value import NONE, BuiltinValueVariable
-from dynexplore.engine.variables.objects.class_facts import ClassAttribute, attribute_source
-from dynexplore.engine.variables.objects.class_lookup import binds, constant_source
-from dynexplore.engine.variables.objects.function import BoundMethodVariable, FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.objects.function import FunctionVariable, NestedFunctionVariable
 from dynexplore.engine.variables.objects.object_rules import attribute_or_none
 from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compare, unary
 from dynexplore.engine.variables.rules import rule
@@ -308,47 +306,3 @@ def _metadata(ctx: TraceContext, wrapped: VariableTracker, name: str) -> Variabl
     if name in ("__annotations__", "__type_params__"):
         return None
     return attribute_or_none(ctx, wrapped, name)
-
-
-class CachedFunctionVariable(BuiltinValueVariable):
-    """A function under `functools.lru_cache`: its body is traced at each call, as PyTorch's Dynamo does."""
-
-    kind = "function"
-
-    def __init__(self, value: Any, source: Source | None) -> None:
-        self.value, self.source = value, source
-
-    def python_type(self) -> type[Any]:
-        return type(self.value)
-
-    def live_value(self) -> Any:
-        return self.value
-
-    def call(self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-        return ctx.call_function(self.get_attribute(ctx, "__wrapped__"), args, kwargs)
-
-    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
-        if name in vars(self.value):
-            source = self.source or ctx.module_guards.source_of(self.value, self.text())
-            return ctx.build(vars(self.value)[name], source.attribute(name))
-        if ctx.module_guards.hold(self.value, self.text()) is not None:
-            ctx.module_guards.rely_on_absence(self.value, name)
-        return super().get_attribute(ctx, name)
-
-    def reconstruct(self, build: Reconstruction) -> None:
-        build.push_object(self.value)
-
-
-@binds(type(functools.lru_cache(len)))
-def _bind_cached(ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]) -> VariableTracker:
-    """A method under a cache."""
-    function = ctx.build(attribute.raw, attribute_source(ctx, attribute) or constant_source(ctx, attribute))
-    return function if instance is None else BoundMethodVariable(function, instance)
-
-
-@builds(type(functools.lru_cache(len)))
-def build_cached_function(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
-    """A function under a cache, guarded by identity."""
-    if source is not None:
-        ctx.guard(source, "ID_MATCH", Identity(value, keep=False))
-    return CachedFunctionVariable(value, source)
