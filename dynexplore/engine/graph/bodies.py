@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ class Body:
     target: Callable[..., Any]
     kwargs: Mapping[str, Any]
     name: str
+    meta: Mapping[str, Any] = field(default_factory=dict)  # what the operator looks for in the module's `meta`
 
 
 def last_node(graph: torch.fx.Graph) -> Node | None:
@@ -78,7 +80,9 @@ def _move_out(
     modules = [node for node in used if is_module(root, node)]
     inputs = [node for node in used if node not in modules]
     outputs = [node for node in nodes if any(user not in nodes for user in node.users)]
-    name = register(body.name, as_module(root, [*modules, *nodes], inputs, outputs, body.name))
+    made = as_module(root, [*modules, *nodes], inputs, outputs, body.name)
+    made.meta.update(body.meta)
+    name = register(body.name, made)
     first, last = next(iter(nodes)), next(reversed(nodes))
     with graph.inserting_before(first):
         module = graph.create_node("get_attr", name)

@@ -97,6 +97,7 @@ class GraphBuilder:
         self.attributes: dict[str, Any] = {}
         self.bodies: list[Body] = []  # stretches that become modules of their own when the graph is closed, inner ones first
         self.sets_modes = False  # whether a node sets a mode of torch
+        self.asked_about_gradients = False  # whether the program asked if gradients are noted, of the thread or of a tensor
         self.grad_mode: bool | None = torch.is_grad_enabled()  # at the end of the graph so far; None: not known
         self._make_shape_env = make_shape_env
         self.shape_env: Any = None

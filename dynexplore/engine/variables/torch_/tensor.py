@@ -49,6 +49,7 @@ KNOWN_ATTRIBUTES = frozenset({
     "is_mkldnn", "is_meta", "is_mps", "is_xpu", "is_nested", "is_complex", "itemsize", "output_nr", "names", "is_inference",
     "is_sparse_csr", "is_xla", "is_ipu", "is_vulkan", "is_mtia", "retains_grad", "_is_view",
 })
+_ABOUT_GRADIENTS = frozenset({"requires_grad", "is_leaf", "output_nr", "retains_grad", "grad_fn"})
 # Attributes that are operations: they become a `getattr` node, as PyTorch's Dynamo writes them.
 OPERATION_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 # Methods that need data.
@@ -164,6 +165,7 @@ class TensorVariable(VariableTracker):
             return answer
         if name == "shape":
             return ctx.wrap_size(self.fake.shape, self)
+        ctx.graph.asked_about_gradients |= name in _ABOUT_GRADIENTS
         if name in KNOWN_ATTRIBUTES:
             value = getattr(self.fake, name)
             if not callable(value) or isinstance(value, torch.dtype):
@@ -484,6 +486,7 @@ def _retain_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Varia
 def _requires_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
                    kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     wanted = args[0] if args else kwargs.get("requires_grad", ConstantVariable(True))
+    ctx.graph.asked_about_gradients = True
     if not wanted.is_constant() or bool(wanted.as_constant()) != tensor.fake.requires_grad:
         ctx.break_graph("DX407", operation="requires_grad_()")
     return tensor

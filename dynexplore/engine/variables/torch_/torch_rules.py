@@ -51,6 +51,7 @@ def _runs_now(function: Callable[..., Any]) -> Answer:
         answer = ctx.ask_function_mode("call_function", function, args, kwargs) if ctx.function_modes.may_be_asked else None
         if answer is not None:
             return answer
+        ctx.graph.asked_about_gradients |= function is torch.is_grad_enabled
         values = [constant_of(ctx, arg, name) for arg in args]
         named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
         return ctx.build(run_now(ctx, function, *values, **named), None)
