@@ -25,6 +25,7 @@ ALLOWED = {
     "torch._dynamo.graph_break": "a marker in user code that is honoured here too",
     "torch._dynamo.decorators": "markers in user code that are honoured here too",
     "torch._dynamo.config": "read where a backend reads it",
+    "torch._dynamo._trace_wrapped_higher_order_op": "the mode under which attention masks index tensors; eager enters it, too",
 }
 
 # Files that may spell a name as a text, and why. To import or reach for it stays forbidden there.

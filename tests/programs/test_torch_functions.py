@@ -31,6 +31,11 @@ def tensors_made_the_old_way(x):
     return made, torch.Tensor(2, 3).shape, torch.Tensor(x.size()).shape, torch.FloatTensor(x.shape).shape
 
 
+@program(X, graphs=1, ops=4)
+def comparisons_by_their_methods(x):
+    return x.__eq__(1), torch.Tensor.__ge__(x, x * 2), x.__lt__(2.5)
+
+
 @program(X, graphs=1, ops=0)
 def new_tensors_of_a_size_or_of_data(x):
     sized = x.new(x.size()).shape, x.new(torch.Size([4, 1])).shape, x.new(2, 3).shape

@@ -117,6 +117,7 @@ _TORCH: dict[str, Rule] = {
     # wrappers that stand between a region and user code, and must let it be seen
     "_compile.py": _TORCH_DEFAULT,
     "_dynamo/external_utils.py": _INLINED,
+    "_dynamo/_trace_wrapped_higher_order_op.py": _INLINED,  # the mode under which masks of attention index tensors
     "utils/data/": _TORCH_DEFAULT,
     "autograd/": _TORCH_DEFAULT,
     # compilers, tracers and dispatchers: nothing in them is the user's program

@@ -60,6 +60,7 @@ from dynexplore.engine.variables.torch_ import (
     autograd_function,
     checkpoint,
     cond,
+    flex_attention,
     function_modes,
     loops,
     nn_module,

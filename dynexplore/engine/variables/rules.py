@@ -18,6 +18,7 @@ In: a callable met while tracing. Out: its row, if there is one.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,7 @@ class Rule:
 _RULES: dict[int, Rule] = {}
 _CODES: dict[int, CodeType] = {}  # of those that are Python functions, the code for which the rule was written
 _KEEP: list[object] = []  # the table goes by identity (a callable may be unhashable), so it keeps its keys alive
+_LATE: dict[str, tuple[str, str, Rule]] = {}  # by name, with the module and the path in it
 METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
 ATTRIBUTES: dict[tuple[type[Any], str], AttributeAnswer] = {}
 
@@ -79,9 +81,29 @@ def rule(*targets: Any) -> Callable[[Answer], Answer]:
     return declare
 
 
+def late_rule(module: str, name: str) -> Callable[[Answer], Answer]:
+    """The same for a Python function, or a class's, of a module that is slow to import: it is known once that is imported."""
+
+    def declare(answer: Answer) -> Answer:
+        _LATE[name.rpartition(".")[2]] = module, name, Rule(answer)
+        return answer
+
+    return declare
+
+
+def _late_rule_for(function: FunctionType) -> Rule | None:
+    module, name, row = _LATE[function.__name__]
+    known: Any = sys.modules.get(module)
+    for part in name.split("."):
+        known = getattr(known, part, None)
+    return row if getattr(known, "__func__", known) is function else None
+
+
 def rule_for(target: object) -> Rule | None:
     """The row of a live callable, if there is one, and the callable is what it was: a program may give it another `__code__`."""
     row = _RULES.get(id(target))
+    if row is None and type(target) is FunctionType and target.__name__ in _LATE:
+        return _late_rule_for(target)
     if row is not None and type(target) is FunctionType and _CODES.get(id(target)) is not target.__code__:
         return None
     return row

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.amp import autocast_mode
 from torch.autograd import grad_mode
+from torch.fx import traceback
 from torch.utils._device import DeviceContext
 
 from dynexplore.engine.graph.modes import Modes
@@ -501,6 +502,12 @@ def _record_function(
 ) -> VariableTracker:
     names = tuple(constant_of(ctx, arg, "record_function") for arg in (*args, *kwargs.values()))
     return NothingManagerVariable(torch.autograd.profiler.record_function, names)
+
+
+@rule(traceback.annotate)
+def _annotate(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """It writes on the nodes of tracers, of which none but the engine is at work."""
+    return NothingManagerVariable(contextlib.nullcontext)
 
 
 _WATCHES_ONLY = frozenset({

@@ -50,12 +50,13 @@ class _BodyVariable(VariableTracker):
 class OperatorBody:
     """A traced body: its nodes, the tensors that it returns, the nest that they stand in.
 
-    `slots` are those of its arguments that the operator itself passes, another one in each step: the body's first inputs.
+    `slots` are those of its arguments that the operator itself passes, another one in each step: the body's first inputs. It may
+    return one of them, or a view of one, where the operator makes new tensors of what it returns (`gives_slots`).
     """
 
     def __init__(
         self, ctx: TraceContext, operator: str, function: VariableTracker, operands: Sequence[VariableTracker],
-        slots: Sequence[TensorVariable] = (),
+        slots: Sequence[TensorVariable] = (), *, gives_slots: bool = False,
     ) -> None:
         self.operator = operator
         self.slots = [slot.as_proxy() for slot in slots]
@@ -75,7 +76,7 @@ class OperatorBody:
         used = outside_values(self.nodes)
         self.modules = [node for node in used if is_module(ctx.graph.root, node)]
         self.inputs = [node for node in used if node not in self.modules and node not in self.slots]
-        self._check(ctx)
+        self._check(ctx, gives_slots)
 
     def _take_apart(self, ctx: TraceContext, result: VariableTracker) -> Any:
         if type(result) in (TupleVariable, ListVariable):
@@ -88,13 +89,14 @@ class OperatorBody:
         self.tensors.append(result)
         return None
 
-    def _check(self, ctx: TraceContext) -> None:
+    def _check(self, ctx: TraceContext, gives_slots: bool) -> None:
         values: list[Any] = [node.meta.get("example_value") for node in (*self.slots, *self.inputs)]
         if not all(isinstance(value, torch.Tensor) for value in values) or any(map(_is_symbolic, self.nodes)):
             refuse(ctx, self.operator, "a body uses a number that varies")
-        taken = [storage_of(value) for value in values]
+        known = [*self.nodes, *self.slots] if gives_slots else self.nodes
+        taken = [storage_of(value) for value in (values[len(self.slots):] if gives_slots else values)]
         for tensor in self.tensors:
-            if storage_of(tensor.fake) in taken or tensor.as_proxy() not in self.nodes:
+            if storage_of(tensor.fake) in taken or tensor.as_proxy() not in known:
                 refuse(ctx, self.operator, "a body returns a tensor that was there before, a view of one, or one tensor twice")
             taken.append(storage_of(tensor.fake))
 
@@ -135,6 +137,11 @@ def slot_of(ctx: TraceContext, tensor: VariableTracker, operator: str, *, part: 
         like = tensor.fake.detach()
         fake = (like[0] if part else like).clone()
     fake.requires_grad_(tensor.fake.requires_grad)
+    return slot_like(ctx, fake)
+
+
+def slot_like(ctx: TraceContext, fake: torch.Tensor) -> TensorVariable:
+    """A slot for a tensor of this kind."""
     node = ctx.graph.graph.create_node("placeholder", "slot", (), {})
     node.meta["example_value"] = fake
     return TensorVariable(node, fake)

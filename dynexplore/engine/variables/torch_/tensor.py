@@ -492,10 +492,22 @@ def _requires_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Var
     return tensor
 
 
-@method(torch.Tensor, "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
-def _no_dunder_row(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
-                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    ctx.break_graph("DX213", method="comparison dunder of a tensor")
+def _comparison(name: str) -> Any:
+    compare = getattr(operator, name)
+
+    def answer(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        other = args[0].read(ctx) if len(args) == 1 and not kwargs else None
+        number = isinstance(other, ConstantVariable) and other.python_type() in (bool, int, float)
+        if not number and (type(other) is not TensorVariable or type(tensor) is not TensorVariable):
+            ctx.break_graph("DX213", method="comparison dunder of a tensor")  # it may say NotImplemented
+        return ctx.operation("call_function", compare, [tensor, other], {})
+
+    return answer
+
+
+for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"):
+    method(torch.Tensor, _name)(_comparison(_name))
 
 
 # -- building and operators -------------------------------------------------------------------------------------------
