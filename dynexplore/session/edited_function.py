@@ -3,7 +3,7 @@
 The idea: a user reads why the graph broke, changes a line, and tries again. The text is compiled as if it stood in the place of
 the function: with the same globals (a copy, so that nothing leaks back), the same closure cells, and the class that `super()`
 refers to. It sees the other functions of the text, so a callee can be edited along with it. Then it is explained with copies
-of the recorded inputs, and everything that the run changed is restored.
+of the recorded inputs, and everything that the run changed is restored. What could not be restored is told (effects.py).
 
 In: a function, method or module, and a text. Out: the edited one (`edited`), and `Rerun`: before beside after.
 
@@ -20,14 +20,15 @@ import linecache
 import textwrap
 import traceback
 import types
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.recording.recording import Recording
+from dynexplore.session.effects import Effects, watched
 from dynexplore.views.capture_difference import Difference, difference
 
 _numbers = itertools.count(1)
@@ -50,13 +51,18 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """An edited function beside the recorded one. `error` says in one sentence why there is no `after`, or what it raised."""
+    """An edited function beside the recorded one. `error` says in one sentence why there is no `after`, or what it raised.
+
+    `effects`: what the run did outside of its copies, what it printed, how long it took. `explanation` holds what is live of it.
+    """
 
     before: Counts
     after: Counts | None
     difference: Difference | None
     recording: Recording | None
     error: str = ""
+    effects: Effects = field(default_factory=Effects)
+    explanation: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         if self.after is None:
@@ -91,6 +97,17 @@ def plain_function(target: Any) -> types.FunctionType:
 
 def source_of(target: Any) -> str:
     """The source of the function, from its `def` on, without indentation. Raises EditError."""
+    lines, first = _lines_of(target)
+    return "\n".join(lines[first:]) + "\n"
+
+
+def first_line_of(target: Any) -> int:
+    """The line of its file with which that source begins. Raises EditError."""
+    return plain_function(target).__code__.co_firstlineno + _lines_of(target)[1]
+
+
+def _lines_of(target: Any) -> tuple[list[str], int]:
+    """The lines of the function with its decorators, and how many stand before its `def`."""
     function = plain_function(target)
     try:
         text = textwrap.dedent(inspect.getsource(function.__code__))
@@ -103,7 +120,7 @@ def source_of(target: Any) -> str:
     definition = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function.__name__), None)
     if definition is None:
         raise EditError(f"only a function that is made with `def` can be edited here, and {function.__qualname__} is not")
-    return "\n".join(text.splitlines()[definition.lineno - 1 :]) + "\n"
+    return text.splitlines(), definition.lineno - 1
 
 
 # -- another source ----------------------------------------------------------------------------------------------
@@ -209,35 +226,65 @@ def rerun(
     explainer: Callable[[Any], Any],
     known: Recording | None,
     change: Callable[[Any, str], Any] | None = None,
+    outside: Mapping[str, Any] | None = None,
+    prepare: Callable[[Any], None] | None = None,
 ) -> Rerun:
     """Explain `target` with `text` as its source, on copies of the arguments.
 
     `known` is the recording of this one call with the source that it has; None: that call is made first, on copies as well.
-    `change` makes the changed one of `target` and a text, where it is no function: `edited` unless told otherwise.
+    `change` makes the changed one of `target` and a text, where it is no function: `edited` unless told otherwise. `outside` is
+    the namespace that the run is to leave as it is, that of the function unless told otherwise. `prepare` is told of the changed
+    one's explanation before it runs.
     """
     state = StartingState(target, args, kwargs)
-    original = known if known is not None else _explained(target, state, explainer)[0]
+    original = known if known is not None else _explained(target, state, explainer, {}).recording
     before = counts(original)
     try:
         changed = (change or edited)(target, text)
     except EditError as error:
         return Rerun(before, None, None, None, str(error))
-    after, said = _explained(changed, state, explainer)
-    return Rerun(before, counts(after), _difference(original, after), after, said)
+    around = outside if outside is not None else plain_function(target).__globals__
+    done = _explained(changed, state, explainer, around, prepare)
+    after = done.recording
+    return Rerun(before, counts(after), _difference(original, after), after, done.error, done.effects, done.explanation)
 
 
-def _explained(target: Any, state: StartingState, explainer: Callable[[Any], Any]) -> tuple[Recording, str]:
-    """The recording of one call on copies, and what it raised, in a sentence; what it changed is restored."""
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """One explained call on copies: what it raised, in a sentence, and what it did besides."""
+
+    explanation: Any
+    effects: Effects
+    error: str
+
+    @property
+    def recording(self) -> Recording:
+        recording: Recording = self.explanation.recording
+        return recording
+
+
+def _explained(
+    target: Any,
+    state: StartingState,
+    explainer: Callable[[Any], Any],
+    outside: Mapping[str, Any],
+    prepare: Callable[[Any], None] | None = None,
+) -> _Done:
+    """One call on copies; what it changed is restored."""
     args, kwargs = state.fresh()
     said = ""
-    with explainer(target) as watched:
-        try:
-            watched(*args, **kwargs)
-        except Exception as raised:  # whatever the program raises is told
-            said = _of_run(raised)
-        finally:
-            state.fresh()
-    return watched.explanation.recording, said
+    with explainer(target) as run:
+        if prepare is not None:
+            prepare(run.explanation)
+        with watched(outside) as effects:
+            try:
+                run(*args, **kwargs)
+            except Exception as raised:  # whatever the program raises is told
+                said = _of_run(raised)
+            finally:
+                state.fresh()
+    run.explanation.value = None  # nobody asks for it
+    return _Done(run.explanation, effects, said)
 
 
 def _of_run(error: Exception) -> str:

@@ -1,10 +1,10 @@
 """The session of a notebook cell: its inputs are the names that it reads, with their values from before it ran.
 
 The idea: a cell is a function without arguments that reads and writes the notebook's namespace. So before the run the values of
-all names within its reach are noted, including those that functions of the notebook read. To answer a question, the namespace
-is set back to these values, some of them changed if the question says so, and restored afterwards. A live run, which lasts
-longer, works on a copy of the namespace: what the cell itself stores goes there, while functions of other cells see the
-notebook as it is.
+all names within its reach are noted, including those that functions of the notebook read. To answer a question that runs nothing,
+the namespace is set back to these values, some of them changed if the question says so, and restored afterwards. What runs the
+cell again works on a copy of the namespace, in which functions of other cells are made anew: what is stored goes there. Methods of
+the notebook's classes, and for a live run all functions of other cells, see the notebook as it is.
 
 A session holds the cell's function, the values of those names, and (frame_calls.py) the arguments of the first functions called.
 Its owner, the explorer of a cell, decides how long it lives.
@@ -62,6 +62,12 @@ class NotebookSession(Session):
         self._values = {name: value for name, value in self._before.items() if name not in made and _may_change(name, value)}
 
     # -- frames
+
+    def to_edit(self, frame: int | None) -> Session:
+        """The session whose source is edited while a frame is on show: the cell's, for functions that are defined in it."""
+        asked = self.of_frame(frame)
+        is_own = asked is self or asked.function.__code__.co_filename == self._cell.__code__.co_filename
+        return self if is_own else asked
 
     def of_frame(self, frame: int | None) -> Session:
         """The session of the call that started a frame of the recording; for the cell's own frames this one.
@@ -130,18 +136,43 @@ class NotebookSession(Session):
         """The cell's text, for `rerun` to take in an edited form."""
         return self._text
 
-    def rerun(self, text: str) -> Rerun:
-        """Run the cell with another text, from where it ran; the namespace is afterwards as it is now."""
-        known = self.recording if self.call_count == 1 else None
-        with self._as_before({}), config.patch(debug_function=self._only, log_level="ERROR"):
-            return edited_function.rerun(self._cell, text, (), {}, self._explainer, known, self._edited)
+    @property
+    def first_line(self) -> int:
+        """A cell begins with its first line."""
+        return 1
 
-    def _edited(self, _cell: Any, text: str) -> types.FunctionType:
+    def rerun(self, text: str) -> Rerun:
+        """Run the cell with another text, from where it ran, in a namespace of its own; the notebook's is left as it is."""
+        known = self.recording if self.call_count == 1 else None
+        cell = types.FunctionType(self._cell.__code__, self._own_namespace())
+        modules = [value for value in self._before.values() if isinstance(value, _PUT_BACK)]
+        state = StartingState(_nothing, modules, {})
+        try:
+            with config.patch(debug_function=self._only, log_level="ERROR"):
+                return edited_function.rerun(
+                    cell, text, (), {}, self._explainer, known, self._edited, self.namespace,
+                    lambda explanation: explanation.follow_cell(text, self._code_of, self._only),
+                )  # fmt: skip
+        finally:
+            state.fresh()
+
+    def _edited(self, cell: Any, text: str) -> types.FunctionType:
         try:
             code = self._code_of(text, edited_function.remembered(text, "cell"))
         except ValueError as error:
             raise EditError(str(error)) from None
-        return types.FunctionType(code, self.namespace)
+        return types.FunctionType(code, cell.__globals__)
+
+    def _own_namespace(self) -> dict[str, Any]:
+        """A copy of the namespace as it was before the cell ran: data is copied, functions of the notebook are bound to it."""
+        (values,), _ = StartingState(_nothing, (self._values,), {}).fresh()
+        own: dict[str, Any] = {**self.namespace, **self._before, **values}
+        for name in self._absent:
+            own.pop(name, None)
+        for name, value in own.items():
+            if isinstance(value, types.FunctionType) and value.__globals__ is self.namespace:
+                own[name] = _bound_to(value, own)
+        return own
 
     # -- step by step
 
@@ -169,6 +200,23 @@ class NotebookSession(Session):
             for name, value in now.items():
                 if name not in self.namespace or self.namespace[name] is not value:
                     self.namespace[name] = value
+
+
+def _nothing() -> None:
+    """Stands for a function that reaches nothing."""
+
+
+_PUT_BACK = (torch.nn.Module, torch.optim.Optimizer, torch.Generator)
+"""What a run works on itself, and what is put back afterwards."""
+
+
+def _bound_to(function: types.FunctionType, namespace: dict[str, Any]) -> types.FunctionType:
+    """The same function with another namespace."""
+    made = types.FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    made.__dict__.update(function.__dict__)
+    return made
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -103,6 +103,10 @@ class Session:
         """The session of the call that started a frame of the recording: here this one, because it is the only call."""
         return self
 
+    def to_edit(self, frame: int | None) -> Session:
+        """The session whose source is edited while a frame of the recording is on show."""
+        return self.of_frame(frame)
+
     # -- calls
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -209,6 +213,11 @@ class Session:
     def source(self) -> str:
         """The function's source, which `rerun` takes back changed. Raises EditError where there is none."""
         return edited_function.source_of(self.function)
+
+    @property
+    def first_line(self) -> int:
+        """The line of its file that the source begins with."""
+        return edited_function.first_line_of(self.function)
 
     def rerun(self, text: str) -> Rerun:
         """Explain the function with `text` as its source, on copies of the latest inputs: before beside after.

@@ -7,8 +7,8 @@ no two of them can get in each other's way. Only the way in (main.js) stands at 
 import or export that is not known is refused, rather than making something wrong of it. Comments stay behind.
 
 In:  the package's own files.
-Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules; `graphviz()`, the
-     text of the vendored module that draws diagrams (static/vendor/).
+Out: `SCRIPT`, an ES module that exports `mount`, and `STYLE`; `joined(read, entry)` for any modules; `graphviz()` and
+     `code_editor()`, the texts of the vendored modules that draw diagrams and edit source (static/vendor/).
 
 PyTorch has no counterpart.
 """
@@ -23,7 +23,7 @@ from importlib import resources
 ENTRY = "main.js"
 
 _STATIC = resources.files(__package__) / "static" / "explorer"
-_GRAPHVIZ = resources.files(__package__) / "static" / "vendor" / "wasm-graphviz.js"
+_VENDOR = resources.files(__package__) / "static" / "vendor"
 
 # `import { one, other } from "./file.js";`, over several lines too
 _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
@@ -129,7 +129,12 @@ def _style() -> str:
 
 def graphviz() -> str:
     """The module that draws diagrams in the browser: 815 KB, so it is not part of the script."""
-    return re.sub(r"^//# sourceMappingURL=.*", "", _GRAPHVIZ.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return re.sub(r"^//# sourceMappingURL=.*", "", (_VENDOR / "wasm-graphviz.js").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def code_editor() -> str:
+    """The module that edits source in the browser: 350 KB, so it is not part of the script."""
+    return (_VENDOR / "codemirror.js").read_text(encoding="utf-8")
 
 
 SCRIPT = joined(_read)

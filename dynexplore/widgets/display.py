@@ -23,6 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from dynexplore.engine.display_hooks import Bundle
 from dynexplore.views import html_text
 from dynexplore.widgets.exports import recording_of
+from dynexplore.widgets.turns import TURN
 
 if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:
     from dynexplore.widgets.explorer import Explorer
@@ -55,17 +56,22 @@ class Outputs:
         self.cells: dict[str, list[tuple[weakref.ref[Any], Explorer]]] = {}
         self.cell = _running_cell(shell)
         shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._ended)
 
     def add(self, shown: Any, explorer: Explorer) -> None:
         self.cells.setdefault(self.cell, []).append((weakref.ref(shown), explorer))
 
     def _begin(self, info: Any) -> None:
         """A cell begins to run: what it showed before goes, and what cells showed that are deleted by now."""
+        TURN.cell_begins()
         self.cell = _name_of_cell(info.cell_id, info.raw_cell)
         for cell in (self.cell, *_deleted_cells(self.shell)):
             for shown, explorer in self.cells.pop(cell, ()):
                 explorer.end()
                 _forget(self.shell, shown())
+
+    def _ended(self, result: Any) -> None:
+        TURN.cell_ended()
 
 
 _ATTRIBUTE = "_dynexplore_outputs"

@@ -50,7 +50,7 @@ class Explorer(anywidget.AnyWidget):
         self._static = html_text.mimebundle(recording)
         self._seat = Seat(session) if session is not None else None
         asked = self._seat.answerers if self._seat is not None else {}
-        self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, **asked, **(answerers or {})}
+        self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, **asked, **(answerers or {})}
         super().__init__(data=json.dumps(packed(coloured(explorer_data(recording))), ensure_ascii=False, separators=(",", ":")))
         self.on_msg(self._on_question)
 
@@ -87,3 +87,8 @@ class Explorer(anywidget.AnyWidget):
 def _graphviz(_question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
     """The module that draws diagrams; the browser asks for it once."""
     return {}, [assets.graphviz().encode()]
+
+
+def _editor(_question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+    """The module that edits source; the browser asks for it when somebody edits."""
+    return {}, [assets.code_editor().encode()]

@@ -2,7 +2,8 @@
 
 Which idea lives here: the recording is dead data, the `Session` beside it is not, and may hold large inputs. So an explorer does
 not hold it: a small shelf does, from which the oldest is dropped. What the browser asks and is told is plain JSON; whatever
-cannot be done is one sentence.
+cannot be done is one sentence. An edited source makes another run, whose recording goes to the browser as the first one's did;
+from then on questions say which run they are about. What needs the program to stand still takes the turn (turns.py).
 
 In:  the `Session` of an explanation.
 Out: `Seat(session).answerers`: name of a question -> who answers it, for `Explorer`.
@@ -15,6 +16,8 @@ from __future__ import annotations
 import ast
 import collections
 import functools
+import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,6 +25,10 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.views import text
 from dynexplore.views.capture_difference import difference_data
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.packing import packed
+from dynexplore.widgets.colours import coloured
+from dynexplore.widgets.turns import TURN
 
 Body = dict[str, Any]
 Answerer = Callable[[Body], "tuple[Body, list[bytes]]"]
@@ -33,6 +40,14 @@ DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16"
 PATIENCE = 0.1
 """How long a live step may take before the browser is told that it still runs, in seconds: no message waits longer."""
 
+CELL_PATIENCE = 5.0
+"""How long a question waits for a running cell, in seconds; an edited source does not wait: the browser asks again."""
+
+QUICK = 1.0
+"""A run of at most so many seconds is repeated while somebody types."""
+
+MOST_RUNS = 20
+"""So many runs of edited sources can be asked about: the latest."""
 
 MOST_VALUES = 60
 """How many real values an answer about a live run holds: the latest."""
@@ -120,17 +135,39 @@ class Live:
 
     def __init__(self, session: Any) -> None:
         self.session = session
+        self.runs: dict[int, Any] = {}  # number -> explanation of an edited source
+        self.run_count = 0
         self.asked = session  # that of the frame on show
         self.run: Any = None
         self.run_about = ""
 
     def answer(self, name: str, question: Body) -> Body:
         """The answer of the method with this name, about the frame that is on show."""
+        if not _needs_turn(name, question):
+            return self._answer(name, question)
+        with TURN.question(0.0 if name == "rerun" else CELL_PATIENCE) as has_turn:
+            if has_turn:
+                return self._answer(name, question)
+        if name == "rerun":
+            return {"busy": True}
+        raise CannotAnswer("A cell is running: ask again when it has ended.")
+
+    def _answer(self, name: str, question: Body) -> Body:
         frame = question.get("frame")
         if name != "live" or question.get("act") == "start":  # a run goes on whatever is on show by now
-            self.asked = self.session.of_frame(frame if isinstance(frame, int) else None)
+            session = self._session_of(question.get("run"))
+            find = session.to_edit if name in ("source", "rerun") else session.of_frame
+            self.asked = find(frame if isinstance(frame, int) else None)
         reply: Body = getattr(self, name)(question)
         return reply
+
+    def _session_of(self, run: Any) -> Any:
+        """The session of a run of an edited source; of the first one where none is named."""
+        if not run:
+            return self.session
+        if run not in self.runs:
+            raise CannotAnswer(f"The inputs of this run were released: only the {MOST_RUNS} latest keep theirs. Run it again.")
+        return self.runs[run].session
 
     # -- what if
 
@@ -172,24 +209,29 @@ class Live:
     # -- another source
 
     def source(self, question: Body) -> Body:
-        """The source of the function, to be edited."""
-        return {"source": self.asked.source, "about": self.asked.about}
+        """The source of the function, to be edited; `first`: the line of its file that it begins with."""
+        return {"source": self.asked.source, "about": self.asked.about, "first": self.asked.first_line}
 
     def rerun(self, question: Body) -> Body:
-        """The function with another source, on copies of the inputs: before beside after."""
+        """The function with another source, on copies of the inputs: its recording, and whether typing may run it again.
+
+        `automatic` says why it may not, "" where it may. `line` is that of the text which a sentence names.
+        """
         done = self.asked.rerun(str(question.get("source", "")))
         if done.after is None:
-            raise CannotAnswer(_capital(done.error))
-        numbers = [
-            {"name": name, "before": getattr(done.before, name), "after": getattr(done.after, name)}
-            for name in ("graphs", "operators", "breaks")
-        ]
+            return {"said": _capital(done.error), "line": _line_named(done.error)}
+        self.run_count += 1
+        self.runs[self.run_count] = done.explanation
+        for old in [number for number in self.runs if number <= self.run_count - MOST_RUNS]:
+            del self.runs[old]
         return {
-            "numbers": numbers,
-            "error": "",
-            "raised": _capital(done.error),
-            "difference": difference_data(done.difference) if done.difference is not None else None,
-            "breaks": [text.break_report(done.recording, broke) for broke in done.recording.breaks],
+            "run": self.run_count,
+            "data": json.dumps(packed(coloured(explorer_data(done.recording))), ensure_ascii=False, separators=(",", ":")),
+            "before": _counts(done.before),
+            "said": _capital(done.error),
+            "line": _line_named(done.error),
+            "printed": ev.clip(done.effects.printed.strip(), 300),
+            "automatic": _why_not(done.effects),
         }
 
     # -- step by step
@@ -216,6 +258,27 @@ class Live:
         """Stop what runs."""
         if self.run is not None:
             self.run.stop()
+
+
+def _needs_turn(name: str, question: Body) -> bool:
+    """Whether a question sets names back or runs the program: a live run that was started has copies of its own."""
+    return name in ("inputs", "what_if", "rerun") or (name == "live" and question.get("act") == "start")
+
+
+def _counts(counts: Any) -> Body:
+    return {name: getattr(counts, name) for name in ("graphs", "operators", "breaks")}
+
+
+def _why_not(effects: Any) -> str:
+    """Why typing does not run the source again by itself; "" where it does."""
+    if effects.outside:
+        return f"the last run {effects.outside[0]}"
+    return f"the last run took {effects.seconds:.1f} s" if effects.seconds > QUICK else ""
+
+
+def _line_named(sentence: str) -> int:
+    named = re.search(r"in line (\d+)", sentence)
+    return int(named[1]) if named else 0
 
 
 def _change(path: str, change: Any) -> Any:

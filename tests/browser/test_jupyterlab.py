@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,28 +173,57 @@ def test_a_cell_can_be_asked(lab: Lab) -> None:
         explorer.get_by_label("value of n").fill("7")
         expect(said).to_contain_text("It hits entry")
 
-        tab(explorer, "inspector")
-        explorer.get_by_role("button", name="Edit the function").click()
-        field = explorer.get_by_label("source of the function")
-        field.fill(field.input_value().replace("print('hi')", "pass"))
         tab(explorer, "frames")
-        explorer.get_by_role("button", name="frame 1: ").click()  # what is edited stays what it was
-        tab(explorer, "inspector")
-        explorer.get_by_role("button", name="Run again").click()
-        editor = explorer.locator(".dynx-editor")
-        expect(editor).to_contain_text("The function ran on copies of the inputs.")
-        expect(editor).to_contain_text("This is f, as it was called for frame 2.")
-        expect(editor.locator("tr", has_text="breaks")).to_have_text(re.compile(r"breaks\s*1\s*0"))
-        editor.get_by_role("button", name="Close").click()
-        tab(explorer, "inspector")
-        explorer.get_by_role("button", name="Edit the function").click()
-        expect(explorer.get_by_label("source of the function")).to_have_value(CELL.partition("\n")[2] + "\n")
-
+        explorer.get_by_role("button", name="frame 1: ").click()
         live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
         expect(live).to_contain_text("This runs the cell")
         live.get_by_role("button", name="To the end of the call").click()
         expect(live.locator("[role=status]")).to_contain_text("Finished with the result tensor(")
+
+
+def typed(notebook: NotebookPage, old: str, new: str) -> None:
+    """Find a line of the editor that ends with a text, delete that, and type another one."""
+    line = notebook.explorers.first.locator(".cm-line", has_text=old).first
+    line.click()
+    notebook.page.keyboard.press("End")
+    for _ in old:
+        notebook.page.keyboard.press("Backspace")
+    notebook.page.keyboard.type(new)
+
+
+def test_a_cell_is_edited_in_its_explorer(lab: Lab) -> None:
+    """Ctrl+Enter runs the edited cell, not the notebook's; then typing does so; keys stay there; a running cell comes first."""
+    wait = "import time\nfor _ in range(40):\n    time.sleep(0.1)\nb = 2"
+    with lab.opened([BEFORE, CELL, "assert torch.equal(a, torch.ones(3)) and r.shape == (3,)", wait, "b"]) as notebook:
+        notebook.run_all()
+        explorer = notebook.explorers.first
+        headline, said = explorer.locator(".dynx-headline"), explorer.locator(".dynx-edit-said")
+        explorer.get_by_role("button", name="Edit the source").click()
+        expect(explorer.locator(".cm-content")).to_contain_text("def f(x, n=3):")
+        typed(notebook, "print('hi')", "pass")
+        notebook.page.keyboard.press("Control+Enter")
+        expect(explorer.locator(".dynx-change")).to_contain_text("0 breaks")
+        expect(said).to_contain_text("Typing runs it again.")
+        cells_before = notebook.cells()
+        typed(notebook, "return y + x", "return y + x.cos()")
+        expect(pane(explorer, "graph", " tbody").first).to_contain_text("cos")
+        explorer.locator(".cm-content").press("d")
+        notebook.page.keyboard.press("d")
+        notebook.page.keyboard.press("Shift+Enter")
+        expect(said).to_contain_text("The last run that worked is shown.")
+        assert notebook.cells() == cells_before
+
+        notebook.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 3; }")
+        notebook.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-cell'); }")
+        for _ in range(4):
+            explorer.locator(".cm-content").press("Backspace")
+        explorer.get_by_role("button", name="Run the edited source").click()
+        expect(said).to_have_text("A cell is running: this waits until it has ended.")
+        expect(said).to_contain_text("It ran on copies of the inputs.")
+        notebook.settle()
+        explorer.get_by_role("button", name="Undo: show the run before the edit").click()
+        expect(said).to_have_text("The run before is shown.")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -211,10 +239,9 @@ def test_axe_finds_nothing_serious(lab: Lab, theme: str) -> None:
         pane(explorer, "graph", " tbody tr").filter(has_text="sin").first.click()
         what_if(explorer, "5, 5", name="x")
         expect(pane(explorer, "what-if", " .dynx-detail")).to_contain_text("nothing was run")
-        tab(explorer, "inspector")
-        explorer.get_by_role("button", name="Edit the function").click()
-        explorer.get_by_role("button", name="Run again").click()
-        expect(explorer.locator(".dynx-editor")).to_contain_text("The function ran on copies of the inputs.")
+        explorer.get_by_role("button", name="Edit the source").click()
+        explorer.get_by_role("button", name="Run the edited source").click()
+        expect(explorer.locator(".dynx-edit-said")).to_contain_text("It ran on copies of the inputs.")
         live = pane(explorer, "live")
         live.get_by_role("button", name="Run the call again").click()
         live.get_by_role("button", name="Run to the next graph break").click()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import re
+import threading
 import time
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +16,8 @@ import torch
 
 import dynexplore
 from dynexplore.widgets.explorer import Explorer
-from dynexplore.widgets.live import CannotAnswer, Seat, Shelf
+from dynexplore.widgets.live import MOST_RUNS, CannotAnswer, Seat, Shelf
+from dynexplore.widgets.turns import TURN
 
 
 def program(x: torch.Tensor, n: int = 3, more: Any = None) -> torch.Tensor:
@@ -75,15 +79,65 @@ def test_an_edited_source() -> None:
     seat, _ = seat_of(program, torch.ones(4))
     source = asked(seat, "source")["source"]
     answer = asked(seat, "rerun", source=source.replace("dynexplore.graph_break()", "pass"))
-    assert [(row["name"], row["before"], row["after"]) for row in answer["numbers"]] == [
-        ("graphs", 2, 1),
-        ("operators", 3, 3),
-        ("breaks", 1, 0),
-    ]
-    assert answer["breaks"] == []
-    assert asked(seat, "rerun", source=source.replace("y + 1", "y + nothing"))["raised"].startswith("It raises NameError in line 4")
-    with pytest.raises(CannotAnswer, match=r"The text has a syntax error in line 1.*\.$"):
-        asked(seat, "rerun", source="def program(:")
+    assert answer["before"] == {"graphs": 2, "operators": 3, "breaks": 1}
+    data = json.loads(answer["data"])
+    assert (data["story"]["graphs"], data["story"]["breaks"]) == (1, 0)
+    assert (answer["run"], answer["said"], answer["printed"], answer["automatic"]) == (1, "", "", "")
+    raised = asked(seat, "rerun", source=source.replace("y + 1", "y + nothing"))
+    assert raised["said"].startswith("It raises NameError in line 4") and raised["line"] == 4 and raised["run"] == 2
+    wrong = asked(seat, "rerun", source="def program(:")
+    assert wrong["said"].startswith("The text has a syntax error in line 1") and wrong["line"] == 1 and "data" not in wrong
+
+
+def test_a_question_is_about_the_run_that_it_names() -> None:
+    """What if is asked of the edited source where its run is on show, and of the first one otherwise; old runs are let go."""
+    seat, _ = seat_of(program, torch.ones(4))
+    source = asked(seat, "source")["source"]
+    run = asked(seat, "rerun", source=source.replace("dynexplore.graph_break()", "pass"))["run"]
+    changes = {"n": {"value": "4"}}
+    assert asked(seat, "what_if", run=0, changes=changes)["breaks"] != []
+    assert asked(seat, "what_if", run=run, changes=changes)["breaks"] == []
+    assert asked(seat, "rerun", run=0, source=source)["before"]["breaks"] == 1
+    live = seat._shelf.get(seat)
+    for number in range(3, 3 + MOST_RUNS):
+        live.runs[number] = live.runs[run]
+    live.run_count = 2 + MOST_RUNS
+    asked(seat, "rerun", source=source)
+    with pytest.raises(CannotAnswer, match="The inputs of this run were released"):
+        asked(seat, "inputs", run=run)
+
+
+def writes(x: torch.Tensor, path: str) -> torch.Tensor:
+    print("begins")
+    with open(path, "w") as file:
+        file.write("x")
+    return x + 1
+
+
+def test_typing_may_run_only_what_is_quick_and_harmless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that wrote a file, and one that took long, say why typing does not repeat them; what is printed is told."""
+    seat, _ = seat_of(writes, torch.ones(4), str(tmp_path / "f"))
+    source = asked(seat, "source")["source"]
+    answer = asked(seat, "rerun", source=source)
+    assert re.fullmatch(r"the last run writes \S+f", answer["automatic"]) and answer["printed"] == "begins"
+    harmless = "def writes(x, path):\n    return x + 1\n"
+    assert asked(seat, "rerun", source=harmless)["automatic"] == ""
+    monkeypatch.setattr("dynexplore.widgets.live.QUICK", 0.0)
+    assert re.fullmatch(r"the last run took \d\.\d s", asked(seat, "rerun", source=harmless)["automatic"])
+
+
+def test_two_runs_are_never_made_at_once() -> None:
+    """While a question has the turn, an edited source is told that the kernel is busy, and a cell waits for its end."""
+    seat, _ = seat_of(program, torch.ones(4))
+    source = asked(seat, "source")["source"]
+    told: list[dict[str, Any]] = []
+    with TURN.question() as has_turn:
+        assert has_turn
+        other = threading.Thread(target=lambda: told.append(asked(seat, "rerun", source=source)))
+        other.start()
+        other.join()
+    assert [(one["busy"], "data" in one) for one in told] == [(True, False)]
+    assert "data" in asked(seat, "rerun", source=source)
 
 
 def test_live_steps() -> None:

@@ -111,13 +111,6 @@ export const PLACE_COLUMNS = {
   "value": ({ value }) => value,
 };
 
-/** @type {Columns<{name: string, before: number, after: number}>} */
-export const RERUN_COLUMNS = {
-  "": ({ name }) => name,
-  "before": ({ before }) => String(before),
-  "after": ({ after }) => String(after),
-};
-
 /** @type {Columns<string>} */
 export const LIVE_STACK_COLUMNS = {
   "stack": (value) => value,

@@ -11,6 +11,19 @@ import { make, makeButton } from "./dom.js";
 const SIGNS = { good: "✓", note: "i", break: "!", bad: "✕" };
 
 /**
+ * What an edited source changed: "3 → 1 graphs", and the way back.
+ * @param {import("./page.js").Explorer} explorer
+ * @returns {HTMLElement[]}
+ */
+function changed({ editing }) {
+  if (!editing?.change) return [];
+  const [before, now] = editing.change;
+  const told = [`${before.graphs} → ${now.graphs} graphs`, `${before.breaks} → ${now.breaks} breaks`];
+  const undo = makeButton("Undo", () => editing.undo(), { name: "dynx-tool", label: "Undo: show the run before the edit" });
+  return [make("span", "dynx-change", told.join(", ")), undo];
+}
+
+/**
  * @param {import("./page.js").Explorer} explorer
  * @returns {HTMLElement}
  */
@@ -19,7 +32,7 @@ export function headline(explorer) {
   const [what = "", where = "", remedy = ""] = lines;
   const sign = make("span", "dynx-sign", SIGNS[level] ?? "i");
   sign.setAttribute("aria-hidden", "true");
-  const text = make("div", "dynx-lines-of-headline", "", make("strong", "", what));
+  const text = make("div", "dynx-lines-of-headline", "", make("strong", "", what), ...changed(explorer));
   const go = () => {
     const frame = explorer.data.frames.find(({ id }) => id === place[0]);
     if (frame) explorer.show(frame, place[1]);

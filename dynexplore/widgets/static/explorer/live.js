@@ -2,7 +2,7 @@
 /**
  * The connection to the kernel, where there is one: questions that only a live program can answer.
  *
- * A question is a custom message `{ask: NUMBER, about: NAME, frame: NUMBER, ...body}`, with the frame on show; its answer `{answer: NUMBER, ...body}` or
+ * A question is a custom message `{ask: NUMBER, about: NAME, frame: NUMBER, run: NUMBER, ...body}`, with the frame and the run on show; its answer `{answer: NUMBER, ...body}` or
  * `{answer: NUMBER, error: SENTENCE}`, with buffers. widgets/explorer.py has the other end. A kernel that is gone gives
  * no answer: after a while that is said instead.
  */
@@ -23,6 +23,7 @@ export class Live {
     this.count = 0;
     /** @type {number | undefined} the frame that the page shows: what is asked is about its call */
     this.frame = undefined;
+    this.run = 0; // which run of an edited source that is; 0: none, as it was recorded
     // two views of one model share its messages: each knows its own questions by a name
     this.name = Math.random().toString(36).slice(2);
     /** @type {Map<string, {resolve: (answer: Answer) => void, reject: (error: Error) => void, timer: number}>} */
@@ -44,7 +45,7 @@ export class Live {
       const timer = window.setTimeout(() => this.onMessage({ answer: ask, error: NO_ANSWER }, []), patience);
       this.waiting.set(ask, { resolve, reject, timer });
       try {
-        this.model.send({ frame: this.frame, ...body, ask, about });
+        this.model.send({ frame: this.frame, run: this.run, ...body, ask, about });
       } catch {
         this.onMessage({ answer: ask, error: NO_ANSWER }, []);
       }

@@ -7,6 +7,7 @@
  */
 
 import { make } from "./dom.js";
+import { Editing } from "./editing.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
 import { inflated, unpacked } from "./unpack.js";
@@ -28,7 +29,7 @@ export function mount(host, given, live = null, ownsAddress = false) {
     host.append(make("p", "dynexplore", "This recording was made by another version of dynexplore."));
     return null;
   }
-  return new Explorer(host, data, live, ownsAddress);
+  return new Explorer(host, data, live, ownsAddress, live ? new Editing(live, unpacked) : null);
 }
 
 /**

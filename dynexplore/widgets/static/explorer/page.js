@@ -10,6 +10,7 @@
  */
 
 import { make, makeButton } from "./dom.js";
+import { isInEditor } from "./editing.js";
 import { States } from "./fold.js";
 import { headline } from "./headline.js";
 import { Links } from "./links.js";
@@ -24,6 +25,7 @@ import { Tabs } from "./tabs.js";
 import { CONTROLS } from "./controls/index.js";
 
 /**
+ * @typedef {import("./editing.js").Editing} Editing
  * @typedef {import("./types.js").Frame} Frame
  * @typedef {import("./types.js").View} View
  */
@@ -38,11 +40,14 @@ export class Explorer {
    * @param {import("./types.js").Data} data
    * @param {import("./live.js").Live | null} [live]
    * @param {boolean} [ownsAddress] whether the page's address may name the step at hand: the page is nothing else
+   * @param {Editing | null} [editing] the source being edited, where there is a kernel
    */
-  constructor(host, data, live = null, ownsAddress = false) {
+  constructor(host, data, live = null, ownsAddress = false, editing = null) {
+    this.host = host;
     this.data = data;
     this.live = live;
     this.ownsAddress = ownsAddress;
+    this.editing = editing;
     this.links = new Links(data);
     /** @type {Frame[]} the frames that stepping goes through, one after the other */
     this.walk = data.frames.filter(({ hidden }) => !hidden);
@@ -70,9 +75,25 @@ export class Explorer {
     this.tabs = new Tabs(this);
     this.said = make("div", "dynx-said");
     this.said.setAttribute("role", "status");
+    editing?.follow(this);
     host.append(this.root); // first, so that what is built can be measured
     this.build();
     if (this.frame && !(ownsAddress && follow(this))) this.open();
+  }
+
+  /**
+   * Another run of the program takes the place of this one; what is open stays open.
+   * @param {import("./types.js").Data} data
+   * @param {number} run its number, for the kernel
+   */
+  load(data, run) {
+    if (this.live) this.live.run = run;
+    const kept = ["dynx-large", "dynx-shows-state"].filter((name) => this.root.classList.contains(name));
+    const { shown } = this.tabs;
+    const next = new Explorer(this.host, data, this.live, false, this.editing);
+    next.root.classList.add(...kept);
+    next.tabs.openAgain(shown?.key, shown?.one?.key);
+    next.root.focus({ preventScroll: true }); // keys must not go to the notebook
   }
 
   /** The state that is shown. */
@@ -315,13 +336,17 @@ export class Explorer {
     for (let at = /** @type {Element | null} */ (target); at && at !== this.root; at = at.parentElement) {
       const key = keyOf(at);
       if (key) return key;
-      if (at.matches("summary, button, a, input, select, textarea")) return "";
+      if (at.matches("summary, button, a, input, select, textarea, .dynx-code-editor")) return "";
     }
     return "";
   }
 
   /** Keys that are the page's own (Ctrl, Cmd, Shift+Enter) pass; no other leaves the explorer. @param {KeyboardEvent} event */
   onKey(event) {
+    if (isInEditor(event.target)) {
+      if (event.defaultPrevented || !(event.ctrlKey || event.metaKey)) event.stopPropagation();
+      return;
+    }
     if (event.ctrlKey || event.metaKey || (event.shiftKey && event.key === "Enter")) return;
     event.stopPropagation();
     if (event.altKey || event.key === "Tab") return;

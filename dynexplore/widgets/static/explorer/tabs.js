@@ -131,6 +131,15 @@ export class Tabs {
     this.explorer.catchUp(viewsOf(wanted));
   }
 
+  /** Open the tab of this name, where there is one, and the part of it. @param {string} [key] @param {string} [part] */
+  openAgain(key, part) {
+    const tab = this.tabs.find((one) => one.key === key);
+    if (!tab) return;
+    this.open(tab);
+    const one = tab.one && tab.parts.find((each) => each.key === part);
+    if (one) this.turnTo(tab, one);
+  }
+
   /** Open the tab in which a pane stands. @param {View} view */
   reveal(view) {
     const tab = this.tabs.find(({ parts }) => parts.some((part) => part.view === view));

@@ -1,14 +1,12 @@
 // @ts-check
 /**
  * The graph-break inspector: one break at a time, with its reason, place and remedy, the stack and the live values there, what
- * each resume function receives, and its code beside the code that it continues. Below stands the function's source, to be
- * changed and run again; the kernel says what that does to graphs and breaks.
+ * each resume function receives, and its code beside the code that it continues.
  *
  * In:  `data.inspection`, made by views/break_inspection.py; the rows of resume functions stand with their frame.
  */
 
-import { BREAK_LOCAL_COLUMNS, BREAK_STACK_COLUMNS, RECEIVED_COLUMNS, RERUN_COLUMNS, RESUME_COLUMNS, tableOf } from "../columns.js";
-import { differenceTables } from "../difference.js";
+import { BREAK_LOCAL_COLUMNS, BREAK_STACK_COLUMNS, RECEIVED_COLUMNS, RESUME_COLUMNS, tableOf } from "../columns.js";
 import { make, makeButton, note, scrollable } from "../dom.js";
 
 /**
@@ -17,8 +15,6 @@ import { make, makeButton, note, scrollable } from "../dom.js";
  * @typedef {import("../types.js").Inspected} Inspected
  */
 
-const NO_PROGRAM = "Editing the function needs a running kernel: show its explanation in a notebook. An exported file cannot run it.";
-
 /** @type {import("../types.js").Pane} */
 export const breakInspectorPane = {
   key: "inspector",
@@ -26,7 +22,7 @@ export const breakInspectorPane = {
   wanted: (data) => Object.keys(data.inspection).length > 0,
   build(explorer, { body, heading }) {
     const shown = make("div");
-    body.append(shown, editor(explorer));
+    body.append(shown);
     let key = "";
     const show = (/** @type {string} */ wanted) => {
       if (wanted === key && shown.firstChild) return;
@@ -103,73 +99,4 @@ function besideRows(explorer, made) {
   return rows
     .filter((row) => row.role !== "original" || (row.origin ?? -1) >= made.offset)
     .map((row) => ({ row, original: row.role === "original" ? originals.get(row.origin ?? -1) : undefined }));
-}
-
-/** The function's source to be edited, and what the kernel says to it. @param {Explorer} explorer */
-function editor(explorer) {
-  const { live } = explorer;
-  const box = make("div", "dynx-editor", "", make("h4", "", "Edit and run again"));
-  if (!live) {
-    box.append(note(NO_PROGRAM));
-    return box;
-  }
-  const open = makeButton("Edit the function", async () => {
-    try {
-      const frame = live.frame;
-      const { body } = await live.ask("source", { frame });
-      said.textContent = body.about ? `This is ${body.about}.` : "";
-      const fields = editorFields(live, frame, body.source);
-      const close = makeButton("Close", () => {
-        fields.concat(close).forEach((part) => part.remove());
-        said.textContent = "";
-        box.insertBefore(open, said);
-        open.focus();
-      });
-      open.remove();
-      box.append(...fields, close);
-      box.querySelector("textarea")?.focus();
-    } catch (error) {
-      said.textContent = /** @type {Error} */ (error).message;
-    }
-  });
-  const said = note("");
-  box.append(open, said);
-  return box;
-}
-
-/** @param {import("../live.js").Live} live @param {number | undefined} frame @param {string} source @returns {HTMLElement[]} */
-function editorFields(live, frame, source) {
-  const field = /** @type {HTMLTextAreaElement} */ (make("textarea", "dynx-source-field"));
-  field.value = source;
-  field.rows = Math.min(Math.max(source.split("\n").length + 1, 4), 24);
-  field.spellcheck = false;
-  field.setAttribute("aria-label", "source of the function");
-  const said = make("p", "dynx-verdict");
-  said.setAttribute("role", "status");
-  const answer = make("div", "dynx-detail");
-  const run = makeButton("Run again", async () => {
-    run.setAttribute("disabled", "");
-    said.textContent = "running …";
-    answer.replaceChildren();
-    try {
-      const { body } = await live.ask("rerun", { frame, source: field.value }, 120_000);
-      said.textContent = body.raised || "The function ran on copies of the inputs.";
-      answer.replaceChildren(...rerunParts(body));
-    } catch (error) {
-      said.textContent = /** @type {Error} */ (error).message;
-    } finally {
-      run.removeAttribute("disabled");
-    }
-  });
-  const back = makeButton("Reset", () => {
-    field.value = source;
-  });
-  return [field, make("p", "", "", run, back), said, answer];
-}
-
-/** @param {Record<string, any>} body @returns {HTMLElement[]} */
-function rerunParts(body) {
-  const table = tableOf("Before and after", RERUN_COLUMNS, body.numbers);
-  const breaks = body.breaks.map((/** @type {string} */ report) => make("pre", "", report));
-  return [table, ...breaks, differenceTables(body.difference, "before", "after")];
 }

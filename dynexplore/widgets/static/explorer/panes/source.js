@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * The source of the function at hand. Its lines are cut where the spans of instructions begin and end, so that what an
- * instruction stands for can be chosen and lights up.
+ * instruction stands for can be chosen and lights up. Where there is a kernel, it can be edited (editing.js): then the editor
+ * stands in its place, with the same marks.
  */
 
 import { make, makeButton, note } from "../dom.js";
@@ -22,8 +23,11 @@ export const sourcePane = {
   key: "source",
   title: "Source",
   place: "source",
-  build(explorer, { body, heading }) {
+  build(explorer, { section, body, heading, tools }) {
     const { codes } = explorer.data;
+    const { editing } = explorer;
+    const edit = makeButton("Edit", () => editing?.open(), { name: "dynx-tool", label: "Edit the source, and explain it again" });
+    if (editing) tools.append(edit);
     /** @type {Map<number, LongList>} */
     const made = new Map();
     /** @type {import("../types.js").View} */
@@ -35,6 +39,16 @@ export const sourcePane = {
         const list = made.get(id) ?? sourceOf(String(id), code, explorer.data.colours?.[id] ?? [], body);
         made.set(id, list);
         heading.replaceChildren(...titleOf(explorer, state, code));
+        edit.hidden = Boolean(editing?.editor);
+        if (editing?.editor) {
+          if (editing.editor.element.parentElement !== body) {
+            section.insertBefore(editing.bar, body);
+            body.replaceChildren(editing.editor.element);
+            view.lists = [];
+          }
+          editing.mark(state);
+          return;
+        }
         if (view.lists?.[0] === list) return;
         view.lists = [list];
         body.replaceChildren(code.lines.length ? list.element : note(`The source of ${code.name} is not available: its file is gone, or it was compiled from a string.`));

@@ -19,7 +19,7 @@ import { make, makeButton, note } from "../dom.js";
 
 export const VERDICTS = "dynx-verdicts";
 
-const NO_KERNEL = "What-if needs a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
+const NO_KERNEL = "What-if, and editing the source, need a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
 const NOTHING_READ =
   "This code has no tensor or plain value as input that could be changed. To ask about a function that it calls, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
