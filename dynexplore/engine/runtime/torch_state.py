@@ -54,6 +54,7 @@ _DETERMINISTIC: Keeper = (
     lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
 )
 
+
 def _hooks_asleep() -> bool:
     """Whether autograd calls no hooks of saved tensors in this thread; torch tells it only to those who set it."""
     asleep: bool = _saved_tensors._saved_tensors_hooks_set_tracing(False)
