@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -209,3 +211,21 @@ def test_a_graph_that_fails_later_is_not_run_twice() -> None:
     with pytest.raises(RuntimeError, match="out of order"):
         optimized(x)
     assert torch.equal(x, table() + 2)
+
+
+def of_integers(x: torch.Tensor, s: Any) -> Any:
+    refused = []
+    for operator in (torch.bitwise_and, torch.bitwise_or, torch.gcd, torch.bitwise_left_shift):
+        try:
+            operator(x, s)
+        except NotImplementedError as error:
+            refused.append(str(error))
+    return x * 2, refused
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_is_for_integers_alone_refuses_others_though_nobody_uses_the_result(backend: str) -> None:
+    """A compiler drops what nobody uses, and would not notice that the operator has no kernel for this dtype."""
+    numbers = torch.tensor([4, 6, 9])
+    assert_same_as_eager(of_integers, numbers, numbers, backend=backend)
+    assert_same_as_eager(of_integers, numbers / 2, numbers, backend=backend)

@@ -114,6 +114,7 @@ def test_the_fuzzer_finds_a_frame_that_stays(monkeypatch: pytest.MonkeyPatch, ca
 
 
 @pytest.mark.soak
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a generator that raises when closed, in eager, too
 def test_random_programs_about_exceptions_for_long(capfd: pytest.CaptureFixture[str]) -> None:
     """Thousands of new programs, from a seed that is printed."""
     with capfd.disabled():

@@ -34,6 +34,7 @@ class OperatorFacts:
     random: bool
     may_fail: bool
     training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
+    of_integers: bool = False  # whether a tensor of another dtype is refused, which its fake form does not do
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         """Whether a call of a normalization is one that updates its statistics."""
@@ -66,6 +67,9 @@ _DATA_DECIDES = _words(
 # Their schemas do not say that they write to the running statistics (the 4th and 5th argument), which they do while training.
 _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_norm batch_norm _native_batch_norm_legit")
 
+# No device has these for other numbers. A compiler may drop one whose result is not used, and nobody would hear of it.
+_OF_INTEGERS = _words("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm")
+
 _SAYS_SO = ("training", "train", "use_input_stats")
 
 
@@ -84,6 +88,7 @@ def facts_of(operator: Any) -> OperatorFacts:
     return OperatorFacts(
         tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
+        name.rstrip("_") in _OF_INTEGERS,
     )
 
 
@@ -152,6 +157,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         facts = facts_of(func)
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
             raise DynamicOutputShapeException(func)
+        if facts.of_integers and any(map(_is_no_integer, args)):
+            raise NotImplementedError(f"{func} is for integers alone")
         if facts.written:
             self._note_written(facts, args, kwargs)
         self.draws_random_numbers |= facts.random
@@ -170,6 +177,11 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                     self.may_fail |= _overlaps(tensor, [*args, *kwargs.values()])
         self.written.update(storages)
         self.writes_twice |= len(set(storages)) < len(storages)
+
+
+def _is_no_integer(value: object) -> bool:
+    dtype = value.dtype if isinstance(value, FakeTensor) else None
+    return isinstance(value, float | complex) if dtype is None else dtype.is_floating_point or dtype.is_complex
 
 
 def _overlaps(written: torch.Tensor, arguments: Sequence[object]) -> bool:
