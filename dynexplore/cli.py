@@ -93,10 +93,12 @@ def parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser(
         "open",
-        help="show a saved recording",
-        description="Show a recording in the browser, or as text where the output is no terminal. Needs no torch.",
+        help="show a saved recording, or a folder of TORCH_TRACE",
+        description="Show a recording in the browser, or as text where the output is no terminal: one that was saved, or what "
+        "TORCH_TRACE=DIR left of a job that used torch.compile (the folder, or one log of it). Needs no torch.",
     )
-    one.add_argument("recording", type=Path, metavar="REC.json")
+    one.add_argument("recording", type=Path, metavar="REC.json|DIR")
+    one.add_argument("--rank", type=int, metavar="N", help="the rank whose log is shown, of a folder that has several (the lowest)")
     one.add_argument("--text", action="store_true", help="print it as text")
     _add_outputs(one)
     one.set_defaults(command=open_recording, passes_on=False)
@@ -180,12 +182,7 @@ def open_recording(arguments: argparse.Namespace) -> int:
     """Show a saved recording in the browser or as text, or write the files that were asked for."""
     path: Path = arguments.recording
     outputs = _outputs(arguments)
-    try:
-        recording = dynexplore.Recording.from_json(path.read_bytes())
-    except OSError as error:
-        raise Mistake(f"{path} cannot be read: {error.strerror}") from None
-    except dynexplore.exc.RecordingError as error:
-        raise Mistake(f"{path}: {error}") from None
+    recording = _read_traces(path, arguments.rank) if path.is_dir() or path.suffix == ".log" else _read_recording(path)
     if outputs:
         _write(outputs, recording, arguments)
     elif arguments.text or not sys.stdout.isatty():
@@ -195,6 +192,56 @@ def open_recording(arguments: argparse.Namespace) -> int:
     else:
         _open_in_browser(recording, path.stem, arguments.redact)
     return 0
+
+
+def _read_recording(path: Path) -> Recording:
+    try:
+        return dynexplore.Recording.from_json(path.read_bytes())
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}") from None
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(f"{path}: {error}") from None
+
+
+def _read_traces(path: Path, rank: int | None) -> Recording:
+    """What TORCH_TRACE left; what could not be read of it is told on standard error."""
+    from dynexplore.traces.folder import open_traces
+
+    if not path.exists():
+        raise Mistake(f"there is no log {path}")
+    bar = _ProgressBar(path.name)
+    try:
+        opened = open_traces(path, rank=rank, progress=bar)
+    except dynexplore.exc.RecordingError as error:
+        raise Mistake(str(error)) from None
+    finally:
+        bar.end()
+    for notice in opened.notices:
+        print(notice, file=sys.stderr)
+    return opened.recording
+
+
+class _ProgressBar:
+    """How much of a long work is done, in one line of a terminal; nothing elsewhere, and nothing of what is quickly done."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_shown = sys.stderr.isatty()
+        self._next = 20_000_000
+        self._drawn = False
+
+    def __call__(self, done: int, of: int) -> None:
+        if self._is_shown and done >= self._next:
+            self._next = done + max(of // 100, 1_000_000)
+            filled = 30 * done // max(of, 1)
+            megabytes = f"{done / 1e6:,.0f} of {of / 1e6:,.0f} MB"
+            print(f"\r{self._name} [{'#' * filled}{'.' * (30 - filled)}] {megabytes}", end="", file=sys.stderr, flush=True)
+            self._drawn = True
+
+    def end(self) -> None:
+        """The line is free again."""
+        if self._drawn:
+            print(file=sys.stderr)
 
 
 def _open_in_browser(recording: Recording, name: str, redact: bool) -> None:

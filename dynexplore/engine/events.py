@@ -439,10 +439,22 @@ module; times: seconds of each phase; memory: what lives at each node of forward
 """
 
 
+TRACE_PARTS = (
+    "captured", "joint", "graph", "code", "guards", "reasons", "failure", "metrics", "symbols", "bytecode", "passes", "settings",
+    "cache", "runtime", "runnable", "other",
+)  # fmt: skip
+"""Parts of the artefacts that torch.compile's own logs hold, the most telling first: captured: the graph as Dynamo printed it;
+guards: the tree; reasons: of breaks and recompiles; failure: tracebacks; metrics: counts and times; symbols: sizes that vary;
+bytecode; passes: graphs before and after Inductor's passes; settings, cache, runtime: torch's own; runnable: a program that runs
+the graph; other.
+"""
+
+
 @record(kw_only=True)
 class ArtifactMade(Event):
     """A form that a compiler brought a graph into: one `part` ("ir", "code", ...) of a `stage` ("joint", "forward",
-    "backward"), as text in a `language` ("python", "cpp", "dot", "text").
+    "backward"), as text in a `language` ("python", "cpp", "dot", "text"). A log of torch.compile has more parts (TRACE_PARTS);
+    with frame 0 they belong to the whole of it.
     """
 
     graph: str

@@ -280,6 +280,14 @@ class Recording:
         """When the event at `position` was told, and by which thread; None in a recording that does not know."""
         return self._clock.moment(position) if self._clock is not None else None
 
+    def forget_times(self) -> None:
+        """What is recorded happened at another time than now: no moment is known, until `tell_times`."""
+        self._clock = None
+
+    def tell_times(self, clock: Clock) -> None:
+        """The moments of all events so far."""
+        self._clock = clock
+
     @property
     def cut(self) -> Cut | None:
         """Where the recording was cut, None when it is whole."""
@@ -889,6 +897,16 @@ def _redact(value: Any, done: dict[int, Any]) -> Any:
             fields["file"] = _file_name(fields["file"])
         if isinstance(value, ev.CodeView):
             fields |= {"source": _redact_source(value.source)}
+        if isinstance(value, ev.UserFrame):  # a line of the program, with its comment
+            fields |= {"code": _redact_source(value.code)}
+        if isinstance(value, ev.ArtifactMade):
+            fields |= {"text": _redact_artifact(value)}
+        if isinstance(value, ev.BackendFailed):  # what an exception says is the program's own
+            fields |= {"error": fields["error"].partition(":")[0]}
+        if isinstance(value, ev.CacheEntryAdded):  # torch writes lines of the program beside its guards
+            fields |= {"check": re.sub(r"  +# .*", "", fields["check"])}
+        if isinstance(value, ev.GraphBroke):
+            fields |= {"facts": tuple((name, "...") if name == "context" else (name, text) for name, text in fields["facts"])}
         if isinstance(value, ev.ValueObserved):
             fields |= {"text": "", "first": (), "minimum": None, "mean": None, "maximum": None}
         if isinstance(value, ev.DivergenceFound) and value.aspect not in ("dtype", "shape", "device", "length"):
@@ -914,8 +932,28 @@ def _redact_source(source: str) -> str:
     return tokenize.untokenize(_blank(tokens))
 
 
+_PRINTED_TYPE = re.compile(r"""["'](?:[a-z]+\d+\w*(?:\[[\ds+*/(), -]*\]){1,2}(?:[a-z]{2,6}(?::\d+)?)?|Sym\([\ds+*/() -]*\))["']""")
+_LEFT_OUT = "(left out: it may hold settings, paths or texts of the program)"
+_NUMBERS = ("symbols", "times", "memory", "kernels", "ir", "fused ir", "diagram")
+"""Parts of artefacts that are no Python and hold numbers and names; of others only numbers stay, or nothing."""
+
+_METRIC = re.compile(r"^\w+ +(?:[-+\d.e]+|True|False)$", re.M)
+
+
+def _redact_artifact(made: ev.ArtifactMade) -> str:
+    """Python without strings and comments, but for the types that graphs are printed with; numbers and names; nothing else."""
+    if made.part == "metrics":
+        return "\n".join(_METRIC.findall(made.text))
+    if made.part in _NUMBERS:
+        return _redact_text(re.sub(r"(?m)(?<!^)(?://|# ).*$", "", made.text))
+    if made.language == "python" and made.part not in ("settings", "runnable"):
+        return _redact_source(made.text) or _LEFT_OUT
+    return _LEFT_OUT
+
+
 def _blank(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tuple[int, str]]:
     for token in tokens:
         if token.type == tokenize.COMMENT:
             continue
-        yield token.type, "'...'" if token.type in _STRINGS else token.string
+        keep = token.type not in _STRINGS or _PRINTED_TYPE.fullmatch(token.string)
+        yield token.type, token.string if keep else "'...'"

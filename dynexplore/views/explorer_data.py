@@ -79,6 +79,7 @@ def explorer_data(recording: Recording) -> Plain:
         "anatomy": anatomy.anatomy_data(recording),
         "inspection": break_inspection.inspection_data(recording),
         "memory": memory_picture.memory_data(recording),
+        **_artifacts(recording, 0),
         "values": values.rows,
         "links": _links(links.Links(recording)),
     }
@@ -188,6 +189,7 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
             _break(recording, state.position, state.event, values) for state in states if isinstance(state.event, ev.GraphBroke)
         ],
         "resume": [_resume(made) for made in recording.of_frame(frame, ev.ResumeFunctionMade)],
+        **_artifacts(recording, frame),
         "states": _states(states, values, rules),
         "order": _order(states),
     }
@@ -247,6 +249,15 @@ def _group(group: groups.Group, numbers: Mapping[str, int]) -> Plain:
 def _is_of(artifact: ev.ArtifactMade, graph: GraphView) -> bool:
     """Whether a compiler made it of this graph, or of a piece of it (`__compiled_fn_0 (piece 1 of 2)`)."""
     return artifact.graph.partition(" ")[0] == graph.name
+
+
+def _artifacts(recording: Recording, frame: int) -> Plain:
+    """The artefacts of a frame that belong to none of its compiled graphs; of frame 0, those of the whole recording."""
+    graphs = [graph for graph in recording.graphs if graph.frame == frame]
+    others = [
+        _artifact(one) for one in recording.of_frame(frame, ev.ArtifactMade) if not any(_is_of(one, graph) for graph in graphs)
+    ]
+    return {"artifacts": others} if others else {}
 
 
 def _artifact(artifact: ev.ArtifactMade) -> Plain:

@@ -98,6 +98,8 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
         return plain_name(called.code.qualname if called is not None else recording.title or code.qualname)
     offset = resumed_at(entered.code)
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
+    if entered.code.resumes >= 0 and not entered.code.rows:  # of a log, which tells no instructions
+        line = entered.code.first_line
     name = plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
 

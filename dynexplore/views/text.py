@@ -121,9 +121,17 @@ def artifacts(recording: Recording) -> str:
     return "\n\n".join(f"== {artifact_title(one)} of {one.graph}\n{one.text}" for one in made) or "no artefacts"
 
 
+_NAMED_BY_STAGE = ("passes", "settings", "cache", "runtime", "runnable", "other")
+"""Parts of torch.compile's own logs whose stage is their name."""
+
+
 def artifact_title(artifact: ev.ArtifactMade) -> str:
     """`joint graph`, `forward ir`, `backward code`: what an artefact is."""
-    return "joint graph" if artifact.part == "joint" else f"{artifact.stage} {artifact.part}"
+    if artifact.part == "joint":
+        return "joint graph"
+    if artifact.part in _NAMED_BY_STAGE:
+        return artifact.stage
+    return f"{artifact.stage} {'graph' if artifact.part == 'captured' else artifact.part}".strip()
 
 
 # -- guards ------------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
+from dynexplore.traces import torch_words
 from dynexplore.watching import private_torch
 from dynexplore.watching.codes import Codes, Rows
 
@@ -360,7 +361,7 @@ class Attempt:
         facts = private_torch.guard_facts(row.thing)
         inline, offset = row.place
         expected, expression = self.tensor_checks.get(facts.source, ("", "")) if facts.kind == "TENSOR_MATCH" else ("", "")
-        expression = expression or " and ".join(private_torch.plain_source(check) for check in facts.checks)
+        expression = expression or " and ".join(torch_words.plain_source(check) for check in facts.checks)
         self.guard_numbers.setdefault(facts.source, number)
         return ev.GuardInstalled(
             frame=frame, attempt=self.number, offset=offset, inline=inline, index=number, scope=facts.scope, source=facts.source,

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.translate.code_views import code_view
+from dynexplore.traces import torch_words
 from dynexplore.watching import private_torch
 
 Rows = Mapping[int, ev.ListingRow]
@@ -47,7 +48,7 @@ class Codes:
             return view
         jump = max((row.offset for row in view.rows if row.offset not in continued and row.target in continued), default=-1)
         rows = tuple(_row(row, continued, jump) for row in view.rows)
-        name = private_torch.plain_function(code.co_name)
+        name = torch_words.plain_function(code.co_name)
         qualname = f"{name} (resumed at line {code.co_firstlineno})"
         return dataclasses.replace(view, rows=rows, resumes=code_view(original).id, qualname=qualname)
 

@@ -24,7 +24,8 @@ from dynexplore.engine.runtime.reports import value_view
 from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.code_views import code_view
 from dynexplore.recording.recording import Recording
-from dynexplore.watching import break_causes, private_torch, recompile_reasons
+from dynexplore.traces import recompile_reasons, torch_words
+from dynexplore.watching import break_causes, private_torch
 from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, modified_view, resume_codes
 from dynexplore.watching.private_torch import Replacements
@@ -37,7 +38,7 @@ class FrameWatch:
         self.number = number
         self.code = code
         self.attempts: list[Attempt] = []
-        self.causes: list[break_causes.Cause] = []
+        self.causes: list[torch_words.Cause] = []
         self.check = ""
         self.guard_count = 0
         self.reasons: list[str] | None = None
@@ -202,7 +203,7 @@ class Listener:
         code = frame.code
         self.recording.record(
             ev.FrameSkipped(
-                frame=frame.number, function=private_torch.plain_function(code.co_qualname), file=shown_file(code.co_filename),
+                frame=frame.number, function=torch_words.plain_function(code.co_qualname), file=shown_file(code.co_filename),
                 line=code.co_firstlineno, reason=reason,
             )
         )  # fmt: skip
@@ -356,7 +357,7 @@ class Listener:
         frame.attempts[-1].add_guards(output.guards)
         frame.guard_count = sum(bool(guard.code_list) for guard in output.guards)
         frame.check = str(manager.guard_manager)
-        frame.attempts[-1].tensor_checks = private_torch.tensor_checks(frame.check)
+        frame.attempts[-1].tensor_checks = torch_words.tensor_checks(frame.check)
 
     # -- compiled again --------------------------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ class Listener:
 
 
 def _whole_frame_broke(
-    cause: break_causes.Cause, place: tuple[int, int], stack: tuple[ev.ValueView, ...], attempt: int, frame: int
+    cause: torch_words.Cause, place: tuple[int, int], stack: tuple[ev.ValueView, ...], attempt: int, frame: int
 ) -> ev.GraphBroke:
     return cause.event(frame=frame, attempt=attempt, inline=place[0], offset=place[1], stack=stack, live_locals=(), operations=0)
 

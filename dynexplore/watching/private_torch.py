@@ -28,6 +28,7 @@ import torch
 from dynexplore.engine import events as ev
 from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.narrator import target_text, tensor_words
+from dynexplore.traces.torch_words import PLAIN_TYPES, plain_function, plain_source
 
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, AssertionError, RuntimeError)
 """What reading an object raises that is not as it was in the torch that this was written for."""
@@ -115,9 +116,6 @@ class Replacements:
 
 # -- trackers ----------------------------------------------------------------------------------------------------------
 
-PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
-"""Types whose repr runs no code of the program."""
-
 _OWN = object()
 
 
@@ -188,23 +186,6 @@ def _source_text(source: Any) -> str:
         return ""
     name = getattr(source, "name", "")
     return plain_source(name() if callable(name) else str(name))
-
-
-_SCOPED = re.compile(r"\b[LG]\['(\w+)'\]")
-_SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
-
-
-def plain_source(text: str) -> str:
-    """`L['x'].shape[0]` as `x.shape[0]`, and what a module holds as people write it.
-
-    >>> plain_source("L['self']._modules['fc']._parameters['weight'] + G['n']"), plain_source("L['net']._modules['0'].training")
-    ('self.fc.weight + n', 'net[0].training')
-    """
-    return _SUBMODULE.sub(_held, _SCOPED.sub(r"\1", text))
-
-
-def _held(match: re.Match[str]) -> str:
-    return f"[{match[1]}]" if match[1].isdigit() else f".{match[1]}"
 
 
 # -- instructions ------------------------------------------------------------------------------------------------------
@@ -386,36 +367,7 @@ def guard_facts(guard: Any) -> GuardFacts:
     return GuardFacts(_SCOPES.get(str(name)[:2], ""), plain_source(str(name)), guard.inner_create_fn().__name__, checks, line)
 
 
-_TENSOR_CHECK = re.compile(
-    r"TENSOR_MATCH: (check_tensor\((.*?), (\w+), DispatchKeySet\(.*?\), (torch\.\w+), device=(\w+), .*?size=(\[.*?\]), .*?\))"
-    r"\s*(?:#|$)",
-    re.M,
-)
-
-
-def tensor_checks(tree: str) -> dict[str, tuple[str, str]]:
-    """From a guard tree as text: source -> what is expected of this tensor, and the whole check."""
-    checks = {}
-    for check, source, _, dtype, device, size in _TENSOR_CHECK.findall(tree):
-        text = plain_source(check)
-        place = "cpu" if device == "None" else f"cuda:{device}"
-        checks[plain_source(source)] = f"{dtype.removeprefix('torch.')}{size.replace('None', '?')} {place}", ev.clip(text)
-    return checks
-
-
 # -- places in the user's program --------------------------------------------------------------------------------------
-
-_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*?)_at_\d+$")
-
-
-def plain_function(name: str) -> str:
-    """The user's name for a resume function.
-
-    >>> plain_function("torch_dynamo_resume_in_forward_at_12"), plain_function("forward")
-    ('forward', 'forward')
-    """
-    return _RESUMED.sub(r"\1", name)
-
 
 def user_frames(stack: Iterable[Any]) -> tuple[ev.UserFrame, ...]:
     """A stack of `traceback.FrameSummary` as records, outermost first."""

@@ -45,6 +45,7 @@ LAYERS = {
     "dynexplore.recording": 60,
     "dynexplore.views": 61,
     "dynexplore.second_opinion": 70,
+    "dynexplore.traces": 62,
     "dynexplore.session": 80,
     "dynexplore.tools": 90,
     "dynexplore.watching": 90,
@@ -63,6 +64,7 @@ ONLY = {
         "dynexplore.engine.events",
         "dynexplore.engine.bytecode.opcodes",
     ),
+    "dynexplore.traces": ("dynexplore.traces", "dynexplore.recording", "dynexplore.engine.events", "dynexplore.engine.errors"),
     "dynexplore.widgets": (
         "dynexplore.widgets",
         "=dynexplore",
@@ -88,6 +90,7 @@ STANDARD_LIBRARY_ONLY = (
     *(room for room, layer in LAYERS.items() if layer <= LAYERS["dynexplore.engine.native"]),
     "dynexplore.recording",
     "dynexplore.views",
+    "dynexplore.traces",
     *DOORS,
 )
 

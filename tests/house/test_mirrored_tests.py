@@ -84,6 +84,9 @@ THEMES: dict[str, tuple[str, ...]] = {
     "views/capture_difference": ("session/test_session",),
     "views/groups": ("views/test_dot", "views/test_explorer_data"),
     # what a watch sees is seen through programs
+    # logs are read as a whole; each file has its docstring's example besides
+    "traces": ("traces/test_folder",),
+    "traces/recompile_reasons": ("watching/test_watch", "traces/test_folder"),
     "watching": ("watching/test_watch", "watching/test_explaining"),
     "widgets/html": ("widgets/test_exports",),
     "widgets/source": ("widgets/test_display",),

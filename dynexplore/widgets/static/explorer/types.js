@@ -27,7 +27,8 @@
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
  *   skipped: string, modified: Row[] | null, python?: string, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
  *   states: State[], order: [number, number][], real?: FrameReal, title: string, numbers: number[], hidden?: number,
- *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>}} Frame  see views/story.py
+ *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>,
+ *   artifacts?: Artefact[]}} Frame  see views/story.py
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
  *   contents: Record<string, Record<string, [number, number][]>>,
  *   why: string, ran: {moment: string, name: string, value: number}[]}} FrameReal  see views/real_run.py
@@ -62,7 +63,7 @@
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],
  *   links: {places: string[][], items: Record<string, number[]>},
- *   memory?: GraphMemory[], colours?: Record<string, string[]>,
+ *   memory?: GraphMemory[], artifacts?: Artefact[], colours?: Record<string, string[]>,
  *   diagrams?: Record<number, string[]>}} Data
  *
  * @typedef {{stack: number[], locals: Map<string, number>}} Hand  a function's stack and locals, as numbers of values

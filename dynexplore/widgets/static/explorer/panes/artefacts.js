@@ -19,14 +19,28 @@ const PARTS = new Map([
   ["kernels", ["kernels", "The generated C++ or Triton"]],
   ["code", ["output code", "The whole generated module: kernels, allocations and kernel launches"]],
   ["times", ["times", "Compile time of each phase, in seconds"]],
+  ["captured", ["captured graph", "The graph as torch.compile's Dynamo printed it"]],
+  ["guards", ["guards", "The tree of guards, as torch.compile printed it"]],
+  ["reasons", ["reasons", "Why a graph broke or was compiled again, in torch.compile's own words"]],
+  ["failure", ["failures", "Tracebacks of what could not be compiled"]],
+  ["metrics", ["metrics", "Counts and times of the compilation"]],
+  ["symbols", ["sizes", "Sizes and numbers that vary, and where they come from"]],
+  ["bytecode", ["bytecode", "Original and modified bytecode, as text"]],
+  ["passes", ["passes", "Graphs before and after the compiler's passes"]],
+  ["settings", ["settings", "Versions and settings of torch"]],
+  ["cache", ["caches", "What the compiler's caches were asked for, and answered"]],
+  ["runtime", ["wrappers", "Functions that torch puts around the compiled graphs"]],
+  ["runnable", ["runnable", "The graph as a program of its own"]],
+  ["other", ["other", "What the log holds besides"]],
 ]);
 
 /** What is on show when the page opens; all else is a click away. */
-const SHOWN = new Set(["graph", "fused ir", "kernels"]);
+const SHOWN = new Set(["graph", "fused ir", "kernels", "captured", "reasons", "failure", "metrics"]);
 
 /** @param {import("../types.js").Data} data @returns {Set<string>} */
 function partsIn(data) {
-  return new Set(data.frames.flatMap(({ graphs }) => graphs.flatMap(({ artifacts }) => (artifacts ?? []).map(({ part }) => part))));
+  const holders = [data, ...data.frames, ...data.frames.flatMap(({ graphs }) => graphs)];
+  return new Set(holders.flatMap(({ artifacts }) => (artifacts ?? []).map(({ part }) => part)));
 }
 
 /** @type {import("../types.js").Pane} */
@@ -46,7 +60,7 @@ export const artefactsPane = {
     for (const [part, [text, label]] of PARTS) if (there.has(part)) buttons.append(partButton(text, label, part, shown, draw));
     body.append(buttons, texts);
     return {
-      copies: { "compiler output": () => wanted(explorer.frame, shown).map(({ title, text }) => `== ${title}\n${text}`).join("\n\n") },
+      copies: { "compiler output": () => wanted(explorer, shown).map(({ title, text }) => `== ${title}\n${text}`).join("\n\n") },
       showFrame: draw,
     };
   },
@@ -72,26 +86,27 @@ function partButton(text, label, part, shown, draw) {
 }
 
 /**
- * The artefacts of a frame that are on show, their graph in the title.
- * @param {import("../types.js").Frame} frame
+ * The artefacts on show: those of the frame, their graph in the title, and those of the whole recording.
+ * @param {import("../page.js").Explorer} explorer
  * @param {Set<string>} shown
  * @returns {import("../types.js").Artefact[]}
  */
-function wanted({ graphs }, shown) {
-  return graphs.flatMap(({ name, artifacts }) =>
-    (artifacts ?? []).filter(({ part }) => shown.has(part)).map((made) => ({ ...made, title: `${made.title} of ${name}` })),
+function wanted({ frame, data }, shown) {
+  const ofGraphs = frame.graphs.flatMap(({ name, artifacts }) =>
+    (artifacts ?? []).map((made) => ({ ...made, title: `${made.title} of ${name}` })),
   );
+  return [...ofGraphs, ...(frame.artifacts ?? []), ...(data.artifacts ?? [])].filter(({ part }) => shown.has(part));
 }
 
 /** @param {import("../page.js").Explorer} explorer @param {Set<string>} shown @returns {HTMLElement[]} */
 function blocks(explorer, shown) {
-  const sections = wanted(explorer.frame, shown).map(({ title, text, language }) => {
+  const sections = wanted(explorer, shown).map(({ title, text, language }) => {
     const holder = make("div", "", "", make("pre", "dynx-text", text));
     if (language === "dot" && hasGraphviz(explorer.live)) drawInto(holder, explorer.live, title, text);
     return make("section", "dynx-block", "", make("h4", "", title), holder);
   });
   if (sections.length) return sections;
-  const there = explorer.frame.graphs.some(({ artifacts }) => artifacts);
+  const there = [explorer.data, explorer.frame, ...explorer.frame.graphs].some(({ artifacts }) => artifacts);
   return [note(there ? "all parts are hidden" : "nothing was compiled for this frame")];
 }
 

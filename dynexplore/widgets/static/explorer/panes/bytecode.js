@@ -34,10 +34,17 @@ function pairsOf({ data, links }, frame) {
   return pairs;
 }
 
+/** Whether there is bytecode: a log of torch.compile has none. @param {import("../types.js").Data} data @returns {boolean} */
+function hasBytecode(data) {
+  const codes = Object.values(data.codes);
+  return !codes.length || codes.some(({ rows }) => rows.length > 0);
+}
+
 /** @type {import("../types.js").Pane} */
 export const originalPane = {
   key: "original",
   title: "Original bytecode",
+  wanted: hasBytecode,
   build(explorer, { body, section }) {
     /** @type {Map<Frame | number, import("../long.js").LongList>} by frame where it is aligned, else by code */
     const made = new Map();
@@ -90,6 +97,7 @@ function listing(explorer, id, body, pairs) {
 export const modifiedPane = {
   key: "modified",
   title: "Modified bytecode",
+  wanted: hasBytecode,
   build(explorer, { body, section }) {
     const original = /** @type {HTMLElement} */ (explorer.tabs.panels.querySelector(".dynx-original .dynx-body"));
     scrollTogether(original, body);

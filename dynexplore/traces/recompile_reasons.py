@@ -4,7 +4,7 @@ Which idea lives here: torch says which check of an entry failed, as the text of
 came does not, but for tensors. So the value is looked up where the check looks it up, without running code of the program: in the
 locals and globals of the call, in dictionaries of objects, under keys of plain dictionaries, and nowhere else.
 
-In:  a reason of torch._dynamo, the locals and globals of the call, what is known of the guards of the entry.
+In:  a reason of torch._dynamo, the locals and globals of the call (empty ones for a log), what is known of the guards of the entry.
 Out: `plain_reason(reason)`, `failed_guard(...)`, a `GuardFailed`.
 
 PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py, which writes the reason.
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.watching.private_torch import PLAIN_TYPES, plain_source
+from dynexplore.traces.torch_words import PLAIN_TYPES, plain_source
 
 _PREFIX = re.compile(r"^\s*\d+(?:/\d+)+(?:_\d+)?: ")
 _TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*)")

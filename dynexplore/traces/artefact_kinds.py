@@ -1,0 +1,97 @@
+"""What the texts of a log are: by which stage of torch.compile they were made, what part of its work, in which language.
+
+Which idea lives here: torch gives its texts some forty names, and new ones come with each version. A table says of the known ones
+to which part they belong; any other is shown, too, as what it calls itself. Where there is not room for all, the parts in front
+go first.
+
+In:  an `Artefact`. Out: `described(artefact)`, `that_fit(contents, room)`, `OFTEN_THE_SAME`.
+
+PyTorch's counterpart: the calls of `trace_structured` all over torch; tlparse has a parser for each.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from dynexplore.engine.events import TRACE_PARTS
+from dynexplore.traces.compiles import Artefact, Compile, Contents
+from dynexplore.traces.trace_log import Payload
+
+LONGEST_CHECK = 20_000
+
+OFTEN_THE_SAME = ("settings", "runtime", "cache", "other")
+"""Parts whose texts repeat from compilation to compilation: each is told once."""
+
+_KINDS = {
+    "dynamo_output_graph": ("captured", "captured", "python"),
+    "optimize_ddp_split_graph": ("split for DDP", "captured", "python"),
+    "optimize_ddp_split_child": ("split for DDP", "captured", "python"),
+    "compiled_autograd_graph": ("compiled autograd", "captured", "python"),
+    "aot_joint_graph": ("joint", "joint", "python"),
+    "aot_forward_graph": ("forward", "graph", "python"),
+    "aot_backward_graph": ("backward", "graph", "python"),
+    "aot_inference_graph": ("inference", "graph", "python"),
+    "inductor_pre_grad_graph": ("before AOTAutograd", "passes", "python"),
+    "inductor_post_grad_graph": ("after all passes", "passes", "python"),
+    "inductor_output_code": ("", "code", "python"),
+    "dynamo_cpp_guards_str": ("tree of", "guards", "text"),
+    "metrics": ("", "metrics", "text"),
+    "symbols": ("sizes that vary", "symbols", "text"),
+    "graph_dump": ("", "passes", "python"),
+}
+_ARTEFACTS = {
+    "dynamo_graph_break_reason": ("graph break", "reasons", "text"),
+    "recompile_reasons": ("recompile", "reasons", "text"),
+    "dynamo_error": ("torch.compile's", "failure", "text"),
+    "fx_graph_runnable": ("graph as a program", "runnable", "python"),
+    "inductor_post_grad_graph": ("after all passes", "passes", "python"),
+    "torch_version": ("torch version", "settings", "text"),
+}
+_RUNTIME = ("wrapper", "prologue", "epilogue", "compiled_function", "orchestration", "compiled_fn", "fw_metadata")
+
+
+def described(artefact: Artefact, compile_: Compile | None = None) -> tuple[str, str, str]:
+    """Stage, part and language of a text."""
+    kind, name = artefact.kind, artefact.name
+    if kind == "inductor_output_code":
+        return _stage_of_code(artefact, compile_), "code", "python"
+    if kind == "metrics":
+        return name, "metrics", "text"
+    if kind in _KINDS:
+        stage, part, language = _KINDS[kind]
+        return stage or name, part, language
+    if kind == "artifact" and name in _ARTEFACTS:
+        return _ARTEFACTS[name]
+    return _by_name(name or kind)
+
+
+def _by_name(name: str) -> tuple[str, str, str]:
+    if name.endswith("_BYTECODE"):
+        return ("original" if name.endswith("ORIGINAL_BYTECODE") else "modified"), "bytecode", "text"
+    if name.startswith(("before_", "after_")):
+        return name.replace("_", " ").removesuffix(" graph"), "passes", "python"
+    if "config" in name:
+        return name, "settings", "text"
+    if "cache" in name:
+        return name.replace("_", " "), "cache", "text"
+    if any(word in name for word in _RUNTIME):
+        return name.replace("_", " "), "runtime", "text" if "metadata" in name else "python"
+    return name.replace("_", " "), "other", "text"
+
+
+def _stage_of_code(artefact: Artefact, compile_: Compile | None) -> str:
+    """Generated code does not say of which graph: that of forward is made first, and of backward where there is a joint graph."""
+    if compile_ is None:
+        return "generated"
+    if not compile_.of("aot_joint_graph"):
+        return "inference"
+    return "forward" if compile_.of("inductor_output_code")[0] is artefact else "backward"
+
+
+def that_fit(contents: Contents, room: int) -> set[Payload]:
+    """The payloads that are read: parts in front of TRACE_PARTS first, small ones first, until the room is used up."""
+    texts = [(one, each) for each in contents.compiles.values() for one in each.artefacts]
+    every = [*texts, *((one, None) for one in contents.others)]
+    ranked = sorted(every, key=lambda pair: (TRACE_PARTS.index(described(*pair)[1]), pair[0].size))
+    sizes = itertools.accumulate(min(one.size, 2_000_000) for one, _ in ranked)
+    return {one.payload for (one, _), used in zip(ranked, sizes, strict=True) if used <= room and one.payload is not None}

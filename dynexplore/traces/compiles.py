@@ -1,0 +1,183 @@
+"""What one log says of each compilation: its entries put together, their texts still in the file.
+
+Which idea lives here: the entries of a log stand in the order of time, those of several threads mixed, and each bears torch's
+name of its compilation ("3/1": the second time that frame 3 was compiled). Here they are put together by that name. What is short
+(the stack, the metrics, the symbols) is kept; of a text only its place is.
+
+In:  the entries of a log. Out: `compiles_of(log)`: `Compile`s in the order in which they began, and what belongs to none.
+
+PyTorch's counterpart: `CompileId` in torch/_guards.py, and `CompilationMetrics` in torch/_dynamo/utils.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.traces.trace_log import Entry, Payload
+
+MOST_SYMBOLS = 1_000
+"""Symbols of one compilation that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """A text of a compilation: the kind of its entry, the name that torch gave it, the attempt, and where it lies (or itself)."""
+
+    kind: str
+    name: str
+    attempt: int
+    payload: Payload | None = None
+    text: str = ""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.payload.size if self.payload is not None else len(self.text)
+
+
+@dataclass(slots=True)
+class Compile:
+    """One compilation: see the head of this file.
+
+    `stack` is the user's, the function itself last; `began` and `ended` are microseconds since the year began.
+    """
+
+    name: str
+    began: int = 0
+    ended: int = 0
+    thread: int = 0
+    attempts: int = 1
+    stack: tuple[ev.UserFrame, ...] = ()
+    metrics: dict[str, Any] = field(default_factory=dict)
+    backward: dict[str, Any] = field(default_factory=dict)
+    artefacts: list[Artefact] = field(default_factory=list)
+    symbols: list[str] = field(default_factory=list)
+    inputs: dict[str, None] = field(default_factory=dict)
+
+    def of(self, kind: str, name: str = "") -> list[Artefact]:
+        """Its texts of one kind, and of one name where that is given."""
+        return [one for one in self.artefacts if one.kind == kind and name in ("", one.name)]
+
+
+@dataclass(slots=True)
+class Contents:
+    """All compilations of a log, by name, and the texts that belong to none. `ranks` are those that its entries name."""
+
+    compiles: dict[str, Compile] = field(default_factory=dict)
+    others: list[Artefact] = field(default_factory=list)
+    ranks: set[int] = field(default_factory=set)
+    torch: str = ""
+
+
+def compiles_of(entries: Iterable[Entry]) -> Contents:
+    """Put the entries of a log together."""
+    fold = _Fold()
+    for entry in entries:
+        fold.apply(entry)
+    return fold.contents
+
+
+_PASSED_OVER = frozenset(("chromium_event", "describe_tensor", "describe_storage", "str", "link"))
+"""Kinds that say nothing which is not said elsewhere: events of the trace viewer, parts of fake tensors, the table of strings."""
+
+_KEPT_METRICS = (
+    "co_name", "co_filename", "co_firstlineno", "guard_count", "shape_env_guard_count", "graph_op_count", "graph_node_count",
+    "graph_input_count", "cache_size", "accumulated_cache_size", "entire_frame_compile_time_s", "backend_compile_time_s",
+    "inductor_compile_time_s", "code_gen_time_s", "dynamo_time_before_restart_s", "fail_type", "fail_reason",
+    "fail_user_frame_filename", "fail_user_frame_lineno", "restart_reasons", "non_compliant_ops", "compliant_custom_ops",
+    "has_guarded_code", "start_time_us", "end_time_us", "duration_us", "gc_time_us", "guard_latency_us", "pytorch_version",
+    "python_version", "num_triton_bundles", "pre_grad_pass_time_us", "joint_graph_pass_time_us", "post_grad_pass_time_us",
+    "structured_logging_overhead_us", "triton_compile_time_us", "recompile_reason", "compiler_config",
+    "inductor_fx_local_cache_hit_count", "inductor_fx_local_cache_miss_count", "aotautograd_local_cache_hit_count",
+    "aotautograd_local_cache_miss_count",
+)  # fmt: skip
+
+LONGEST_WORD = 4_000
+"""Letters of one metric that are kept."""
+
+
+class _Fold:
+    def __init__(self) -> None:
+        self.contents = Contents()
+        self._strings: dict[int, str] = {}
+
+    def apply(self, entry: Entry) -> None:
+        if entry.rank is not None:
+            self.contents.ranks.add(entry.rank)
+        if entry.kind == "str":
+            self._intern(entry.facts)
+        if entry.kind in _PASSED_OVER:
+            return
+        if not entry.compilation:
+            self._other(entry)
+            return
+        compile_ = self.contents.compiles.get(entry.compilation)
+        if compile_ is None:
+            compile_ = self.contents.compiles[entry.compilation] = Compile(
+                entry.compilation, entry.microseconds, thread=entry.thread
+            )
+        if not compile_.metrics:  # a backward graph is compiled when it is needed, long after
+            compile_.ended = max(entry.microseconds, compile_.began)
+        compile_.attempts = max(compile_.attempts, min(entry.attempt, 1_000) + 1)
+        self._belongs(entry, compile_)
+
+    def _intern(self, facts: Any) -> None:
+        if isinstance(facts, list) and len(facts) == 2 and isinstance(facts[0], str) and isinstance(facts[1], int):
+            self._strings[facts[1]] = facts[0]
+
+    def _other(self, entry: Entry) -> None:
+        if entry.payload is not None:
+            self.contents.others.append(Artefact(entry.kind, entry.name, 0, entry.payload))
+
+    def _belongs(self, entry: Entry, compile_: Compile) -> None:
+        facts = entry.facts if isinstance(entry.facts, dict) else {}
+        if entry.kind == "dynamo_start":
+            compile_.stack = self.stack_of(facts.get("stack"))
+        elif entry.kind == "compilation_metrics":
+            compile_.metrics = _metrics(facts)
+            self.contents.torch = self.contents.torch or str(facts.get("pytorch_version") or "")
+        elif entry.kind == "bwd_compilation_metrics":
+            compile_.backward = _metrics(facts)
+        elif entry.kind == "describe_source":
+            compile_.inputs[_short(facts.get("source"))] = None
+        elif entry.kind == "create_symbol":
+            said = (_short(facts.get(key)) for key in ("symbol", "val", "vr", "source"))
+            self._symbol(compile_, "{} = {} in {}, from {}".format(*said))
+        elif entry.payload is not None:
+            name = entry.name or _short(facts.get("filename", ""))
+            compile_.artefacts.append(Artefact(entry.kind, name, entry.attempt, entry.payload))
+        elif facts:
+            text = f"{entry.kind}: " + ", ".join(f"{key} {_short(value)}" for key, value in facts.items() if "stack" not in key)
+            self._symbol(compile_, ev.clip(text, LONGEST_WORD))
+
+    def _symbol(self, compile_: Compile, text: str) -> None:
+        if len(compile_.symbols) < MOST_SYMBOLS:
+            compile_.symbols.append(text)
+
+    def stack_of(self, rows: Any) -> tuple[ev.UserFrame, ...]:
+        """A stack as records; file names stand in the table of strings."""
+        frames = []
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict):
+                file = row.get("filename")
+                named = self._strings.get(file, "?") if isinstance(file, int) else str(file or "?")
+                line = row.get("line")
+                number = line if isinstance(line, int) and line > 0 else 0
+                frames.append(ev.UserFrame(named, number, _short(row.get("name")), _short(row.get("loc", ""))))
+        return tuple(frames)
+
+
+def _metrics(facts: dict[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for name in _KEPT_METRICS:
+        value = facts.get(name)
+        if value not in (None, [], ""):
+            kept[name] = value if isinstance(value, int | float) else _short(value)
+    return kept
+
+
+def _short(value: Any) -> str:
+    return ev.clip(value if isinstance(value, str) else str(value), LONGEST_WORD)

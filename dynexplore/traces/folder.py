@@ -1,0 +1,112 @@
+"""A folder that TORCH_TRACE left behind, opened: which logs lie in it, whose they are, and what they say as a recording.
+
+Which idea lives here: `TORCH_TRACE=DIR` makes each process write a log of its own, so a folder holds one for each rank of a job,
+those of helpers that compiled nothing, and those of the day before. Logs of one rank are told one after the other, in one
+recording; of several ranks one is shown, and the others are named.
+
+In:  a folder, or one log. Out: `open_traces(path)`: an `Opened`, with its recording and what could not be read, in sentences.
+
+PyTorch's counterpart: tlparse, which opens one log, or with --all-ranks-html a page for each.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dynexplore.engine.errors import RecordingError
+from dynexplore.recording.recording import ENGINES, Recording
+from dynexplore.traces.compiles import Contents, compiles_of
+from dynexplore.traces.sources import Sources
+from dynexplore.traces.telling import tell
+from dynexplore.traces.trace_log import TraceLog
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that were read so far, and with how many there are."""
+
+
+MOST_COMPILES = 1_000
+"""Compilations of a log that are told; a page with more of them could not be used."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """What a folder holds: the recording of one rank, all ranks, and what could not be read or is not shown, in sentences."""
+
+    recording: Recording
+    ranks: list[int] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+
+def open_traces(path: Path, *, rank: int | None = None, progress: Progress = lambda done, of: None) -> Opened:
+    """Read a folder, or one log. RecordingError, in one sentence, where there is no log, none of this rank, or nothing in it."""
+    files = logs_in(path)
+    total, done = sum(file.stat().st_size for file in files), 0
+    told: list[tuple[TraceLog, Contents]] = []
+    notices: list[str] = []
+    for file in files:
+        log = TraceLog(file, lambda read, before=done: progress(before + read, total))  # type: ignore[misc]
+        contents = compiles_of(log)
+        notices += log.notices
+        done += file.stat().st_size
+        if len(contents.compiles) > MOST_COMPILES:
+            notices.append(f"{file.name} has {len(contents.compiles):,} compilations: the first {MOST_COMPILES:,} are shown.")
+            contents.compiles = dict(itertools.islice(contents.compiles.items(), MOST_COMPILES))
+        if log.entries:
+            contents.ranks |= rank_in_name(file)
+            told.append((log, contents))
+    if not told:
+        raise RecordingError(" ".join(notices))
+    ranks = sorted({one for _, contents in told for one in contents.ranks})
+    shown = _chosen(ranks, rank, path)
+    ours = [(log, contents) for log, contents in told if shown is None or not contents.ranks or shown in contents.ranks]
+    opened = Opened(_recorded(path, ours, shown), ranks, notices)
+    if len(ranks) > 1:
+        others = ", ".join(str(one) for one in ranks if one != shown)
+        opened.notices.append(f"This is rank {shown}; the folder has logs of {len(ranks)} ranks (--rank {others}).")
+    return opened
+
+
+def logs_in(path: Path) -> list[Path]:
+    """The logs of a folder, the oldest first; a file is a log by itself."""
+    if not path.is_dir():
+        return [path]
+    try:
+        files = [file for file in path.iterdir() if file.is_file() and file.name.startswith("dedicated_log_torch_trace")]
+        files = files or [file for file in path.iterdir() if file.is_file() and file.suffix == ".log"]
+    except OSError as error:
+        raise RecordingError(f"{path} cannot be read: {error.strerror}") from None
+    if not files:
+        raise RecordingError(f"{path} holds no log of TORCH_TRACE (dedicated_log_torch_trace_*.log)")
+    return sorted(files, key=lambda file: (file.stat().st_mtime, file.name))
+
+
+def rank_in_name(file: Path) -> set[int]:
+    """The rank that a log's name bears: `dedicated_log_torch_trace_rank_3_x1y2.log`.
+
+    >>> rank_in_name(Path("dedicated_log_torch_trace_rank_3_x1y2.log")), rank_in_name(Path("dedicated_log_torch_trace_x1y2.log"))
+    ({3}, set())
+    """
+    match = re.search(r"_rank_(\d{1,6})_", file.name)
+    return {int(match[1])} if match else set()
+
+
+def _chosen(ranks: list[int], wanted: int | None, path: Path) -> int | None:
+    if wanted is not None and wanted not in ranks:
+        raise RecordingError(f"{path} has no log of rank {wanted}; it has {', '.join(map(str, ranks)) or 'none that names a rank'}")
+    return wanted if wanted is not None else next(iter(ranks), None)
+
+
+def _recorded(path: Path, logs: list[tuple[TraceLog, Contents]], rank: int | None) -> Recording:
+    recording = Recording(title=path.name or str(path), engine=ENGINES[1])
+    recording.process, recording.rank = None, rank
+    recording.forget_times()
+    sources = Sources()
+    for log, contents in logs:
+        if contents.torch and not recording.versions:
+            recording.versions = f"torch {contents.torch}"
+        tell(log, contents, recording, sources)
+    return recording

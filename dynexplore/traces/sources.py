@@ -1,0 +1,80 @@
+"""The lines of the program that a log speaks of, where its files are still there.
+
+Which idea lives here: a log names files and lines, and holds no source. On the machine where the program lies the function at
+such a line is read from its file, as text; nothing is imported or run. A log comes from somewhere, and may name any file of this
+machine: so a file is read only where it is Python, and nothing of it is shown but a function that begins in that line, or holds
+it, and has the name that the log gives it.
+
+In:  a file, a line, and the name of a function.
+Out: `Sources.function(...)`: its qualified name, first line and lines; None without.
+
+PyTorch has no counterpart: tlparse shows no source.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST = 4_000_000
+"""Bytes of a file that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function as its file has it; `first` is the line in which its text begins, that of its first decorator."""
+
+    qualname: str
+    first: int
+    text: str
+
+
+class Sources:
+    """The files that were read, each once."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, list[tuple[int, int, str, str]]] = {}
+        self._lines: dict[str, list[str]] = {}
+
+    def function(self, file: str, line: int, name: str) -> Function | None:
+        """The innermost function of that name that holds a line."""
+        if file not in self._functions:
+            self._functions[file] = self._read(file)
+        holding = [one for one in self._functions[file] if one[0] <= line <= one[1] and one[2] == name]
+        if not holding:
+            return None
+        first, last, _, qualname = max(holding)
+        return Function(qualname, first, "\n".join(self._lines[file][first - 1 : last]))
+
+    def _read(self, file: str) -> list[tuple[int, int, str, str]]:
+        path = Path(file)
+        try:
+            if path.suffix != ".py" or not path.is_file() or path.stat().st_size > MOST:
+                return []
+            text = path.read_text(encoding="utf-8")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(text)
+        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+            return []
+        self._lines[file] = text.splitlines()
+        return _functions(tree, "")
+
+
+def _functions(tree: ast.AST, path: str) -> list[tuple[int, int, str, str]]:
+    """First and last line, name and qualified name of each function below."""
+    rows = []
+    for node in ast.iter_child_nodes(tree):
+        inner = path
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            rows.append((first, node.end_lineno or node.lineno, node.name, path + node.name))
+            inner = f"{path}{node.name}.<locals>."
+        elif isinstance(node, ast.Lambda):
+            rows.append((node.lineno, node.end_lineno or node.lineno, "<lambda>", f"{path}<lambda>"))
+        elif isinstance(node, ast.ClassDef):
+            inner = f"{path}{node.name}."
+        rows += _functions(node, inner)
+    return rows

@@ -1,0 +1,143 @@
+"""torch's own words, taken apart: names of sources, checks of tensors, and why a graph ended.
+
+Which idea lives here: torch.compile says in text what it did: a source is `L['x']`, a graph break is a message with a title, an
+explanation, hints, a context and a link. Whoever watches it and whoever reads its logs afterwards reads the same texts, so they
+are read here, where torch is not needed.
+
+In:  texts of torch._dynamo.
+Out: `plain_source`, `plain_function`, `tensor_checks`; `Cause` with its `event`, made by `parsed`.
+
+PyTorch's counterpart: `format_graph_break_message` in torch/_dynamo/exc.py, and torch/_dynamo/source.py, which write them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.engine import events as ev
+
+PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
+"""Types whose repr runs no code of the program."""
+
+_SCOPED = re.compile(r"\b[LG]\['(\w+)'\]")
+_SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
+
+
+def plain_source(text: str) -> str:
+    """`L['x'].shape[0]` as `x.shape[0]`, and what a module holds as people write it.
+
+    >>> plain_source("L['self']._modules['fc']._parameters['weight'] + G['n']"), plain_source("L['net']._modules['0'].training")
+    ('self.fc.weight + n', 'net[0].training')
+    """
+    return _SUBMODULE.sub(_held, _SCOPED.sub(r"\1", text))
+
+
+def _held(match: re.Match[str]) -> str:
+    return f"[{match[1]}]" if match[1].isdigit() else f".{match[1]}"
+
+
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.*?)_at_\d+$")
+
+
+def plain_function(name: str) -> str:
+    """The user's name for a resume function.
+
+    >>> plain_function("torch_dynamo_resume_in_forward_at_12"), plain_function("forward")
+    ('forward', 'forward')
+    """
+    return _RESUMED.sub(r"\1", name)
+
+
+_TENSOR_CHECK = re.compile(
+    r"TENSOR_MATCH: (check_tensor\((.*?), (\w+), DispatchKeySet\(.*?\), (torch\.\w+), device=(\w+), .*?size=(\[.*?\]), .*?\))"
+    r"\s*(?:#|$)",
+    re.M,
+)
+
+
+def tensor_checks(tree: str) -> dict[str, tuple[str, str]]:
+    """From a guard tree as text: source -> what is expected of this tensor, and the whole check."""
+    checks = {}
+    for check, source, _, dtype, device, size in _TENSOR_CHECK.findall(tree):
+        text = plain_source(check)
+        place = "cpu" if device == "None" else f"cuda:{device}"
+        checks[plain_source(source)] = f"{dtype.removeprefix('torch.')}{size.replace('None', '?')} {place}", ev.clip(text)
+    return checks
+
+
+# -- why a graph ended -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a graph ended: torch's message, in parts, and the user's stack there."""
+
+    message: str
+    title: str
+    why: str = ""
+    fix: str = ""
+    context: str = ""
+    kind: str = "torch"
+    fundamental: bool = False
+    user_stack: tuple[ev.UserFrame, ...] = ()
+
+    def event(self, **more: Any) -> ev.GraphBroke:
+        """The break; `more` are its place and its values."""
+        facts = (("context", ev.clip(self.context)),) if self.context else ()
+        return ev.GraphBroke(
+            kind=self.kind, title=self.title, reason=self._reason, why=self.why, fix=self.fix, facts=facts,
+            user_stack=self.user_stack, fundamental=self.fundamental, **more,
+        )  # fmt: skip
+
+    @property
+    def _reason(self) -> str:
+        place = f" at {self.user_stack[-1].place}" if self.user_stack else ""
+        return f"{self.title}{place}"
+
+
+_ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
+_LINK = re.compile(r"/gb/(gb\d+)\.html")
+_FUNDAMENTAL = "fundamental - it is unlikely that Dynamo will ever be able to trace"
+
+
+def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
+    """The parts of torch's message.
+
+    >>> cause = parsed("Data-dependent branching\\n  Explanation: An `if` on a tensor.\\n  Hint: Use `torch.cond`.\\n")
+    >>> cause.title, cause.why, cause.fix
+    ('Data-dependent branching', 'An `if` on a tensor.', 'Use `torch.cond`.')
+    """
+    first, _, after = message.partition(_ANOTHER)
+    if after.strip():
+        return _both(parsed(first, stack), parsed(after.strip()), message)
+    title, _, rest = message.partition("\n")
+    hints = [_joined(hint) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
+    link = _LINK.search(message)
+    return Cause(
+        message=message,
+        title=title.strip().rstrip(".") or "torch.compile cannot go on",
+        why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
+        fix=" ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
+        context=_joined(_part(r"Developer debug context: (.*?)(?=^\s*$|\Z)", rest)),
+        kind=link[1].upper() if link else "torch",
+        fundamental=_FUNDAMENTAL in message,
+        user_stack=stack,
+    )
+
+
+def _both(first: Cause, then: Cause, message: str) -> Cause:
+    """A break where torch cannot resume: the whole frame is given up, and why that is so is said as well."""
+    why = f"{first.why} {then.why}".strip()
+    return dataclasses.replace(first, message=message, title=f"{first.title} ({then.title})", why=why)
+
+
+def _part(pattern: str, text: str) -> str:
+    match = re.search(pattern, text, re.M | re.S)
+    return match[1] if match else ""
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
