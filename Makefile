@@ -8,6 +8,7 @@
 #   make teeth    the tests of the engine with the engine off: each has to fail, or say why it needs none
 #   make soak     the long-running tests: leaks, threads, random programs without end
 #   make docs     the site, in docs/_build/html
+#   make dist     the packages that people install, in dist/: a source package, and a wheel for each Python
 #   make notebooks   runs the tutorials and saves them with their outputs
 #
 # Each of them sets up .venv first; running it again takes no time, because stamp files remember what was done.
@@ -23,6 +24,9 @@ BUILT := $(VENV)/.built
 SYSTEM := $(VENV)/.system
 BENCH := $(VENV)/.bench
 SITE := $(VENV)/.site
+DIST := $(VENV)/.dist
+# The compiler's warnings are errors for those who work on the C extension.
+export DYNEXPLORE_STRICT := 1
 
 # What the C extension is made of: when one of these changes, it is built again.
 NATIVE := setup.py $(wildcard dynexplore/engine/native/*.c dynexplore/engine/native/*.h)
@@ -31,10 +35,10 @@ NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup lab demo test teeth lint format bench soak docs notebooks clean
+.PHONY: help setup lab demo test teeth lint format bench soak docs dist notebooks clean
 
 help:
-	@sed -n '3,14s/^# \{0,1\}//p' Makefile
+	@sed -n '3,15s/^# \{0,1\}//p' Makefile
 
 setup: $(BUILT) $(SYSTEM)
 
@@ -102,6 +106,14 @@ docs: $(BUILT) $(SITE)
 $(SITE): pyproject.toml constraints.txt | $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		--no-build-isolation --config-settings editable_mode=compat -e ".[docs]"
+	@touch $@
+
+dist: $(DIST)
+	scripts/dist.sh $(VENV) dist $(ARGS)
+
+$(DIST): pyproject.toml constraints.txt | $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		--no-build-isolation --config-settings editable_mode=compat -e ".[dist]"
 	@touch $@
 
 soak: $(BUILT)

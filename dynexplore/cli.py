@@ -17,6 +17,7 @@ import argparse
 import ast
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -268,20 +269,34 @@ def replay_frame(arguments: argparse.Namespace) -> int:
 
 
 def open_lab(arguments: argparse.Namespace) -> NoReturn:
-    """Become JupyterLab on the first tutorial, or in the current folder where there are none."""
+    """Become JupyterLab on the first tutorial: that of the checkout, or a copy of the one that came with the package."""
     if importlib.util.find_spec("jupyterlab") is None:
         raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'")
-    tutorials = sorted((CHECKOUT / "notebooks").glob("*.ipynb"))
-    command = [sys.executable, "-m", "jupyterlab"]
-    for first in tutorials[:1]:
-        # the address that is printed leads there, too, for whoever opens it by hand on another machine
-        command += [f"--ServerApp.root_dir={CHECKOUT}", f"--LabApp.default_url=/lab/tree/notebooks/{first.name}"]
+    folder = CHECKOUT / "notebooks"
+    if not folder.is_dir():
+        folder = _copied_tutorials(Path.cwd() / "dynexplore-tutorials")
+    root, first = folder.parent, sorted(folder.glob("*.ipynb"))[0]
+    # the address that is printed leads there, too, for whoever opens it by hand on another machine
+    address = f"/lab/tree/{folder.name}/{first.name}"
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={address}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses to run as root otherwise
-    if tutorials:
-        os.chdir(CHECKOUT)
+    os.chdir(root)
     sys.stdout.flush()
     os.execv(sys.executable, [*command, *arguments.others])  # in its place: Ctrl-C and every other signal are JupyterLab's own
+
+
+def _copied_tutorials(folder: Path) -> Path:
+    """Put the tutorials of the installed package where they can be edited; those that are there already stay as they are."""
+    try:
+        folder.mkdir(exist_ok=True)
+        for notebook in sorted((Path(dynexplore.__file__).parent / "tutorials").glob("*.ipynb")):
+            if not (folder / notebook.name).exists():
+                shutil.copy(notebook, folder)
+    except OSError as error:
+        raise Mistake(f"the tutorials cannot be copied to {folder}: {error.strerror}") from None
+    print(f"the tutorials are in {folder}")
+    return folder
 
 
 def run_benchmark(arguments: argparse.Namespace) -> int:

@@ -96,7 +96,7 @@ def test_pyproject_says_the_same() -> None:
     """pyproject.toml, the front door and the constraints agree on versions."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"torch>={torch_versions.text(torch_versions.TESTED[0])}" in project["dependencies"]
-    assert project["version"] == dynexplore.__version__
+    assert project["dynamic"] == ["version"]
     pinned = re.search(r"^torch==(.*)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     newest = re.search(r'^NEWEST_TORCH=(.*)$', (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert pinned and torch_versions.is_tested(pinned[1])

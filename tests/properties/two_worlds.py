@@ -102,12 +102,20 @@ def _zeros_are_none(seen: _Seen) -> None:
         if tensor.is_leaf and tensor.grad is not None and not tensor.grad.count_nonzero():
             tensor.grad = None
     seen.copies = [_without_zeros(one) for one in seen.copies]
+    seen.values = [(_without_zeros(value), arguments) for value, arguments in seen.values]
 
 
 def _without_zeros(value: Any) -> Any:
+    """None in place of a gradient of zeros, also where the program has read it and gives it back."""
     if isinstance(value, _TensorNow):
+        if not value.requires_grad and not value.value.count_nonzero():
+            return None
         zeros = value.gradient is not None and not value.gradient.count_nonzero()
         return _TensorNow(value.value, value.requires_grad, value.is_leaf, None) if zeros else value
+    if isinstance(value, torch.Tensor):
+        return value if value.requires_grad or value.count_nonzero() else None
+    if isinstance(value, tuple):
+        return tuple(_without_zeros(item) for item in value)
     if isinstance(value, list):
         return [_without_zeros(item) for item in value]
     return {key: _without_zeros(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -11,6 +11,13 @@
 #include "native.h"
 #include <pthread.h>
 
+/* glibc 2.32 and 2.34 moved these two from one library to another and gave them new versions, which no wheel for older systems may
+   ask for.  The old versions are still there, and mean the same. */
+#if defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver pthread_getattr_np, pthread_getattr_np@GLIBC_2.2.5");
+__asm__(".symver pthread_attr_getstack, pthread_attr_getstack@GLIBC_2.2.5");
+#endif
+
 static bool
 stack_of_this_thread(char **lowest, size_t *size)
 {
