@@ -280,12 +280,19 @@ _kind(
 )
 
 
+_IDENTITIES = ("ID_MATCH", "FUNCTION_MATCH", "NN_MODULE")
+
+
 @record(frozen=False)
 class GuardSet:
     """The guards of one attempt, each fact once, in the order in which they were first needed."""
 
     guards: list[Guard] = field(default_factory=list)
     _seen: dict[tuple[int, str], list[Any]] = field(default_factory=dict)
+
+    def fix_object(self, source: Source | None) -> bool:
+        """Whether a guard says which object stands at a place."""
+        return any(self._seen.get((id(source), kind)) for kind in _IDENTITIES)
 
     def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
         """Note the fact; None when it is already there."""

@@ -167,6 +167,8 @@ class CodeGenerator:
         """Make real objects what their trackers became, in the order of their first change."""
         for first, *others in self.ctx.journal.may_be_one():
             assert first.source is not None
+            if all(self.ctx.guards.fix_object(one.source) for one in (first, *others)):
+                continue
             self.ctx.guard(first.source, "DISTINCT", [other.source for other in others])
         with self.writer.role("side effect"):
             changed = list(self.ctx.journal.changed)

@@ -103,7 +103,7 @@ def compare_unlike(
     types = type_of(left), type_of(right)
     facts = {"operator": symbol, "left": left.type_name(), "right": right.type_name()}
     if symbol in ("==", "!="):
-        equal = _equal_by_type(left, right, types)
+        equal = _equal_by_type(ctx, left, right, types)
         if equal is None:
             ctx.break_graph("DX305", **facts)
         return ctx.build(equal == (symbol == "=="), None)
@@ -114,13 +114,18 @@ def compare_unlike(
     raise_type_error(ctx, function, left, right, kind="DX305", **facts)
 
 
-def _equal_by_type(left: VariableTracker, right: VariableTracker, types: tuple[type[Any] | None, type[Any] | None]) -> bool | None:
+def _equal_by_type(
+    ctx: TraceContext, left: VariableTracker, right: VariableTracker, types: tuple[type[Any] | None, type[Any] | None]
+) -> bool | None:
     """Whether values are equal, as far as types and identity tell; None when they do not."""
     if None in types:
         return None
     plain = [_is_plain(value_type, "__eq__") or value_type in _C_CALLABLES for value_type in types]
     if all(plain):
-        return left.same_object(right)
+        same = left.same_object(right)
+        if same is False:
+            ctx.journal.tell_apart(left.read(ctx), right.read(ctx))
+        return same
     builtin = [value_type in STAND_INS for value_type in types]
     if types[0] is not types[1] and all(a or b for a, b in zip(plain, builtin, strict=True)):
         return False

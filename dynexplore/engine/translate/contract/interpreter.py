@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.bytecode import ParsedCode
     from dynexplore.engine.graph.builder import OperatorFailed
     from dynexplore.engine.provenance.guard_check import GuardCheck
+    from dynexplore.engine.provenance.guards import GuardSet
     from dynexplore.engine.provenance.module_guards import StateWalk
     from dynexplore.engine.translate.contract.request import TranslationRequest
     from dynexplore.engine.translate.narrator import Narrator
@@ -34,6 +35,7 @@ class Interpreter(TraceContext, Protocol):
 
     request: TranslationRequest
     narrator: Narrator | None
+    guards: GuardSet
     parsed: ParsedCode
     resume: ResumeCode | None
     argument_names: tuple[str, ...]

@@ -12,6 +12,7 @@ from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.operators import binary, compare, unary
 from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.torch_.tensor import PendingTruthVariable, truth_to_come
 
 if TYPE_CHECKING:
@@ -49,11 +50,9 @@ def compare_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 def is_op(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """left is right."""
     right, left = frame.pop(), frame.pop()
-    same = left.same_object(right)
-    if same is None or right.same_object(left) is None:
+    same = identical(ctx, left, right)
+    if same is None:
         ctx.break_graph("DX305", operator="is", left=left.type_name(), right=right.type_name())
-    if not same and left.source is not None and right.source is not None and not (left.is_constant() or right.is_constant()):
-        ctx.guard(left.source, "DISTINCT", [right.source])
     frame.push(ConstantVariable(same != step.arg))
 
 

@@ -27,6 +27,7 @@ class Journal:
     def __init__(self, on_change: Callable[[VariableTracker, str], None] | None = None) -> None:
         self._trackers: dict[int, VariableTracker] = {}
         self._keep: list[object] = []
+        self._told_apart: set[VariableTracker] = set()
         self.changed: dict[VariableTracker, int] = {}  # and the root frame's step at which each first changed
         self.count = 0
         """How many changes were noted: of two moments with the same count, nothing changed in between."""
@@ -56,14 +57,23 @@ class Journal:
         self._trackers[id(value)] = tracker
         self._keep.append(value)
 
+    def tell_apart(self, *trackers: VariableTracker) -> None:
+        """The program asked of existing objects which object they are: as a key, or compared with another one."""
+        self._told_apart.update(tracker for tracker in trackers if tracker.source is not None)
+
     def may_be_one(self) -> list[list[VariableTracker]]:
-        """Existing objects of one type, of which one was changed: were two of them one object, that would have been seen."""
-        groups: dict[type, list[VariableTracker]] = {}
+        """Existing objects of one type that must be different: one was changed, or the program asked which object they are."""
+        mutable: dict[type, list[VariableTracker]] = {}
+        asked: dict[type, list[VariableTracker]] = {}
         for value in self._keep:
             tracker = self._trackers[id(value)]
             if tracker.source is not None and tracker.mutable:
-                groups.setdefault(type(value), []).append(tracker)
-        return [group for group in groups.values() if len(group) > 1 and any(tracker in self.changed for tracker in group)]
+                mutable.setdefault(type(value), []).append(tracker)
+            if tracker in self._told_apart:
+                asked.setdefault(type(value), []).append(tracker)
+        groups = [group for group in mutable.values() if any(tracker in self.changed for tracker in group)]
+        groups += [group for group in asked.values() if group not in groups]
+        return [group for group in groups if len(group) > 1]
 
     def note(self, tracker: VariableTracker, what: str) -> None:
         """A tracker is about to change; only what existed before the frame is replayed."""

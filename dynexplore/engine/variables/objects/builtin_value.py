@@ -42,6 +42,7 @@ class BuiltinValueVariable(VariableTracker):
     def hash_key(self, ctx: TraceContext) -> object:
         if self.python_type().__hash__ is None:
             ctx.raise_exception(TypeError, f"unhashable type: {self.python_type().__name__!r}")
+        ctx.journal.tell_apart(self)
         return self
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:

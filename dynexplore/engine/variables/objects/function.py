@@ -125,6 +125,7 @@ class LiveCallableVariable(VariableTracker):
         return True
 
     def hash_key(self, ctx: TraceContext) -> object:
+        ctx.journal.tell_apart(self)
         return self.live_value()
 
     def same_object(self, other: VariableTracker) -> bool | None:
@@ -417,6 +418,7 @@ class BoundMethodVariable(VariableTracker):
         return True
 
     def hash_key(self, ctx: TraceContext) -> object:
+        ctx.journal.tell_apart(self.receiver)
         return (self.function.hash_key(ctx), id(self.receiver))
 
     def same_object(self, other: VariableTracker) -> bool | None:

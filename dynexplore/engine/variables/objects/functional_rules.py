@@ -27,6 +27,7 @@ from dynexplore.engine.variables.operators import BINARY, COMPARE, binary, compa
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import equal, known_index, known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.signatures import builtin
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _truth(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
 
 
 def _same(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
-    same = left.same_object(right)
+    same = identical(ctx, left, right)
     if same is None:
         ctx.break_graph("DX205", function="operator.is_", arguments=f"{left.type_name()} and {right.type_name()}")
     return same

@@ -17,6 +17,7 @@ from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of
+from dynexplore.engine.variables.scalars.identity import identical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ def _getattribute(
 @rule(object.__eq__)
 def _eq(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """True for the very same object, else NotImplemented."""
-    same = _object(ctx, args, 2, "__eq__").same_object(args[1])
+    same = identical(ctx, _object(ctx, args, 2, "__eq__"), args[1])
     return ConstantVariable(True if same else NotImplemented)
 
 

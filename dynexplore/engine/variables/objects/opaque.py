@@ -54,6 +54,7 @@ class OpaqueVariable(VariableTracker):
     def hash_key(self, ctx: TraceContext) -> object:
         if type(self.value).__hash__ is not object.__hash__:  # type: ignore[comparison-overlap]
             return super().hash_key(ctx)
+        ctx.journal.tell_apart(self)
         return self
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:

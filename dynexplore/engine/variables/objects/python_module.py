@@ -53,6 +53,7 @@ class PythonModuleVariable(VariableTracker):
         return True
 
     def hash_key(self, ctx: TraceContext) -> object:
+        ctx.journal.tell_apart(self)
         return self
 
     def assigned(self) -> dict[str, VariableTracker | None] | None:

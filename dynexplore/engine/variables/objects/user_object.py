@@ -465,6 +465,7 @@ class UserObjectVariable(VariableTracker):
     def hash_key(self, ctx: TraceContext) -> object:
         hasher = raw_lookup(ctx, self.cls, "__hash__")
         if hasher is object.__hash__:
+            ctx.journal.tell_apart(self)
             return self
         if hasher is None:
             ctx.raise_exception(TypeError, f"unhashable type: {self.cls.__name__!r}")

@@ -35,6 +35,7 @@ from dynexplore.engine.variables.operators import (
 )
 from dynexplore.engine.variables.scalars.concrete_values import fitting_index, known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, computed
+from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.scalars.text_rules import percent
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
@@ -174,7 +175,7 @@ def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
 
 
 def _by_identity(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    same = left.same_object(right)
+    same = identical(ctx, left, right)
     own = [value for value in (left, right) if isinstance(value, UserObjectVariable)]
     if same is None or any(raw_lookup(ctx, value.cls, "__eq__") is not object.__eq__ and not value.special(ctx, "__eq__") for value in own):  # noqa: E501
         ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())

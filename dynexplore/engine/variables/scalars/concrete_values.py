@@ -18,6 +18,7 @@ import torch
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.constant import run_now
+from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.scalars.special_results import taken
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.type_errors import type_of
@@ -89,13 +90,20 @@ def fitting_index(ctx: TraceContext, value: VariableTracker, question: str, erro
 
 def equal(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool:
     """`left is right or left == right`: how containers compare what they hold."""
-    if left.same_object(right):
+    if _is_one(ctx, left, right):
         return True
     if (is_tensor(left) and _never_equals_a_tensor(right)) or (is_tensor(right) and _never_equals_a_tensor(left)):
         return False
     if is_tensor(left) or is_tensor(right):
         ctx.break_graph("DX111", left=left.type_name(), right=right.type_name())
     return known_truth(ctx, compare(ctx, "==", left, right), "DX111", left=left.type_name(), right=right.type_name())
+
+
+def _is_one(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> bool | None:
+    """Whether two values are one object; of equal constants only one that does not equal itself (nan) makes a difference."""
+    if left.is_constant() and right.is_constant() and left.same_object(right) and left.as_constant() == right.as_constant():
+        return True
+    return identical(ctx, left, right)
 
 
 def _never_equals_a_tensor(value: VariableTracker) -> bool:

@@ -44,6 +44,7 @@ class ConstantVariable(VariableTracker):
 
     kind = "constant"
     text_changes = "never"
+    origin: Source | None = None  # of a literal: where this very object comes from, of which only the value counts elsewhere
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -271,7 +272,9 @@ def build_constant(ctx: TraceContext, value: Any, source: Source | None) -> Vari
             return symbol
     if source is not None:
         ctx.guard(source, "EQUALS", value)
-    return ConstantVariable(value, source if not is_literal(value) else None)
+    constant = ConstantVariable(value, source if not is_literal(value) else None)
+    constant.origin = source
+    return constant
 
 
 @binary_rule(ConstantVariable, ConstantVariable, rank=10)

@@ -1,0 +1,115 @@
+"""Which object a value is: asked with `is`, or in passing by `==`, `in`, keys and members; the next call may bring others."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import graphs_compiled
+
+
+class Plain:
+    """Compared by identity."""
+
+
+class Compared:
+    """Its own comparison asks for identity, too."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+MAKERS: dict[str, Callable[[], Any]] = {
+    "object": Plain,
+    "object with its own comparison": Compared,
+    "list": list,
+    "dict": dict,
+    "tuple": lambda: tuple([1, []]),
+    "function": lambda: lambda: 0,
+    "class": lambda: type("Made", (), {}),
+    "module": lambda: torch.nn.Linear(1, 1),
+    "tensor": lambda: torch.ones(1),
+    "generator of random numbers": torch.Generator,
+    "exception": lambda: ValueError(1),
+    "text": lambda: "".join(["ab", "c"]),
+    "one letter": lambda: "".join(["", "a"]),
+    "large int": lambda: int("100000"),
+    "small int": lambda: int("7"),
+    "float": lambda: float("2.5"),
+    "nan": lambda: float("nan"),
+    "bytes": lambda: bytes([1, 2, 3]),
+}
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "is": lambda x, a, b: (x * 2, a is b, a is not b),
+    "operator.is_": lambda x, a, b: (x * 2, operator.is_(a, b), operator.is_not(a, b)),
+    "decides": lambda x, a, b: x * 2 if a is b else x * 3,
+    "==": lambda x, a, b: (x * 2, a == b, a != b),
+    "in a list": lambda x, a, b: (x * 2, a in [b], [b].count(a)),
+    "in a tuple": lambda x, a, b: (x * 2, (a, 1) == (b, 1)),
+    "a key": lambda x, a, b: (x * 2, a in {b: 1}, {a: 1, b: 2}[a]),
+    "a member": lambda x, a, b: (x * 2, len({a, b})),
+    "behind a break": lambda x, a, b: (x * 2, print(end=""), x * 3, a is b),
+}
+NOT_HASHABLE = ("list", "dict", "tuple")
+NAN_IS_A_KEY = "a nan is a key by its identity, which is lost where it becomes a constant"
+
+
+def answers(function: Callable[..., Any], calls: list[tuple[Any, Any]]) -> list[str]:
+    """What each call gives or raises."""
+    told = []
+    for first, second in calls:
+        try:
+            told.append(repr(function(torch.ones(2), first, second)))
+        except (TypeError, RuntimeError) as error:
+            told.append(repr(error))
+    return told
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("kind", MAKERS)
+def test_an_answer_about_identity_is_that_of_this_call(kind: str, question: str) -> None:
+    """One object twice after two, and two after one object twice, in any order."""
+    if question in ("a key", "a member") and (kind in NOT_HASHABLE or kind == "nan"):
+        pytest.skip(NAN_IS_A_KEY if kind == "nan" else "it has no hash")
+    body = QUESTIONS[question]
+    one, other = MAKERS[kind](), MAKERS[kind]()
+    for calls in ([(one, other), (one, one), (other, other), (other, one)], [(one, one), (one, other), (other, one)]):
+        dynexplore.reset()
+        captured = dynexplore.optimize("eager")(body)
+        assert answers(captured, calls) == answers(body, calls)
+        assert graphs_compiled() >= 1
+
+
+TEXT = "a text with spaces"
+
+
+def test_a_literal_is_one_object() -> None:
+    """An equal text from elsewhere is another object than the one that stands in the program, and the program's own is itself."""
+
+    def body(x, a):
+        return x * 2, a is TEXT
+
+    calls = [(torch.ones(2), TEXT), (torch.ones(2), "".join([*TEXT])), (torch.ones(2), TEXT)]
+    captured = dynexplore.optimize("eager")(body)
+    assert [captured(*call)[1] for call in calls] == [True, False, True]
+    assert graphs_compiled() == 2
+
+
+def test_objects_that_are_fixed_need_no_guard_about_each_other() -> None:
+    """Keys whose identity is guarded anyway are different for good: one entry, no DISTINCT."""
+    layers = [torch.nn.Linear(2, 2) for _ in range(3)]
+
+    def body(x):
+        seen = {layer: number for number, layer in enumerate(layers)}
+        return layers[1](x) * seen[layers[2]]
+
+    explanation = dynexplore.explain(body, torch.ones(2))
+    assert len(explanation.graphs) == 1
+    assert not [guard for guard in explanation.guards if guard.kind == "DISTINCT"]
