@@ -45,7 +45,7 @@ from dynexplore.engine.runtime import distributed, float_inputs
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_state import hooks_away
-from dynexplore.engine.runtime.translation_lock import released
+from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
 
 CompilerFn = Callable[..., Any]
 F = TypeVar("F", bound=CompilerFn)
@@ -182,9 +182,12 @@ def takes_floats(backend: Backend) -> bool:
 
     A callable from the user is assumed to; if it fails, it is called again without floats.
     """
+    return backend.function is eager or not _is_of_torch(backend) or float_inputs.are_served(backend.name)
+
+
+def _is_of_torch(backend: Backend) -> bool:
     module = getattr(backend.function, "__module__", None)
-    of_torch = isinstance(module, str) and module.partition(".")[0] == "torch"
-    return backend.function is eager or not of_torch or float_inputs.are_served(backend.name)
+    return isinstance(module, str) and module.partition(".")[0] == "torch"
 
 
 # -- one graph -----------------------------------------------------------------------------------------------
@@ -243,12 +246,13 @@ def _ask(
     if floats and not float_inputs.can_become_tensors(module):
         raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=backend.name)
     still_floats = float_inputs.kept_symbolic(examples, floats) if floats else contextlib.nullcontext()
+    alone = torch_backend_lock if _is_of_torch(backend) else contextlib.nullcontext()
     try:
         if floats:
             module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
         if fake_mode.shape_env is None:
             fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
-        with still_floats, released(), tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
+        with still_floats, released(), alone, tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
             watched = _watched_compiler(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
         if not callable(compiled):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -167,3 +168,22 @@ def test_a_forked_child_compiles_for_itself(where: str) -> None:
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert optimized(X).tolist() == [2, 2, 2] and len(backend.graphs) == 1
+
+
+def test_threads_are_in_a_backend_of_torch_one_after_the_other() -> None:
+    """Torch's backends trace with state of the whole process."""
+    inside: list[int] = []
+    together: list[int] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        inside.append(threading.get_ident())
+        time.sleep(0.02)  # the others come by
+        together.append(len(inside))
+        inside.pop()
+        return graph.forward
+
+    backend.__module__ = "torch.somewhere"
+    functions = [eval(f"lambda x: x * {number}") for number in range(4)]
+    values = run_threads(4, lambda number: dynexplore.optimize(backend)(functions[number])(X).tolist())
+    assert values == [[float(number)] * 3 for number in range(4)]
+    assert together == [1] * 4
