@@ -238,3 +238,40 @@ def test_the_second_opinion_flags_a_frame_that_stays(monkeypatch: pytest.MonkeyP
 def super_is_a_call() -> bool:
     """Whether `super()` is a CALL without arguments, as before Python 3.12."""
     return "super" in AsksHasattr.__init__.__code__.co_names and "LOAD_SUPER_ATTR" not in dis.opmap
+
+
+class Watched(dict[str, Any]):
+    """It notes what is read of it, and has methods beside those of dict."""
+
+    def __getattribute__(self, name: str) -> Any:
+        LOG.append(name)
+        return object.__getattribute__(self, name)
+
+    def __getitem__(self, key: str) -> Any:
+        return super().__getitem__(key)
+
+    def pop(self, key: str) -> Any:
+        return super().pop(key)
+
+
+def reads_an_item(watched: Any, x: Any) -> Any:
+    y = x + 1
+    try:
+        return y * watched["v"], LOG[:]
+    except KeyError:
+        return y * 2, LOG[:]
+
+
+def takes_an_item(watched: Any, x: Any) -> Any:
+    y = x + 1
+    try:
+        return y * watched.pop("v"), LOG[:]
+    except KeyError:
+        return y * 2, LOG[:]
+
+
+@pytest.mark.parametrize("held", [{}, {"v": 3}])
+@pytest.mark.parametrize("program", [reads_an_item, takes_an_item])
+def test_a_method_of_a_base_that_raises_is_not_looked_up_again(program: Any, held: dict[str, int]) -> None:
+    """`super().__getitem__` is dict's behind a break, too: neither the program's own, nor read through its `__getattribute__`."""
+    assert_same_as_eager(program, Watched(held), X, calls=2, setup=LOG.clear, observe=lambda: LOG)

@@ -171,6 +171,10 @@ class VariableTracker(Inspection):
         """`value is other`; None when that cannot be known."""
         return self is other
 
+    def method_of(self, ctx: TraceContext, cls: type[Any] | None, name: str) -> VariableTracker:
+        """The method that `cls`, a C type, has under a name, bound to the value; what the value's own class has is no matter."""
+        return self.get_attribute(ctx, name)
+
     def hash_key(self, ctx: TraceContext) -> object:
         """What stands for the value as a dict key: equal keys for equal values."""
         ctx.break_graph("DX320", question="hash()", type=self.type_name())

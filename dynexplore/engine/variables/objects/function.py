@@ -638,10 +638,22 @@ def _bound_builtin(ctx: TraceContext, value: Any, receiver: Any, source: Source 
         ctx.guard(source, "TYPE_MATCH", type(value))
         ctx.guard(source.attribute("__name__", "getattr"), "EQUALS", value.__name__)
         owner = ctx.build(receiver, source.attribute("__self__", "getattr"))
-    made = owner.get_attribute(ctx, value.__name__)
+    made = owner.method_of(ctx, _class_of_method(ctx, value, source), value.__name__)
     if made.source is None:
         made.source = source
     return made
+
+
+def _class_of_method(ctx: TraceContext, value: Any, source: Source | None) -> type[Any] | None:
+    """The class in which a bound method of C stands (`super().__getitem__` is dict's, whatever the object's class has); None: the
+    object has one under this name.
+    """
+    if isinstance(value, types.MethodWrapperType):
+        if source is not None:
+            ctx.guard(source.attribute("__objclass__", "getattr"), "ID_MATCH", Identity(value.__objclass__, keep=False))
+        return value.__objclass__
+    classes = [cls for cls in type(value.__self__).__mro__ if type(cls.__dict__.get(value.__name__)) is types.MethodDescriptorType]
+    return classes[0] if len(classes) == 1 else None
 
 
 @builds(types.CellType)

@@ -352,6 +352,11 @@ class UserObjectVariable(VariableTracker):
             return CMethodVariable(self, attribute.name, _fill_namespace)
         return None
 
+    def method_of(self, ctx: TraceContext, cls: type[Any] | None, name: str) -> VariableTracker:
+        if cls is None or name not in class_dict(cls):
+            return self.get_attribute(ctx, name)
+        return bind(ctx, ClassAttribute(cls, name, class_dict(cls)[name]), self, self.cls)
+
     # -- special methods
 
     def special(self, ctx: TraceContext, name: str) -> VariableTracker | None:
