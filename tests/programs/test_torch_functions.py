@@ -16,6 +16,7 @@ from engine_checks import CountingBackend
 PROGRAMS = Programs()
 program = PROGRAMS.add
 X = torch.arange(6.0).reshape(2, 3).requires_grad_()
+LAYER = torch.nn.Linear(3, 3)
 
 
 @program(X, graphs=1, ops=2)
@@ -29,6 +30,34 @@ def questions_about_dtype_and_size(x):
 def tensors_made_the_old_way(x):
     made = torch.Tensor([1, 2]), torch.FloatTensor([1.5]), torch.LongTensor([1, 2]), torch.DoubleTensor([[1], [2]])
     return made, torch.Tensor(2, 3).shape, torch.Tensor(x.size()).shape, torch.FloatTensor(x.shape).shape
+
+
+@torch.compiler.nested_compile_region
+def nested_region(x, *, scale=2.0):
+    return x.sin() * scale, LAYER(x)
+
+
+class _Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.calls = 0
+
+    @torch.compiler.nested_compile_region
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x).relu()
+
+
+BLOCKS = torch.nn.Sequential(_Block(), _Block())
+
+
+@program(X, graphs=1, breaks=0)
+def nested_compile_regions(x):
+    for block in BLOCKS:
+        block.calls = 0
+    first, second = nested_region(x, scale=3.0)
+    return nested_region(first + second)[0], BLOCKS(x), [block.calls for block in BLOCKS]
 
 
 @program(X, graphs=1, ops=4)

@@ -126,6 +126,7 @@ _TORCH: dict[str, Rule] = {
     "_functorch/": _COMPILER,
     "_subclasses/": _COMPILER,
     "_higher_order_ops/associative_scan.py": _INLINED,  # its general form is plain Python around a user's function
+    "_higher_order_ops/invoke_subgraph.py": _INLINED,  # what nested_compile_region wraps around a user's function
     "_higher_order_ops/map.py": _INLINED,
     "_higher_order_ops/scan.py": _INLINED,
     "_higher_order_ops/while_loop.py": _INLINED,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._higher_order_ops.invoke_subgraph import invoke_subgraph_placeholder
 
 from dynexplore.engine.policy import constants
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource
@@ -166,6 +167,13 @@ def _assert(ctx: TraceContext, args: Sequence[VariableTracker],
         message = args[1] if len(args) > 1 else kwargs["message"]
         ctx.raise_exception(AssertionError, message.as_constant())
     return ConstantVariable(None)
+
+
+@rule(invoke_subgraph_placeholder)
+def _nested_region(ctx: TraceContext, args: Sequence[VariableTracker],
+                   kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """A function under `torch.compiler.nested_compile_region` is a part of the graph like any other."""
+    return ctx.call_function(args[0], args[1:], kwargs)
 
 
 @rule(torch._C._log_api_usage_once)
