@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine import errors as exc
     from dynexplore.engine.config import config
     from dynexplore.engine.counters import counters, graph_breaks
+    from dynexplore.engine.policy.break_errors import error_on_graph_break
     from dynexplore.engine.policy.dimensions import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
@@ -124,6 +125,7 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "override_handler": ("dynexplore.engine.translate.dispatch", "override"),
     # serve without surprises
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
+    "error_on_graph_break": ("dynexplore.engine.policy.break_errors", "error_on_graph_break"),
     "until_quiet": (f"{_TOOLS}.quiescence", "until_quiet"),
     # choose who compiles the graphs, and how
     "list_backends": (_API, "list_backends"),
@@ -171,6 +173,7 @@ __all__ = [
     "compile_times",
     "override_handler",
     "stance",
+    "error_on_graph_break",
     "until_quiet",
     "list_backends",
     "register_backend",

@@ -177,6 +177,7 @@ _OTHER_PACKAGE = Rule("plain", "skip", "a package that does no tensor work", "pa
 # What carries output to a notebook's page: what it calls on the way (dates, JSON, sockets) is no part of the program either.
 _TRANSPORT = Rule("alone", "skip", "carries output out of the program", "package")
 _OWN_PACKAGE = Rule("alone", "skip", "dynexplore itself", "dynexplore")
+_OWN_DECORATOR = Rule("plain", "inline", "dynexplore's layer around a function of the program", "dynexplore")
 
 _PLAIN_PACKAGES = _words(
     """
@@ -199,6 +200,7 @@ def _folder(path: str) -> str:
 _TORCH_FOLDER = _folder(torch.__file__)
 OWN_FOLDER = os.path.dirname(os.path.dirname(_folder(__file__).rstrip(os.sep))) + os.sep
 """Where dynexplore itself stands."""
+_BREAK_ERRORS = _folder(__file__) + "break_errors.py"
 _STANDARD_FOLDERS = tuple(
     {os.path.join(os.path.abspath(sysconfig.get_path(name)), "") for name in ("stdlib", "platstdlib")}
 )
@@ -222,7 +224,7 @@ def rule_of(filename: str) -> Rule:
     if path.startswith(_TORCH_FOLDER):
         return _torch_rule(path.removeprefix(_TORCH_FOLDER).replace(os.sep, "/"))
     if path.startswith(OWN_FOLDER):
-        return _OWN_PACKAGE
+        return _OWN_DECORATOR if path == _BREAK_ERRORS else _OWN_PACKAGE
     package = _package_of(path)
     if package in _TRANSPORTS:
         return _TRANSPORT

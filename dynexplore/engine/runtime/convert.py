@@ -35,6 +35,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
+from dynexplore.engine.policy.break_errors import breaks_are_errors
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
@@ -196,7 +197,8 @@ class Conversion:
             return self._skip_frame(skipped)
         except GraphBreak as graph_break:
             self._save_frame(graph_break)
-            raise reports.unsupported(graph_break, self.code) from (graph_break if config.verbose else None)
+            error = reports.unsupported(graph_break, self.code, whole=self.store.options.nopython)
+            raise error from (graph_break if config.verbose else None)
         except DynexploreError as error:
             self._save_frame(error)
             raise
@@ -306,10 +308,10 @@ class Conversion:
 
     def _skip_frame(self, skipped: SkipFrame) -> tuple[None, str]:
         reason = str(skipped)
-        if self.store.options.nopython:
+        if self.store.options.nopython or (breaks_are_errors() and isinstance(skipped.__cause__, GraphBreak)):
             cause = skipped.__cause__
             if isinstance(cause, GraphBreak):
-                raise reports.unsupported(cause, self.code) from None
+                raise reports.unsupported(cause, self.code, whole=self.store.options.nopython) from None
             raise Unsupported(f"{self.code.co_qualname} cannot be captured as one graph: {reason}") from None
         self.state.cache.skip = True
         reports.skipped(self.recorder, self.code, reason, self.frame)

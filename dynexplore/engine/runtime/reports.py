@@ -135,11 +135,13 @@ def breaks_forgotten() -> Iterator[None]:
         _places_of_breaks.update(before)
 
 
-def unsupported(graph_break: GraphBreak, code: CodeType) -> Unsupported:
-    """The exception for a break under `nopython`: the report, with the whole stack of user code."""
+def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
+    """The exception for a break where the `whole` function was to be one graph, or in a block that forbids breaks: the report."""
     callers = tuple(_user_frame(frame) for frame in reversed(list(_callers())))
     graph_break.user_stack = (*callers, *graph_break.user_stack)
-    then = f"nopython=True (fullgraph) asks for one graph of {code.co_qualname}, so nothing was run"
+    then = "error_on_graph_break(True) forbids a break here"
+    if whole:
+        then = f"nopython=True (fullgraph) asks for one graph of {code.co_qualname}, so nothing was run"
     return Unsupported(graph_break.render(then), graph_break)
 
 

@@ -38,6 +38,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.phases import timed
 from dynexplore.engine.policy import dimensions
+from dynexplore.engine.policy.break_errors import breaks_are_errors
 from dynexplore.engine.provenance.guard_check import GlobalState, GuardCheck, TensorMatch, compile_check
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards, StateWalk
@@ -274,7 +275,7 @@ class Translator:
             raise SkipFrame(graph_break.reason) from graph_break
 
     def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
-        if self.request.nopython:
+        if self.request.nopython or breaks_are_errors():
             raise graph_break
         if graph_break.kind.id == _FINALIZED and len(graph_break.user_stack) == 1:  # as with generators, below
             raise SkipFrame(graph_break.reason)
@@ -288,7 +289,7 @@ class Translator:
     def _break_where_made(self, failure: NotRebuilt) -> Plan:
         """A value is alive at the end of the graph that only Python can make: stop before it is made, so that it is real."""
         graph_break = self._graph_break("DX318", failure.facts)
-        if self.request.nopython:
+        if self.request.nopython or breaks_are_errors():
             raise graph_break
         if self.plan is not None and self.plan.stop_at <= failure.step:
             raise SkipFrame(graph_break.reason)

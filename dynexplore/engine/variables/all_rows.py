@@ -29,6 +29,7 @@ from dynexplore.engine.variables.numpy_ import (
 )
 from dynexplore.engine.variables.objects import (
     annotation,
+    break_setting,
     cached_function,
     class_,
     context_manager,

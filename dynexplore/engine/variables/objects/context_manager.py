@@ -558,17 +558,30 @@ def _nullcontext(
 # -- `with` -----------------------------------------------------------------------------------------------------------
 
 
+MANAGERS: dict[type[Any], Callable[[Any], ModeManagerVariable]] = {}
+"""Classes whose live objects `with` enters as managers that are made in the frame."""
+
+
 def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
     """Enter a context manager: its exit function, and what entering gave."""
     if manager.is_constant() and isinstance(manager.as_constant(), torch.device):
         if ctx.function_modes.entered:  # a device is a mode, too, and is asked before those around it
             ctx.break_graph("DX419", what="a device is entered in its block")
         manager = _device_manager(manager.as_constant())
+    if MANAGERS and (make := _known_manager(manager)) is not None:
+        manager = make(manager.live_value())
     if isinstance(manager, ModeManagerVariable):
         entered = manager.enter(ctx)
         return ExitFunctionVariable(manager), entered
     enter, exit_function = (_special(ctx, manager, name) for name in ("__enter__", "__exit__"))
     return exit_function, ctx.call_function(enter, [], {})
+
+
+def _known_manager(manager: VariableTracker) -> Callable[[Any], ModeManagerVariable] | None:
+    try:
+        return None if isinstance(manager, ModeManagerVariable) else MANAGERS.get(manager.python_type())
+    except NotImplementedError:
+        return None
 
 
 def _special(ctx: TraceContext, manager: VariableTracker, name: str) -> VariableTracker:
