@@ -19,7 +19,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
-from dynexplore.views.headline import change
+from dynexplore.views.headline import as_the_program_says, change
 
 
 @dataclass(slots=True)
@@ -203,24 +203,24 @@ def timeline_data(recording: Recording) -> dict[str, Any]:
     frames = [frame for call in all_calls for frame in call.frames]
     return {
         "entries": [{"entry": entry, "frame": frame, "function": names.get(frame, "")} for entry, frame in sorted(owners.items())],
-        "calls": [_call_data(call) for call in all_calls],
+        "calls": [_call_data(recording, call) for call in all_calls],
         "misses": {str(frame.frame): _miss_data(recording, frame) for frame in frames if frame.missed},
     }
 
 
-def _call_data(call: Call) -> dict[str, Any]:
-    frames = [_frame_data(frame) for frame in call.frames]
+def _call_data(recording: Recording, call: Call) -> dict[str, Any]:
+    frames = [_frame_data(recording, frame) for frame in call.frames]
     return {"number": call.number, "arguments": call.arguments, "error": call.error, "frames": frames}
 
 
-def _frame_data(frame: FrameCall) -> dict[str, Any]:
+def _frame_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
     return {
         "frame": frame.frame,
         "function": frame.function,
         "outcome": frame.outcome,
         "entry": frame.entry,
         "missed": {str(entry): views_text.guard_failure(failed) for entry, failed in frame.missed.items()},
-        "words": {str(entry): change(failed) for entry, failed in frame.missed.items()},
+        "words": {str(entry): change(as_the_program_says(recording, failed)) for entry, failed in frame.missed.items()},
         "reason": frame.reason,
     }
 

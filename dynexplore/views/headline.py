@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import ENGINES, Recording
 from dynexplore.views.counts import plural
-from dynexplore.views.names import frame_name, home_file, is_library, plain_name, short_file
+from dynexplore.views.names import frame_name, home_file, is_entry, is_library, plain_name, short_file
 
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
@@ -154,17 +154,27 @@ def _graph_break(recording: Recording) -> Headline | None:
 
 def cause_of(broke: ev.GraphBroke) -> str:
     """Return the title of a break, with the one fact that says of what."""
+    if _is_loop(broke):
+        return "`while` on a tensor value"
     telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
     return broke.title + (f" ({telling})" if telling else "")
 
 
 def remedy_of(broke: ev.GraphBroke) -> str:
     """Return what to do, else why it is so; of several sentences as many as fit."""
-    said = broke.fix or broke.why
+    said = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
     if len(said) <= LONGEST:
         return said
     sentences = re.split(r"(?<=[.!?]) (?=[A-Z`])", said)
     return sentences[0]
+
+
+_FIX_OF_LOOP = "Run a fixed number of rounds with torch.where, or move the loop out of the compiled function."
+
+
+def _is_loop(broke: ev.GraphBroke) -> bool:
+    """Whether the branch that cannot be taken is that of a `while`: its bytecode is that of an `if`."""
+    return broke.kind == "DX104" and bool(broke.user_stack) and broke.user_stack[-1].code.lstrip().startswith("while ")
 
 
 def _place_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
@@ -208,7 +218,7 @@ def _limit(recording: Recording) -> Headline | None:
     first = reached[0]
     what = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
     last = recording.of(ev.GuardFailed)
-    cause = f": {change(last[-1])}" if last else ""
+    cause = f": {change(as_the_program_says(recording, last[-1]))}" if last else ""
     where = f"{plain_name(first.function)} runs as plain Python from then on{cause}."
     setting = "config.cache_size_limit" if recording.engine == ENGINES[0] else "torch._dynamo.config.recompile_limit"
     remedy = f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
@@ -226,6 +236,8 @@ def _recompile(recording: Recording) -> Headline | None:
     function = _function_of(recording, first.frame)
     call = _call_of(recording, first)
     when = f" in call {call}" if call > 1 else ""
+    if failed is not None:
+        failed = as_the_program_says(recording, failed)
     where = f"{function or 'It'} was compiled again{when}: {change(failed) if failed else first.reason}."
     others = len(again) - 1
     if others:
@@ -236,6 +248,14 @@ def _recompile(recording: Recording) -> Headline | None:
 def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None:
     """The guard that made it compile: that of the entry which was tried first."""
     return next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
+
+
+def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.GuardFailed:
+    """Return the guard with its source in the user's words: the engine's wrapper around a module calls it `target`, not `self`."""
+    entered = recording.of_frame(failed.frame, ev.FrameEntered)
+    if not entered or not is_entry(recording.original_code(failed.frame)):
+        return failed
+    return replace(failed, source=re.sub(r"\btarget\b", "self", failed.source))
 
 
 _LAST_ROUND = ("SEQUENCE_ITERATOR_MORE", "SEQUENCE_ITERATOR_LEFT")

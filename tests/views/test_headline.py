@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -282,6 +283,181 @@ def test_the_break_to_open_at() -> None:
     broke = worst_break(recording)
     assert broke is recording.breaks[1] and recording.frame(broke.frame).code.qualname == "Chatty.forward"
     assert worst_break(Recording()) is None
+
+
+# -- ten seconds ---------------------------------------------------------------------------------------------------------
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
+        self.head = nn.Linear(8, 20)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encoder(self.embed(tokens)))
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        weights = (q @ k.transpose(-1, -2)).softmax(-1)
+        print("largest weight", weights.max())
+        return weights @ v
+
+
+class Decoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+        self.layers = nn.ModuleList(Attention() for _ in range(2))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+
+class Convolutions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        body = (nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5))
+        self.body = nn.Sequential(*body)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.body(x)
+        return y / y.norm().item()
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.scale = nn.Linear(4, 4), 1.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) * self.scale
+
+
+def trains(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[torch.Tensor]) -> None:
+    for x in batches:
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def searches(x: torch.Tensor) -> torch.Tensor:
+    while x.sum() < 100:
+        x = x * 2
+    return x
+
+
+def whole(model: nn.Module, x: torch.Tensor) -> Recording:
+    return explain(model.eval())(x).recording  # type: ignore[no-any-return]
+
+
+def training() -> Recording:
+    model = nn.Linear(4, 4)
+    return explain(trains)(model, torch.optim.SGD(model.parameters(), lr=0.1), [torch.ones(2, 4)] * 3).recording  # type: ignore[no-any-return]
+
+
+def by_attribute() -> Recording:
+    model = Scaled()
+    explanation = explain(model)(torch.ones(2, 4))
+    model.scale = 2.0
+    explanation.call(torch.ones(2, 4))
+    return explanation.recording  # type: ignore[no-any-return]
+
+
+def failing() -> Recording:
+    def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        raise RuntimeError("it is broken")
+
+    with explain(doubles, backend=broken) as fn, pytest.raises(BackendCompilerError):
+        fn(X)
+    return fn.explanation.recording
+
+
+def diverging() -> Recording:
+    recording = toy()
+    at = {"frame": 1, "attempt": 2, "offset": 12, "name": "LOAD_CONST 1", "graph": "", "where": "step", "step": 6}
+    recording.record(ev.DivergenceFound(**at, aspect="value", expected="1", actual="2"))
+    return recording
+
+
+TOKENS = torch.zeros(2, 5, dtype=torch.long)
+NOTHING = ("", "")
+KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
+    # who: (recording, what happened, (where, why), what to do): what somebody has to learn who sees nothing else
+    "a model": (lambda: whole(Encoder(), TOKENS), "Encoder is one graph of 30 operators", NOTHING, ""),
+    "a model whose layer prints": (
+        lambda: whole(Decoder(), TOKENS),
+        "Decoder: .* graphs, .* graph breaks",
+        (f"at line {line(Attention.forward, 3)}", "printing"),
+        "remove the print",
+    ),
+    "a model that reads a number": (
+        lambda: whole(Convolutions(), torch.ones(2, 3, 8, 8)),
+        "Convolutions: 2 graphs, 2 graph breaks",
+        (f"at line {line(Convolutions.forward, 2)}", r"Tensor\.item"),
+        "Keep the value a tensor",
+    ),
+    "a loop that trains": (
+        training,
+        "trains: .* graphs, .* graph breaks",
+        (f"at line {line(trains, 3)}", r"Tensor\.backward"),
+        "Compile the forward and the loss, and call backward outside",
+    ),
+    "a loop that prints": (
+        lambda: explain(loops)(X).recording,
+        "loops: 2 graphs, 2 graph breaks",
+        (f"at line {line(loops, 3)}", "printing"),
+        "remove the print",
+    ),
+    "a loop that waits for a value": (
+        lambda: explain(searches)(X).recording,
+        "searches: 2 graphs, 2 graph breaks",
+        (f"at line {line(searches, 1)}", "`while` on a tensor value"),
+        "a fixed number of rounds|move the loop out",
+    ),
+    "another size": (
+        lambda: explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3)).recording,
+        "doubles: 2 graphs, .* 1 recompile",
+        ("in call 2", "`x` had 8 rows, now 9"),
+        "Nothing to do",
+    ),
+    "another number": (
+        lambda: explain(scales).calls((X, 2), (X, 3)).recording,
+        "scales: 2 graphs, .* 1 recompile",
+        ("in call 2", "`n` was 2, now 3"),
+        "Nothing to do",
+    ),
+    "another attribute": (
+        by_attribute,
+        "Scaled: 2 graphs, .* 1 recompile",
+        (r"Scaled\.forward was compiled again in call 2", r"`self\.scale` changed, now 2\.0"),
+        r"Keep `self\.scale` equal",
+    ),
+    "a failing backend": (failing, "the backend broken failed", ("the graph of doubles", "it is broken"), 'backend="eager"'),
+    "a diverging handler": (diverging, "1 value .* not as predicted", ("at line 10", "the handler differs"), "Correct the handler"),
+    "a clean function": (lambda: explain(doubles)(X).recording, "doubles is one graph of 2 operators", NOTHING, ""),
+}
+
+
+@pytest.mark.parametrize("who", KEY)
+def test_the_headline_alone_answers(who: str) -> None:
+    """What happened, where and why, and what to do: each is in its line, and there is no line without a question."""
+    make, what, (where, why), remedy = KEY[who]
+    told = [*headline(make()).lines, "", ""][:3]
+    assert re.search(what, told[0]), told
+    assert re.search(where, told[1]) and re.search(why, told[1]) and bool(where) == bool(told[1]), told
+    assert re.search(remedy, told[2]) and bool(remedy) == bool(told[2]), told
 
 
 def test_lines_are_short() -> None:
