@@ -26,8 +26,7 @@ ROWS: dict[str, dict[str, str]] = {
         "module": "",
         "line": "10",
     },
-    ".dynx-guards table": {"#": "0", **GUARD},
-    ".dynx-anatomy table": {
+    ".dynx-guards table": {
         "#": "0",
         "verdict": "",
         "found": "",
@@ -36,15 +35,14 @@ ROWS: dict[str, dict[str, str]] = {
     },
     ".dynx-original table": {"line": "10", "offset": "2", "opcode": "LOAD_FAST", "argument": "a", "canonical": "="},
     ".dynx-modified table": {"offset": "14", "role": "original", "opcode": "POP_JUMP_IF_FALSE", "argument": "to 28", "from": "30"},
-    ".dynx-breaks table[aria-label^=Stack]": {"where": "stack 0", "value": "lt: bool[] cpu"},
-    ".dynx-inspector table[aria-label^=Symbolic]": {"slot": "0", "kind": "TensorVariable", "value": "lt: bool[] cpu"},
-    ".dynx-inspector table[aria-label^=Live]": {
+    ".dynx-breaks table[aria-label^=Symbolic]": {"slot": "0", "kind": "TensorVariable", "value": "lt: bool[] cpu"},
+    ".dynx-breaks table[aria-label^=Live]": {
         "local": "x",
         "kind": "TensorVariable",
         "value": "truediv: float32[10] cpu",
     },
-    ".dynx-inspector table[aria-label^=Arguments]": {"parameter": "b", "value in the first call": "float32[10] cpu"},
-    ".dynx-inspector table[aria-label*=beside]": {
+    ".dynx-breaks table[aria-label^=Arguments]": {"parameter": "b", "value in the first call": "float32[10] cpu"},
+    ".dynx-breaks table[aria-label*=beside]": {
         "line": "12",
         "original offset": "32",
         "original": "LOAD_FAST b",
@@ -83,3 +81,16 @@ def test_the_list_of_keys_has_its_columns(opened: Opened) -> None:
     page = opened(toy())
     page.keyboard.press("?")
     assert {"key": "p", "what it does": "play or pause"} in table_rows(page, ".dynx-dialog table")
+
+
+def test_what_is_copied_of_stack_and_locals_has_its_columns(opened: Opened) -> None:
+    """The text that Copy puts on the clipboard begins with its headings; slots and locals follow."""
+    page = opened(toy())
+    node(page, "lt")
+    copies = "dynexplore.views.map(({ copies }) => copies?.['stack and locals']).find(Boolean)()"
+    text = page.evaluate(copies)
+    header, _, first, *_ = (line.split() for line in text.splitlines())
+    assert dict(zip(header, [" ".join(first[:2]), " ".join(first[2:])], strict=True)) == {
+        "where": "stack 0",
+        "value": "lt: bool[] cpu",
+    }

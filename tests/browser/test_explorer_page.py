@@ -113,7 +113,7 @@ def test_search_is_over_all_panes(opened: Opened) -> None:
     """Search marks rows of every pane and counts them; Enter leads to one after the other."""
     page = opened(toy())
     page.get_by_role("searchbox").fill("truediv")
-    expect(page.locator(".dynx-hits")).to_have_text("5 found")
+    expect(page.locator(".dynx-hits")).to_have_text("3 found")
     page.keyboard.press("Enter")
     assert rows(page, "graph", "chosen")[0].startswith("call_function truediv")
     page.get_by_role("searchbox").fill("")

@@ -1,4 +1,4 @@
-"""What-if, guard anatomy, cache timeline, break inspector and live run in a real Chromium, asked of a real session.
+"""What-if, guards, cache timeline, graph breaks and live run in a real Chromium, asked of a real session.
 
 The page is the HTML file with a connection put in; what it asks goes to the widget's own answerers, without a Jupyter between.
 """
@@ -107,7 +107,7 @@ def cells(page: Page, selector: str) -> list[str]:
 
 
 def test_what_if_an_input_were_another_one(opened: Any) -> None:
-    """Controls for each input; the answer names the outcome, every failing guard and what would differ; anatomy follows."""
+    """Controls for each input; the answer names the outcome, every failing guard and what would differ; the guards follow."""
     explanation = dynexplore.explain(program, torch.ones(4))
     page, _ = opened(explanation)
     said = pane(page, "what-if", " [role=status]")
@@ -118,15 +118,15 @@ def test_what_if_an_input_were_another_one(opened: Any) -> None:
     expect(pane(page, "what-if", " .dynx-detail")).to_contain_text("nothing was run")  # the new capture was tried, too
     # the answer to the first change is there before the second one's
     expect(pane(page, "what-if", " .dynx-fails li").last).to_contain_text("found 4")
-    expect(pane(page, "anatomy", " tbody tr").nth(2)).to_contain_text("not reached")
+    expect(pane(page, "guards", " tbody tr").nth(2)).to_contain_text("not reached")
     tab(page, "what-if")
     expect(page.locator(".dynx-what-if tbody tr", has_text="float32[2, 3]").first).to_be_visible()
     assert cells(page, ".dynx-what-if .dynx-fails li")[-1] == "entry 0: n EQUALS 3, found 4 (not reached)".replace(
         "0", str(explanation.session.entries[0].number), 1
     )
     assert "~ x = input: float32[4] x = input: float32[2, 3]" in cells(page, ".dynx-what-if tbody tr")
-    tab(page, "anatomy")
-    rows = cells(page, ".dynx-anatomy tbody tr")
+    tab(page, "guards")
+    rows = cells(page, ".dynx-guards tbody tr")
     assert rows[0].startswith("0 pass GLOBAL_STATE") and rows[1].startswith(
         "1 fail local x TENSOR_MATCH float32[4] cpu float32[2, 3]"
     )
@@ -157,22 +157,22 @@ def test_a_miss_in_the_timeline(opened: Any) -> None:
     page.locator(".dynx-timeline button", has_text="✕ miss").first.click()
     expect(detail).to_contain_text("expected  float32[4] cpu")
     assert "~ x = input: float32[4] x = input: float32[s" in " | ".join(cells(page, ".dynx-timeline .dynx-detail tbody tr"))
-    tab(page, "anatomy")
+    tab(page, "guards")
     select = page.get_by_label("verdicts on")
     select.select_option(label="call 3: program (recompile)")
-    assert cells(page, ".dynx-anatomy .dynx-said-fail")[0].startswith("1 fail local x TENSOR_MATCH")
+    assert cells(page, ".dynx-guards .dynx-said-fail")[0].startswith("1 fail local x TENSOR_MATCH")
 
 
 def test_a_break_is_inspected(opened: Any) -> None:
     """Reason, place, stack and values at the break, and what the resume function receives."""
     page, _ = opened(dynexplore.explain(program, torch.ones(4)))
-    shown = pane(page, "inspector")
+    shown = pane(page, "breaks")
     expect(shown.locator("dl")).to_contain_text("how to fix")
     expect(shown.locator(".dynx-place").first).to_contain_text("dynexplore.graph_break()\n    ^^^")
-    assert "y TensorVariable mul: float32[4] cpu" in cells(page, ".dynx-inspector tbody tr")
-    received = cells(page, ".dynx-inspector table[aria-label^='Arguments of'] tbody tr")
+    assert "y TensorVariable mul: float32[4] cpu" in cells(page, ".dynx-breaks tbody tr")
+    received = cells(page, ".dynx-breaks table[aria-label^='Arguments of'] tbody tr")
     assert "y float32[4] cpu" in received and "n None" in received
-    assert any(row.endswith("unchanged") for row in cells(page, ".dynx-inspector table[aria-label*='beside'] tbody tr"))
+    assert any(row.endswith("unchanged") for row in cells(page, ".dynx-breaks table[aria-label*='beside'] tbody tr"))
 
 def edited(page: Page, old: str, new: str) -> None:
     """Choose a text in the editor, and type another one over it."""

@@ -38,9 +38,7 @@ PANES = {
     "real": "test_real_run_page.py::test_a_clean_run_says_so",
     "guards": "test_explorer_page.py::test_each_pane_links_to_the_others",
     "breaks": "test_explorer_page.py::test_each_pane_links_to_the_others",
-    "inspector": "test_session_panes.py::test_a_break_is_inspected",
     "what-if": "test_session_panes.py::test_what_if_an_input_were_another_one",
-    "anatomy": "test_session_panes.py::test_what_if_an_input_were_another_one",
     "live": "test_session_panes.py::test_a_live_run_is_stepped",
 }
 """Key of a pane -> the test that looks into it."""
@@ -69,7 +67,7 @@ COLUMNS = {
     "BREAK_LOCAL_COLUMNS": _COLUMNS,
     "RECEIVED_COLUMNS": _COLUMNS,
     "RESUME_COLUMNS": _COLUMNS,
-    "PLACE_COLUMNS": _COLUMNS,
+    "PLACE_COLUMNS": "test_columns.py::test_what_is_copied_of_stack_and_locals_has_its_columns",
     "CALL_COLUMNS": _COLUMNS,
     "STATE_STACK_COLUMNS": _REAL,
     "STATE_LOCAL_COLUMNS": _REAL,

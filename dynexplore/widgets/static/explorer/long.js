@@ -9,8 +9,11 @@
 import { make, makeTable, push } from "./dom.js";
 import { Rows, bestOf } from "./rows.js";
 
-/** A list with fewer rows than this stands there whole. */
+/** A list with fewer rows than this stands there whole: its rows need not be equally high. */
 const SHORT = 300;
+
+/** The same for a table, which the browser lays out anew whenever one of its rows is lit. */
+const SHORT_TABLE = 100;
 
 /** So many rows above and below those in view stand in the page, too. */
 const MARGIN = 30;
@@ -25,6 +28,7 @@ const ROW_HEIGHT = 20;
  * @typedef {import("./types.js").Marks} Marks
  * @typedef {object} Long
  * @property {number} count
+ * @property {number} [short]  with fewer rows it stands there whole
  * @property {(index: number, rows: Rows) => HTMLElement} row  makes a row, and says its keys to `rows`
  * @property {(index: number) => Iterable<string>} keys  the keys of a row, the one that choosing it chooses first
  * @property {(index: number) => string} text  what a search finds in it
@@ -44,7 +48,7 @@ export class LongList {
     this.body = body;
     this.what = what;
     this.rows = new Rows();
-    this.whole = what.count < SHORT;
+    this.whole = what.count < (what.short ?? SHORT);
     this.from = 0;
     this.to = 0;
     this.rowHeight = 0;
@@ -234,6 +238,7 @@ export function longTable(scroller, label, header, rows) {
   const { table, body } = makeTable(label, header);
   const list = new LongList(scroller, table, body, {
     count: rows.length,
+    short: SHORT_TABLE,
     row: (index, register) => {
       const { key, cells, title, dress } = rows[index];
       if (!key) return blankRow(cells);

@@ -81,7 +81,7 @@ export function fateIn({ code, graphs, resume, states }, links) {
   return (offset) => {
     if (inGraph.has(own + offset)) return "in the graph";
     if (inlined.has(offset)) return "inlined";
-    if (read.has(offset)) return "evaluated at compile time";
+    if (read.has(offset)) return "at compile time";
     return resume.length && offset > last ? "in a resume function" : "";
   };
 }

@@ -80,7 +80,7 @@ function listed(explorer, id) {
     return {
       key: `instruction:${id}:${row.offset}`,
       cells: cellsOf(ORIGINAL_COLUMNS, { number, row, canonical }),
-      title: steps.map(([op]) => explorer.help(op)).filter(Boolean).join("\n"),
+      title: [`canonical: ${same ? row.op : canonical}`, ...steps.map(([op]) => explorer.help(op)).filter(Boolean)].join("\n"),
     };
   });
 }
@@ -131,7 +131,7 @@ function emitted(explorer, frame, row) {
   return {
     key: `modified:${frame.id}:${row.offset}`,
     cells: cellsOf(EMITTED_COLUMNS, row),
-    title: explorer.help(row.op),
+    title: [row.role, `${row.op} ${row.arg ?? ""}`.trim(), explorer.help(row.op)].filter(Boolean).join("\n"), // what is too narrow to be read
     dress: (/** @type {HTMLElement} */ made) => label(/** @type {HTMLElement} */ (made.children[EMITTED.indexOf("role")]), row.role ?? ""),
   };
 }

@@ -7,12 +7,10 @@ import { artefactsPane } from "./artefacts.js";
 import { boxesPane } from "./boxes.js";
 import { breaksPane } from "./breaks.js";
 import { modifiedPane, originalPane } from "./bytecode.js";
-import { breakInspectorPane } from "./break_inspector.js";
 import { diagramPane } from "./diagram.js";
 import { framesPane } from "./frames.js";
 import { graphPane } from "./graph.js";
 import { growingPane } from "./growing.js";
-import { guardAnatomyPane } from "./guard_anatomy.js";
 import { guardsPane } from "./guards.js";
 import { liveRunPane } from "./live_run.js";
 import { memoryPane } from "./memory.js";
@@ -41,8 +39,6 @@ export const PANES = [
   memoryPane,
   guardsPane,
   breaksPane,
-  breakInspectorPane,
   whatIfPane,
-  guardAnatomyPane,
   liveRunPane,
 ];
