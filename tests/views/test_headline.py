@@ -422,7 +422,7 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
     ),
     "a loop that waits for a value": (
         lambda: explain(searches)(X).recording,
-        "searches: 2 graphs, 2 graph breaks",
+        "searches: . graphs, . graph breaks",
         (f"at line {line(searches, 1)}", "`while` on a tensor value"),
         "a fixed number of rounds|move the loop out",
     ),
