@@ -13,7 +13,7 @@ PyTorch's counterpart: `explain` in torch/_dynamo/eval_frame.py.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -22,12 +22,16 @@ import torch.fx
 from dynexplore.engine import events as ev
 from dynexplore.engine.runtime import optimized, other_tracers, reports
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.session import changed_inputs
 from dynexplore.session.explain import Explanation
+from dynexplore.watching.real_guards import TorchPrediction
 from dynexplore.watching.watch import Watch
 
 
 class WatchedExplanation(Explanation):
-    """What torch.compile did in some calls. It has no live side: what-if and changed sources are questions to the other engine."""
+    """What torch.compile did in some calls, and what its guards say of others (`check`, `what_if`). It has no other live side: a
+    changed source is a question to the other engine.
+    """
 
     def __init__(self, fn: Callable[..., Any], backend: Any, options: Options, *, steps: bool = True) -> None:
         self._watch = Watch(steps=steps, title=optimized.name_of(original_of(fn)), keep_graphs=True)
@@ -37,22 +41,38 @@ class WatchedExplanation(Explanation):
         self.function = fn
         self.recording = self._watch.recording
         self.graphs: list[torch.fx.GraphModule] = self._watch.graphs
+        self._inputs: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
         self.value: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
         self._calls += 1
+        self._inputs = args, kwargs
+        before = len(self.recording)
         self.recording.record(reports.call_began(self._calls, args, kwargs))
         error = ""
         try:
             with self._watch:
                 self.value = self._compiled(*args, **kwargs)
+            if not self.recording.frames_since(before):
+                self._watch.note_hit(self._compiled)
             return self.value
         except BaseException as raised:
             error = type(raised).__name__
             raise
         finally:
             self.recording.record(ev.CallEnded(frame=0, call=self._calls, error=error))
+
+    def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
+        """Which entry would serve this call, and which guard of the others says no; nothing is run, nothing is changed."""
+        return self._watch.check(self._compiled, *args, **kwargs)
+
+    def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> TorchPrediction:
+        """What the latest call would have met with some inputs changed: new values by the input's name or path, of a tensor also a
+        dict with some of shape, dtype, device, requires_grad. TypeError or ValueError, in one sentence, for what cannot be so.
+        """
+        args, kwargs = changed_inputs.changed_call(original_of(self.function), *self._inputs, {**(changes or {}), **more})
+        return self.check(*args, **kwargs)
 
     def follow_cell(self, text: str, code_of: Any, only: str = "") -> None:
         """A cell needs no more than a function: there is no live side that its text would help."""

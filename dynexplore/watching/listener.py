@@ -29,6 +29,7 @@ from dynexplore.watching import break_causes, private_torch
 from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, modified_view, resume_codes
 from dynexplore.watching.private_torch import Replacements
+from dynexplore.watching.real_guards import KnownEntry
 
 
 class FrameWatch:
@@ -99,6 +100,27 @@ class Listener:
         except private_torch.UNREADABLE as error:
             self._notice(f"Part of this capture could not be read ({look.__name__.strip('_')}: {type(error).__name__}: {error}).")
             return None
+
+    def known(self, code: types.CodeType) -> KnownEntry | None:
+        """What is known of the entry with this modified code; None of one that was made before the watch began."""
+        modified, frame, number = self._modified.get(id(code), (None, None, 0))
+        if modified is not code or frame is None:
+            return None
+        attempt = frame.attempt
+        tensors = {source: words for source, (words, _) in attempt.tensor_checks.items()} if attempt is not None else {}
+        return KnownEntry(number, frame.number, tensors, attempt.guard_numbers if attempt is not None else {})
+
+    def hit(self, code: types.CodeType | None) -> None:
+        """Record that the entry in front of a code object served a call; nothing where that entry is not known."""
+        entries = self._look(private_torch.entries_of, code) if code is not None else None
+        known = self.known(entries[0].code) if entries else None
+        if code is None or known is None:
+            return
+        number = self.recording.next_frame_id()
+        name = torch_words.plain_function(code.co_qualname)
+        self.recording.record(
+            ev.CacheHit(frame=number, entry=known.number, code=code_view(code).id, function=name, compiled_by=known.frame)
+        )
 
     def _notice(self, notice: str) -> None:
         if notice not in self.notices:

@@ -19,7 +19,7 @@ import importlib
 import linecache
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,9 @@ INSTRUCTIONS = PrivateName(
     "torch._dynamo.bytecode_transformation", "cleaned_instructions", "offsets of resume functions in the original"
 )
 
-TABLE = (COMPILE, ATTEMPT, REASONS, SUBGRAPH, BREAK, BACKEND, GUARDS, STEP, NODE, RESUME, INSTRUCTIONS)
+ENTRIES = PrivateName("torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "the entries of a function, and their guards")
+
+TABLE = (COMPILE, ATTEMPT, REASONS, SUBGRAPH, BREAK, BACKEND, GUARDS, STEP, NODE, RESUME, INSTRUCTIONS, ENTRIES)
 """All names. Each but the first may be missing: then what it gives is left out."""
 
 
@@ -282,6 +284,19 @@ def entries_in(entries: Any) -> list[Any]:
         chain.append(entries)
         entries = entries.next
     return chain
+
+
+def entries_of(code: types.CodeType) -> list[Any]:
+    """The cache entries of a code object, in the order in which torch tries them."""
+    owner, last = ENTRIES.holder()
+    return entries_in(getattr(owner, last)(code))
+
+
+def asked(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str]]:
+    """Whether the guards of an entry hold for these locals, and the checks that do not, as torch writes them."""
+    manager = getattr(entry, "guard_manager", None) or entry.check_fn.guard_manager
+    answer = manager.check_verbose(dict(locals_))
+    return bool(answer.result), [str(part) for part in answer.verbose_code_parts]
 
 
 # -- graphs ------------------------------------------------------------------------------------------------------------

@@ -19,9 +19,11 @@ import torch
 
 from dynexplore.engine import display_hooks
 from dynexplore.engine.bytecode.versions import PYTHON
+from dynexplore.engine.runtime import other_tracers
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text
 from dynexplore.watching.listener import Listener
+from dynexplore.watching.real_guards import TorchPrediction, predict
 
 
 class Watch:
@@ -63,6 +65,27 @@ class Watch:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> display_hooks.Bundle:
         return display_hooks.connected().mimebundle(self.recording)
+
+    def check(self, fn: Any, /, *args: Any, **kwargs: Any) -> TorchPrediction:
+        """Which entry of a compiled function would serve this call, and which guard of the others says no. Runs nothing.
+
+        >>> doubled = torch.compile(lambda x, n: x * n, backend="eager")
+        >>> with watch() as seen:
+        ...     result = doubled(torch.ones(2), 2)
+        >>> print(seen.check(doubled, torch.ones(2), 2))
+        hit
+          entry 1: hits
+        >>> print(seen.check(doubled, torch.ones(2), 5))
+        recompile
+          entry 1: does not fit: `n` was 2, now 5
+        """
+        return predict(other_tracers.inside_torch_compile(fn), args, kwargs, self._listener.known)
+
+    def note_hit(self, fn: Any) -> None:
+        """Record that a call of `fn` was served by an entry: torch moves the one that did to the front."""
+        target = other_tracers.inside_torch_compile(fn)
+        function = target.forward if isinstance(target, torch.nn.Module) else target
+        self._listener.hit(getattr(getattr(function, "__func__", function), "__code__", None))
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write what was seen to a file, as `Recording.save` does."""

@@ -1,0 +1,112 @@
+"""What torch's real guards say of a call that does not happen: which entry would serve it, and which guard of the others says no.
+
+Which idea lives here: torch.compile keeps its entries beside the code object, each with its tree of guards. The tree itself is
+asked, with the locals that the frame of such a call would have; nothing is run or compiled, and no entry is moved. The check that
+says no is told in the words of this project, with what was expected and what came.
+
+In:  a function, the arguments of a call, what a listener knows of the entries.
+Out: `TorchPrediction`: hit, recompile or first compile, and a `TorchVerdict` for each entry.
+
+PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dynexplore.engine import events as ev
+from dynexplore.traces import recompile_reasons
+from dynexplore.views.headline import change
+from dynexplore.watching import private_torch
+
+
+@dataclass(frozen=True, slots=True)
+class TorchVerdict:
+    """One entry: its number and frame in the recording (0: it was made before the watch began), whether it would serve the call,
+    and the guard that says no, as torch writes the check and in words."""
+
+    entry: int
+    frame: int
+    hits: bool
+    check: str = ""
+    failed: ev.GuardFailed | None = None
+
+    def __str__(self) -> str:
+        """One line."""
+        name = f"entry {self.entry}" if self.entry else "an entry from before the watch"
+        if self.hits:
+            return f"{name}: hits"
+        return f"{name}: does not fit: {change(self.failed) if self.failed is not None else self.check}"
+
+
+@dataclass(frozen=True, slots=True)
+class TorchPrediction:
+    """What torch.compile would do with a call: `outcome` is "hit", "recompile" or "compile" (there is no entry yet).
+
+    `entry` is the one that would serve it (-1: none), `entries` are all, in the order in which torch tries them.
+    """
+
+    outcome: str
+    entry: int
+    entries: tuple[TorchVerdict, ...]
+
+    def __str__(self) -> str:
+        """The outcome, and a line for each entry that is tried."""
+        return "\n".join([self.outcome, *(f"  {verdict}" for verdict in self.entries)])
+
+
+class KnownEntry:
+    """What a watch knows of an entry: its number, its frame, what its checks of tensors expect, and the numbers of its guards."""
+
+    def __init__(self, number: int, frame: int, tensors: Mapping[str, str], guards: Mapping[str, int]) -> None:
+        self.number, self.frame, self.tensors, self.guards = number, frame, tensors, guards
+
+
+def predict(
+    target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], known: Callable[[Any], KnownEntry | None]
+) -> TorchPrediction:
+    """Ask the guards of every entry of a function's code; `known` says what a watch knows of an entry, by its modified code."""
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    scope_locals = frame_locals(function, args, kwargs)
+    plain = getattr(function, "__func__", function)
+    scope = scope_locals, plain.__globals__
+    verdicts = tuple(_verdict(entry, scope, known) for entry in private_torch.entries_of(plain.__code__))
+    hit = next((verdict for verdict in verdicts if verdict.hits), None)
+    outcome = "hit" if hit is not None else "recompile" if verdicts else "compile"
+    return TorchPrediction(outcome, hit.entry if hit is not None else -1, verdicts)
+
+
+def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The locals of the frame that a call would begin with: parameters, `self`, and what the function closes over."""
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, types.FunctionType):
+        raise TypeError(f"the guards of {type(plain).__name__} cannot be asked: it is no Python function")
+    owner = () if plain is function else (function.__self__,)
+    bound = inspect.signature(plain).bind(*owner, *args, **kwargs)
+    bound.apply_defaults()
+    cells = zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True)
+    return {**{name: cell.cell_contents for name, cell in cells if _is_filled(cell)}, **bound.arguments}
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 (asking is the point)
+    except ValueError:
+        return False
+    return True
+
+
+def _verdict(entry: Any, scope: recompile_reasons.Scope, known: Callable[[Any], KnownEntry | None]) -> TorchVerdict:
+    made = known(entry.code) or KnownEntry(0, 0, {}, {})
+    hits, parts = private_torch.asked(entry, scope[0])
+    if hits:
+        return TorchVerdict(made.number, made.frame, True)
+    reason = parts[0] if parts else "torch does not say which guard"
+    failed = recompile_reasons.failed_guard(reason, scope, made.tensors, made.guards, frame=made.frame, entry=made.number)
+    return TorchVerdict(made.number, made.frame, False, recompile_reasons.plain_reason(reason), failed)

@@ -1,0 +1,117 @@
+"""Questions to torch's own guards: which entry would serve a call, and which guard of the others says no."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from watching.programs import Net
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.watching.explaining import WatchedExplanation
+from dynexplore.watching.real_guards import TorchPrediction
+
+pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> Iterator[None]:
+    """torch.compile remembers nothing of earlier tests."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def scaled(x: torch.Tensor, n: object, shift: int = 1) -> torch.Tensor:
+    """Two numbers that torch guards."""
+    return torch.relu(x) * n + shift  # type: ignore[operator]
+
+
+@pytest.fixture
+def explained() -> WatchedExplanation:
+    """Three calls: compiled, a hit, compiled again."""
+    made = dynexplore.explain(scaled, engine="torch.compile").calls((torch.ones(2), 2), (torch.ones(2), 2), (torch.ones(2), 3))
+    assert isinstance(made, WatchedExplanation)
+    return made
+
+
+def test_a_call_that_hits_is_told_with_its_entry(explained: WatchedExplanation) -> None:
+    """A call that compiles nothing is a hit, and the timeline has the entry that served it: torch moved it to the front."""
+    assert explained.outcomes == ["compile", "hit", "recompile"]
+    explained.call(torch.ones(2), 2)  # the newer entry takes every number, and stands in front
+    assert [hit.entry for hit in explained.recording.of(ev.CacheHit)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "says"),
+    [
+        ({}, "hit", "entry 2: hits"),
+        ({"n": 7}, "hit", "entry 2: hits\n  entry 1: does not fit: `n` was 2, now 7"),
+        ({"n": "a"}, "recompile", "entry 2: does not fit: the type of `n` was int, now str"),
+        ({"x": {"shape": (5,)}}, "recompile", "entry 2: does not fit: `x` had 2 elements, now 5"),
+        ({"x": {"dtype": torch.float64}}, "recompile", "entry 2: does not fit: `x (dtype)` was Float, now Double"),
+        ({"shift": 4}, "recompile", "entry 2: does not fit: `shift` was 1, now 4"),
+    ],
+    ids=["nothing", "number", "type", "size", "dtype", "default"],
+)
+def test_what_if_is_what_torch_does_then(
+    explained: WatchedExplanation, changes: dict[str, object], outcome: str, says: str
+) -> None:
+    """The answer for changed inputs is hit or recompile as the real call is, and names the guard that says no."""
+    before = len(explained.recording)
+    prediction = explained.what_if(changes)
+    assert prediction.outcome == outcome
+    assert says in str(prediction)
+    assert len(explained.recording) == before
+    call = {"x": torch.ones(2), "n": 3, "shift": 1, **changes}
+    if isinstance(call["x"], dict):
+        call["x"] = torch.ones(call["x"].get("shape", (2,)), dtype=call["x"].get("dtype", torch.float32))
+    if call["n"] == "a":
+        return
+    explained.call(**call)
+    assert explained.outcomes[-1] == outcome
+
+
+def test_a_compiled_module_is_asked_as_it_is_called() -> None:
+    """A module that torch.compile wrapped is asked with the locals of its `forward`; what changed in it is seen, too."""
+    net = Net()
+    compiled = torch.compile(net, backend="eager")
+    with dynexplore.watch() as seen:
+        compiled(torch.ones(2, 4))
+        assert str(seen.check(compiled, torch.ones(2, 4))) == "hit\n  entry 1: hits"
+    assert seen.check(compiled, torch.ones(2, 4).double()).outcome == "recompile"
+    net.register_buffer("more", torch.ones(1))
+    assert isinstance(seen.check(compiled, torch.ones(2, 4)), TorchPrediction)
+
+
+def test_asking_changes_nothing() -> None:
+    """After questions torch serves calls as before: no compilation, no other order of entries."""
+    from torch._dynamo.utils import counters
+
+    compiled = torch.compile(scaled, backend="eager")
+    with dynexplore.watch() as seen:
+        compiled(torch.ones(2), 2)
+        compiled(torch.ones(2), 3)
+        before = {name: dict(counter) for name, counter in counters.items()}
+        for number in (2, 3, "a"):
+            seen.check(compiled, torch.ones(2), number)
+        assert [one.entry for one in seen.check(compiled, torch.ones(2), 2).entries] == [2, 1]
+        compiled(torch.ones(2), 4)
+    assert {name: dict(counter) for name, counter in counters.items()} == before
+
+
+def test_an_entry_from_before_the_watch_is_called_so() -> None:
+    """Entries that were made before are asked as well, without a number of the recording."""
+    compiled = torch.compile(scaled, backend="eager")
+    compiled(torch.ones(2), 2)
+    seen = dynexplore.watch()
+    said = str(seen.check(compiled, torch.ones(2), 5))
+    assert said == "recompile\n  an entry from before the watch: does not fit: `n` was 2, now 5"
+
+
+def test_what_is_no_python_function_is_refused() -> None:
+    """A function written in C has no guards to ask."""
+    with pytest.raises(TypeError, match="it is no Python function"):
+        dynexplore.watch().check(torch.relu, torch.ones(2))
