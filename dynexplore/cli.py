@@ -79,12 +79,14 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser(
         "watch",
         help="run a script that uses torch.compile, and report what torch.compile did",
-        usage="dynexplore watch [--html OUT] [--json OUT] [--save OUT] [--graphviz] [--redact] [--no-steps] SCRIPT.py [ARGS ...]",
+        usage="dynexplore watch [--html OUT] [--json OUT] [--save OUT] [--graphviz] [--redact] [--artifacts] [--no-steps] "
+        "SCRIPT.py [ARGS ...]",
         description="Run SCRIPT.py unchanged, as Python would, and report what torch.compile did in it: graphs, guards, breaks, "
         "recompiles, and each step of its capture. These options may also stand after ARGS; all after -- belongs to the script.",
     )
     one.add_argument("--json", type=Path, metavar="OUT", help="write the recording, for `dynexplore open`")
     _add_outputs(one)
+    one.add_argument("--artifacts", action="store_true", help="add what AOTAutograd and Inductor make: graphs, code, times")
     one.add_argument("--no-steps", action="store_true", help="leave out the symbolic stack after each instruction")
     one.add_argument("script", type=Path, metavar="SCRIPT.py")
     one.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
@@ -172,7 +174,8 @@ def watch_script(arguments: argparse.Namespace) -> int:
         raise Mistake(f"there is no script {script}")
     outputs = _outputs(arguments)
     program = Program(script)
-    with as_python_starts_it(script, arguments.args), dynexplore.watch(steps=not arguments.no_steps) as seen:
+    options = {"steps": not arguments.no_steps, "artifacts": arguments.artifacts}
+    with as_python_starts_it(script, arguments.args), dynexplore.watch(**options) as seen:
         program.run()
     print(seen)
     _write(outputs, seen.recording, arguments)

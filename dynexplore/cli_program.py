@@ -93,7 +93,7 @@ def as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
 
 OWN_OPTIONS = {
     "explain": (("--redact", "--graphviz", "--no-real"), ("--html", "--json", "--save")),
-    "watch": (("--redact", "--graphviz", "--no-steps"), ("--html", "--json", "--save")),
+    "watch": (("--redact", "--graphviz", "--artifacts", "--no-steps"), ("--html", "--json", "--save")),
     "diagnose": ((), ("--html", "--backend", "--tolerance")),
     "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out")),
     "breaks": ((), ("--html",)),

@@ -137,10 +137,10 @@ class _Fold:
         if entry.kind == "dynamo_start":
             compile_.stack = self.stack_of(facts.get("stack"))
         elif entry.kind == "compilation_metrics":
-            compile_.metrics = _metrics(facts)
+            compile_.metrics = kept_metrics(facts)
             self.contents.torch = self.contents.torch or str(facts.get("pytorch_version") or "")
         elif entry.kind == "bwd_compilation_metrics":
-            compile_.backward = _metrics(facts)
+            compile_.backward = kept_metrics(facts)
         elif entry.kind == "describe_source":
             compile_.inputs[_short(facts.get("source"))] = None
         elif entry.kind == "create_symbol":
@@ -170,7 +170,8 @@ class _Fold:
         return tuple(frames)
 
 
-def _metrics(facts: dict[str, Any]) -> dict[str, Any]:
+def kept_metrics(facts: dict[str, Any]) -> dict[str, Any]:
+    """The metrics of a compilation that are told: those that say something."""
     kept = {}
     for name in _KEPT_METRICS:
         value = facts.get(name)

@@ -163,7 +163,7 @@ class _Teller:
                 inputs=tuple(node.target for node in nodes if node.op == "placeholder"),
                 outputs=next((node.inputs for node in nodes if node.op == "output"), ()),
                 nodes=tuple(node.name for node in nodes),
-                seconds=_seconds(compile_.metrics.get("backend_compile_time_s")),
+                seconds=seconds_of(compile_.metrics.get("backend_compile_time_s")),
             ),
         )  # fmt: skip
 
@@ -239,9 +239,9 @@ class _Teller:
 
     def _facts(self, compile_: Compile, frame: int) -> None:
         """Phase times, metrics, symbols."""
-        for name, phase in _PHASES.items():
+        for name, phase in PHASES.items():
             for metrics, prefix in ((compile_.metrics, ""), (compile_.backward, "backward ")):
-                if seconds := _seconds(metrics.get(name)):
+                if seconds := seconds_of(metrics.get(name)):
                     self._record(compile_.ended, ev.PhaseTimed(frame=frame, phase=prefix + phase, seconds=seconds))
         for metrics, stage in ((compile_.metrics, "compile"), (compile_.backward, "backward compile")):
             if metrics:
@@ -252,7 +252,7 @@ class _Teller:
 
     def _finished(self, compile_: Compile, frame: int, code: ev.CodeView, function: str, guards: str) -> None:
         metrics = compile_.metrics
-        seconds = _seconds(metrics.get("entire_frame_compile_time_s"))
+        seconds = seconds_of(metrics.get("entire_frame_compile_time_s"))
         if self._failed(compile_, frame, function, code) or not (guards or metrics.get("has_guarded_code")):
             why = _why_plain(compile_)
             place = {"function": function, "file": code.file, "line": code.first_line}
@@ -321,10 +321,11 @@ _LIMIT = re.compile(r"(?:recompile|cache_size)_limit.*?\(?(?:currently )?(?:set 
 
 _RAISED = re.compile(r"backend='(.*?)' raised:\s*(.*)", re.S)
 
-_PHASES = {
+PHASES = {
     "entire_frame_compile_time_s": "all of it", "dynamo_time_before_restart_s": "attempts that were given up",
     "backend_compile_time_s": "backend", "inductor_compile_time_s": "Inductor", "code_gen_time_s": "code generation",
 }  # fmt: skip
+"""Metric -> the phase whose seconds it has."""
 
 _TRACE_LINE = re.compile(r'^  File "(.*?)", line (\d+), in (.*)\n((?:    .*\n?)*)', re.M)
 
@@ -392,7 +393,8 @@ def _table(metrics: Mapping[str, Any]) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in metrics.items())
 
 
-def _seconds(value: Any) -> float:
+def seconds_of(value: Any) -> float:
+    """A metric as seconds; 0 where it is none."""
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else 0.0
 
 

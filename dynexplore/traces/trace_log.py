@@ -32,7 +32,7 @@ _LINE = re.compile(rb"(?:\[rank\d+\]:)?[VDIWEC](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)
 
 _COMMON = frozenset(
     ("frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "rank", "process", "has_payload", "pathname", "lineno",
-     "timestamp", "thread", "stack")
+     "timestamp", "thread", "stack", "severity", "subgraph_name")
 )  # fmt: skip
 """Keys that any entry may have; the one that is left names its kind."""
 

@@ -28,6 +28,7 @@ from dynexplore.traces import recompile_reasons, torch_words
 from dynexplore.watching import break_causes, private_torch
 from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, modified_view, resume_codes
+from dynexplore.watching.compiler_output import CompilerOutput
 from dynexplore.watching.private_torch import Replacements
 from dynexplore.watching.real_guards import KnownEntry
 
@@ -54,13 +55,16 @@ class FrameWatch:
 class Listener:
     """See the head of this file. `steps`: whether each instruction is watched, too."""
 
-    def __init__(self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False) -> None:
+    def __init__(
+        self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False, artifacts: bool = False
+    ) -> None:
         self.recording = recording
         self.notices: list[str] = []
         self.graphs: list[Any] = []
         self._keep_graphs = keep_graphs
         self.codes = Codes()
         self._steps = steps
+        self._output = CompilerOutput(recording, self._frame_number, self._notice) if artifacts else None
         self._is_on = False
         self._frames: list[FrameWatch] = []
         self._replaced = Replacements()
@@ -84,6 +88,8 @@ class Listener:
             lost = ", ".join(f"{name.gives} ({name.full})" for name in absent)
             self._notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
         self._is_on = True
+        if self._output is not None:
+            self._output.begin()
         for name, wrapper in wrappers.items():
             if name not in absent:
                 self._replaced.put(name, wrapper)
@@ -91,6 +97,8 @@ class Listener:
     def end(self) -> None:
         """Put everything back."""
         self._is_on = False
+        if self._output is not None:
+            self._output.end()
         self._replaced.take_back()
 
     def _look(self, look: Callable[..., Any], *args: Any) -> Any:
@@ -129,6 +137,9 @@ class Listener:
     @property
     def _frame(self) -> FrameWatch | None:
         return self._frames[-1] if self._is_on and self._frames else None
+
+    def _frame_number(self) -> int | None:
+        return self._frame.number if self._frame is not None else None
 
     # -- frames ----------------------------------------------------------------------------------------------------------
 
@@ -187,6 +198,8 @@ class Listener:
         if attempt is not None:
             attempt.graph = graphs[0] if graphs else ""
         self._tell_attempts(frame)
+        if self._output is not None:
+            self._output.finished(frame.number, graphs[0] if graphs else "")
         made = self._resume_functions(frame, guarded.code, names)
         self.recording.record(
             ev.CodeEmitted(
@@ -248,6 +261,8 @@ class Listener:
             attempt.keep(functools.partial(_whole_frame_broke, cause, place, stack, attempt.number))
             reason = "its graph breaks where torch.compile cannot resume"
         self._tell_attempts(frame)
+        if self._output is not None:
+            self._output.finished(frame.number, "")
         self._skipped(frame, reason, seconds)
 
     # -- attempts --------------------------------------------------------------------------------------------------------

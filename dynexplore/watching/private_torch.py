@@ -94,6 +94,22 @@ def missing() -> list[PrivateName]:
     return absent
 
 
+TRACE_LOG = "torch.__trace"
+"""The logger to which torch tells what it makes."""
+
+INTERNED = PrivateName("torch._logging.structured", "INTERN_TABLE", "the strings of torch's log")
+
+
+def interned() -> dict[str, int]:
+    """The strings that torch has told to its log, each with its number; an empty table where there is none."""
+    try:
+        owner, last = INTERNED.holder()
+    except (AttributeError, ImportError):
+        return {}
+    table: dict[str, int] = getattr(owner, last)
+    return table
+
+
 class Replacements:
     """Functions of torch with others in their place: `put` one by one, `take_back` all."""
 

@@ -35,10 +35,12 @@ class Watch:
     1
     """
 
-    def __init__(self, *, steps: bool = True, title: str = "", keep_graphs: bool = False) -> None:
+    def __init__(
+        self, *, steps: bool = True, title: str = "", keep_graphs: bool = False, artifacts: bool = False
+    ) -> None:
         self.recording = Recording(title=title, engine="torch.compile")
         self.recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
-        self._listener = Listener(self.recording, steps=steps, keep_graphs=keep_graphs)
+        self._listener = Listener(self.recording, steps=steps, keep_graphs=keep_graphs, artifacts=artifacts)
 
     @property
     def notices(self) -> list[str]:
@@ -92,9 +94,11 @@ class Watch:
         return self.recording.save(path, redact=redact)
 
 
-def watch(*, steps: bool = True) -> Watch:
-    """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and costs less."""
-    return Watch(steps=steps)
+def watch(*, steps: bool = True, artifacts: bool = False) -> Watch:
+    """Watch torch.compile in a `with` block. `steps=False` leaves out the symbolic stack after each instruction, and costs less;
+    `artifacts=True` adds what AOTAutograd and Inductor make (graphs of forward and backward, generated code, times).
+    """
+    return Watch(steps=steps, artifacts=artifacts)
 
 
 def has_compiled() -> bool:

@@ -1,0 +1,129 @@
+"""What AOTAutograd and Inductor make of the graphs of a watched torch.compile: joint, forward and backward graphs, generated code,
+times.
+
+Which idea lives here: torch tells these to a log of its own, whether or not a file is written (TORCH_TRACE). A handler of that
+log hears them while they are made. Each belongs to a compilation by torch's number of it, and so to a frame of the recording; the
+backward graph is compiled later, when the frame is long done. torch makes the texts only because somebody listens, so this is
+asked for (`watch(artifacts=True)`).
+
+In:  records of the logger `torch.__trace`, the frame at hand.
+Out: `ArtifactMade` and `PhaseTimed` in a recording.
+
+PyTorch's counterpart: `LazyTraceHandler` in torch/_logging/_internal.py, which writes them to files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.traces import artefact_kinds, telling
+from dynexplore.traces.compiles import Artefact, Compile, kept_metrics
+from dynexplore.watching import private_torch
+
+PARTS = ("joint", "graph", "code", "passes", "cache")
+"""Parts that are told: what else the log has, a watch sees better."""
+
+_Id = tuple[Any, Any, Any]
+
+
+@dataclass(slots=True)
+class _Made:
+    """What one compilation made: `graph` is its name in the recording, None until the frame is done."""
+
+    frame: int
+    compile_: Compile
+    graph: str | None = None
+    waiting: list[Callable[[str], ev.Event]] = field(default_factory=list)
+
+
+class CompilerOutput(logging.Handler):
+    """See the head of this file. `current` gives the number of the frame that is being compiled."""
+
+    def __init__(self, recording: Recording, current: Callable[[], int | None], notice: Callable[[str], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self._recording = recording
+        self._current = current
+        self._notice = notice
+        self._made: dict[_Id, _Made] = {}
+        self._strings = 0
+        self._log = logging.getLogger(private_torch.TRACE_LOG)
+
+    def begin(self) -> None:
+        """Listen from now on."""
+        self._log.addHandler(self)
+        self._strings = len(private_torch.interned())
+
+    def end(self) -> None:
+        """Listen no more. Strings that torch told to nobody else it tells again to who listens next."""
+        self._log.removeHandler(self)
+        if not self._log.handlers:
+            table = private_torch.interned()
+            for text in [text for text, number in table.items() if number >= self._strings]:
+                del table[text]
+
+    def finished(self, frame: int, graph: str) -> None:
+        """A frame is compiled, and its graph has a name: what was made of it can be told."""
+        for made in self._made.values():
+            if made.frame == frame and made.graph is None:
+                made.graph = graph
+                for event in made.waiting:
+                    self._recording.record(event(graph))
+                made.waiting.clear()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A record of torch's log."""
+        try:
+            self._hear(vars(record).get("metadata"), vars(record).get("payload"))
+        except private_torch.UNREADABLE as error:
+            self._notice(f"Part of what the compiler made could not be read ({type(error).__name__}: {error}).")
+
+    def _hear(self, said: Any, text: Any) -> None:
+        if not isinstance(said, dict) or "frame_compile_id" not in said:
+            return
+        made = self._compilation((said.get("compiled_autograd_id"), said.get("frame_id"), said["frame_compile_id"]))
+        if made is None:
+            return
+        for kind in ("compilation_metrics", "bwd_compilation_metrics"):
+            if kind in said:
+                self._times(made, kept_metrics(said[kind]), "backward " if kind.startswith("bwd") else "")
+        if not isinstance(text, str):
+            return
+        kind = next(iter(said))
+        facts = said[kind] if isinstance(said[kind], dict) else {}
+        made.compile_.artefacts.append(Artefact(kind, str(facts.get("name", "")), 0))  # what came before says which graph this is
+        stage, part, language = artefact_kinds.described(made.compile_.artefacts[-1], made.compile_)
+        if part in PARTS:
+            more = len(text) - telling.LONGEST
+            shown = text if more <= 0 else f"{text[: telling.LONGEST]}\n... {more:,} letters more"
+            self._tell(made, lambda graph: ev.ArtifactMade(
+                frame=made.frame, graph=graph, stage=stage, part=part, text=shown, language=language))  # fmt: skip
+
+    def _compilation(self, number: _Id) -> _Made | None:
+        made = self._made.get(number)
+        frame = self._current() if made is None else None
+        if made is None and frame is not None:
+            made = self._made[number] = _Made(frame, Compile(f"{number[1]}/{number[2]}"))
+        return made
+
+    def _times(self, made: _Made, metrics: dict[str, Any], prefix: str) -> None:
+        lines = []
+        for name, phase in telling.PHASES.items():
+            seconds = telling.seconds_of(metrics.get(name))
+            if seconds:
+                self._recording.record(ev.PhaseTimed(frame=made.frame, phase=prefix + phase, seconds=seconds))
+                lines.append(f"{phase:<28} {seconds:.3f} s")
+        if lines:
+            stage = f"{prefix}compile"
+            self._tell(made, lambda graph: ev.ArtifactMade(
+                frame=made.frame, graph=graph, stage=stage, part="times", text="\n".join(lines)))  # fmt: skip
+
+    def _tell(self, made: _Made, event: Callable[[str], ev.Event]) -> None:
+        if made.graph is None:
+            made.waiting.append(event)
+        else:
+            self._recording.record(event(made.graph))
