@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -46,11 +47,14 @@ def active() -> str | None:
         return "a torch.func transform (vmap, grad, ...) is active"
     if _ENUM_CALL.__code__ is not _ITS_CODE:
         return "the program gave EnumType.__call__ other code, and torch itself calls enumerations"
+    if functools.reduce is not _REDUCE:
+        return "the program replaced functools.reduce, which torch itself calls"
     return _foreign_mode()
 
 
 _ENUM_CALL: Any = vars(enum.EnumMeta)["__call__"]
 _ITS_CODE = _ENUM_CALL.__code__
+_REDUCE = functools.reduce
 
 
 def _foreign_mode() -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import sys
 import types
 from typing import Any
@@ -16,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import dynexplore
 from dynexplore.engine.runtime import other_tracers
 from dynexplore.engine.runtime.other_tracers import active, dynamo_off
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, graphs_compiled
 
 
 @pytest.mark.plain("asks who else traces")
@@ -106,3 +107,18 @@ def test_enumerations_that_are_called_otherwise(monkeypatch: pytest.MonkeyPatch)
         assert not backend.graphs
     assert optimized(torch.ones(2)).tolist() == [2, 2]
     assert len(backend.graphs) == 1
+
+
+def test_nothing_is_compiled_while_reduce_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch calls functools.reduce while it traces; a call under another one runs as plain Python, and the next one is captured."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x * functools.reduce(lambda a, b: a + b, [1, 2])
+
+    captured = dynexplore.optimize("eager")(fn)
+    with monkeypatch.context() as replaced:
+        replaced.setattr(functools, "reduce", lambda *parts: 9)
+        assert captured(torch.ones(1)).item() == 9
+        assert graphs_compiled() == 0
+    assert captured(torch.ones(1)).item() == 3
+    assert graphs_compiled() == 1
