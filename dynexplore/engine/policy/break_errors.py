@@ -13,6 +13,7 @@ torch/_dynamo/decorators.py (error_on_graph_break) does the same job.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -21,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Setting(threading.local):
-    now = False
+    now: bool | None = None  # None: nobody has set it here, and torch's own counts
 
 
 _setting = _Setting()
@@ -29,10 +30,13 @@ _setting = _Setting()
 
 def breaks_are_errors() -> bool:
     """Whether a graph break raises here."""
-    return _setting.now
+    if _setting.now is not None:
+        return _setting.now
+    of_torch: Any = sys.modules.get("torch._dynamo.decorators")  # importing it takes seconds, and whoever sets it has done so
+    return of_torch is not None and bool(of_torch._get_error_on_graph_break())
 
 
-def set_breaks_are_errors(wanted: bool) -> bool:
+def set_breaks_are_errors(wanted: bool | None) -> bool | None:
     """Set it for this thread; what it was before."""
     before, _setting.now = _setting.now, wanted
     return before
@@ -54,7 +58,7 @@ class error_on_graph_break:  # called like a function, as torch's is
         if not isinstance(error_on_graph_break, bool):
             raise TypeError(f"error_on_graph_break takes True or False, not {error_on_graph_break!r}")
         self.wanted = error_on_graph_break
-        self.before: list[bool] = []
+        self.before: list[bool | None] = []
 
     def __enter__(self) -> None:
         self.before.append(set_breaks_are_errors(self.wanted))

@@ -35,7 +35,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
-from dynexplore.engine.policy.break_errors import breaks_are_errors
+from dynexplore.engine.policy.break_errors import breaks_are_errors, set_breaks_are_errors
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
@@ -198,6 +198,8 @@ class Conversion:
         except GraphBreak as graph_break:
             self._save_frame(graph_break)
             error = reports.unsupported(graph_break, self.code, whole=self.store.options.nopython)
+            if not self.store.options.nopython:  # blocks that were entered for real before a break are not left: the frame ends
+                set_breaks_are_errors(None)
             raise error from (graph_break if config.verbose else None)
         except DynexploreError as error:
             self._save_frame(error)

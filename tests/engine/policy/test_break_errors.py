@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,10 +11,16 @@ import torch
 
 import dynexplore
 from dynexplore import error_on_graph_break, exc
-from dynexplore.engine.policy.break_errors import breaks_are_errors
+from dynexplore.engine.policy.break_errors import breaks_are_errors, set_breaks_are_errors
 from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.arange(4.0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_set() -> Iterator[None]:
+    yield
+    assert set_breaks_are_errors(None) is None, "the thread's setting is what it was"
 
 
 def breaks(x: Any) -> Any:
@@ -52,7 +59,17 @@ def a_decorated_callee(x: Any) -> Any:
     return strict(x + 1)
 
 
-@pytest.mark.parametrize("fn", [strict, a_block, a_block_of_torch, behind_a_break, a_decorated_callee])
+strict_of_torch = torch._dynamo.error_on_graph_break(True)(breaks)
+loose_of_torch = torch._dynamo.error_on_graph_break(False)(breaks)
+
+
+def a_callee_decorated_by_torch(x: Any) -> Any:
+    return strict_of_torch(x + 1)
+
+
+@pytest.mark.parametrize("fn", [
+    strict, a_block, a_block_of_torch, behind_a_break, a_decorated_callee, strict_of_torch, a_callee_decorated_by_torch,
+])  # fmt: skip
 def test_a_break_inside_is_an_error(fn: Any) -> None:
     """It names the place, as under `nopython`; the thread's setting is what it was."""
     dynexplore.reset()
@@ -77,7 +94,13 @@ def a_loose_callee(x: Any) -> Any:
         return loose(y).sin() + error_on_graph_break(True)(torch.cos)(y)
 
 
-@pytest.mark.parametrize("fn", [no_break_inside, a_loose_callee, loose])
+def a_loose_callee_of_torch(x: Any) -> Any:
+    with torch._dynamo.error_on_graph_break(True):
+        y = loose_of_torch(x + 1).sin()
+    return breaks(y)
+
+
+@pytest.mark.parametrize("fn", [no_break_inside, a_loose_callee, a_loose_callee_of_torch, loose])
 def test_other_breaks_are_none(fn: Any) -> None:
     """What is outside of the block, or in a block inside that allows it, goes on in Python, and gives what eager gives."""
     assert assert_same_as_eager(fn, X, calls=2).breaks
@@ -104,9 +127,13 @@ def test_a_block_around_the_call() -> None:
         compiled(X)
     expected = breaks(X)
     torch.testing.assert_close(compiled(X), expected)
-    with error_on_graph_break(True):
+    with error_on_graph_break(True), torch._dynamo.error_on_graph_break(True):
         torch.testing.assert_close(compiled(X), expected)
+    assert not breaks_are_errors()
     assert graphs_compiled() == 1
+    dynexplore.reset()
+    with torch._dynamo.error_on_graph_break(True), pytest.raises(exc.Unsupported):
+        compiled(X)
 
 
 @pytest.mark.plain("it captures nothing")

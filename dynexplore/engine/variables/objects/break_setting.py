@@ -10,8 +10,9 @@ torch/_dynamo/variables/ctx_manager.py (ErrorOnGraphBreakVariable) does the same
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.break_errors import error_on_graph_break, set_breaks_are_errors
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
 _MODE = "error_on_graph_break"
+_TORCH, _ITS_CLASS = "torch._dynamo.decorators", "ErrorOnGraphBreakDecoratorContextManager"
 
 
 class BreakSettingVariable(ModeManagerVariable):
-    """`error_on_graph_break(True)`."""
+    """`error_on_graph_break(True)`, ours or (`cls`) torch's."""
 
-    def __init__(self, wanted: bool) -> None:
-        super().__init__(error_on_graph_break, (wanted,))
+    def __init__(self, wanted: bool, cls: type[Any] = error_on_graph_break) -> None:
+        super().__init__(cls, (wanted,))
         self.wanted = wanted
         self.entered: list[ActiveMode] = []
 
@@ -46,7 +48,7 @@ class BreakSettingVariable(ModeManagerVariable):
         leave_mode(ctx, self.entered.pop())
 
 
-def _set(wanted: bool) -> None:
+def _set(wanted: bool | None) -> None:
     set_breaks_are_errors(wanted)
 
 
@@ -55,13 +57,21 @@ def _nothing(ctx: TraceContext) -> None:
 
 
 @rule(error_on_graph_break)
-@late_rule("torch._dynamo.decorators", "error_on_graph_break")
 def _make(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    wanted = constant_of(ctx, args[0] if args else kwargs["error_on_graph_break"], _MODE)
-    return BreakSettingVariable(bool(wanted))
+    return BreakSettingVariable(_wanted(ctx, args, kwargs))
+
+
+@late_rule(_TORCH, "error_on_graph_break")
+def _make_torchs(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    return BreakSettingVariable(_wanted(ctx, args, kwargs), getattr(sys.modules[_TORCH], _ITS_CLASS))
+
+
+def _wanted(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> bool:
+    return bool(constant_of(ctx, args[0] if args else kwargs["error_on_graph_break"], _MODE))
 
 
 @rule(error_on_graph_break.__exit__)
+@late_rule(_TORCH, f"{_ITS_CLASS}.__exit__")
 def _leave(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """The block was entered for real, before a break inside it: it is left for real, too, when the frame is done."""
     manager = args[0]
@@ -70,14 +80,25 @@ def _leave(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[s
         build.call_object(_leave_for_real, manager)
         build.writer.pop_top()
 
-    before = set_breaks_are_errors(manager.live_value().before[-1])
+    outside = _outside(manager.live_value())
+    before = set_breaks_are_errors(outside)
     ctx.active_modes.append(ActiveMode(lambda: _set(before), _nothing, for_real, of=_MODE))
     return NONE
 
 
-def _leave_for_real(manager: error_on_graph_break) -> None:
-    manager.__exit__()
+def _outside(manager: Any) -> bool | None:
+    """What was set before a live manager was entered."""
+    if type(manager) is error_on_graph_break:
+        return manager.before[-1]
+    before = manager.prev_error_on_graph_break  # torch 2.11 keeps one; later versions a list, with None where nothing changed
+    before = before[-1] if isinstance(before, list) else before
+    return bool(manager.error_on_graph_break if before is None else before)
+
+
+def _leave_for_real(manager: Any) -> None:
+    manager.__exit__(None, None, None)
 
 
 # the live manager of a decorator stands for itself in each call
-MANAGERS[error_on_graph_break] = lambda manager: BreakSettingVariable(manager.wanted)
+MANAGERS["error_on_graph_break"] = error_on_graph_break.__module__, lambda manager: BreakSettingVariable(manager.wanted)
+MANAGERS[_ITS_CLASS] = _TORCH, lambda manager: BreakSettingVariable(manager.error_on_graph_break, type(manager))

@@ -16,6 +16,7 @@ torch/_dynamo/variables/ctx_manager.py does the same job.
 from __future__ import annotations
 
 import contextlib
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -558,8 +559,8 @@ def _nullcontext(
 # -- `with` -----------------------------------------------------------------------------------------------------------
 
 
-MANAGERS: dict[type[Any], Callable[[Any], ModeManagerVariable]] = {}
-"""Classes whose live objects `with` enters as managers that are made in the frame."""
+MANAGERS: dict[str, tuple[str, Callable[[Any], ModeManagerVariable]]] = {}
+"""Classes whose live objects `with` enters as managers that are made in the frame, by name, with their module."""
 
 
 def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
@@ -568,7 +569,7 @@ def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[Variable
         if ctx.function_modes.entered:  # a device is a mode, too, and is asked before those around it
             ctx.break_graph("DX419", what="a device is entered in its block")
         manager = _device_manager(manager.as_constant())
-    if MANAGERS and (make := _known_manager(manager)) is not None:
+    if (make := _known_manager(manager)) is not None:
         manager = make(manager.live_value())
     if isinstance(manager, ModeManagerVariable):
         entered = manager.enter(ctx)
@@ -578,10 +579,14 @@ def enter_context(ctx: TraceContext, manager: VariableTracker) -> tuple[Variable
 
 
 def _known_manager(manager: VariableTracker) -> Callable[[Any], ModeManagerVariable] | None:
+    if isinstance(manager, ModeManagerVariable):
+        return None
     try:
-        return None if isinstance(manager, ModeManagerVariable) else MANAGERS.get(manager.python_type())
+        cls = manager.python_type()
     except NotImplementedError:
         return None
+    module, make = MANAGERS.get(cls.__name__, ("", None))
+    return make if getattr(sys.modules.get(module), cls.__name__, None) is cls else None
 
 
 def _special(ctx: TraceContext, manager: VariableTracker, name: str) -> VariableTracker:
