@@ -69,7 +69,7 @@ export class CodeEditor {
       this.library.pythonLanguage.extension,
       this.library.syntaxHighlighting(this.library.classHighlighter),
       EditorState.tabSize.of(4),
-      EditorView.contentAttributes.of({ "aria-label": "source of the function", spellcheck: "false" }),
+      EditorView.contentAttributes.of({ "aria-label": "source of the function", spellcheck: "false", tabindex: "0" }),
       EditorView.updateListener.of((/** @type {any} */ update) => update.docChanged && typed()),
       this.marksField(),
     ];
