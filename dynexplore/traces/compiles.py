@@ -11,6 +11,7 @@ PyTorch's counterpart: `CompileId` in torch/_guards.py, and `CompilationMetrics`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,7 +43,8 @@ class Artefact:
 class Compile:
     """One compilation: see the head of this file.
 
-    `stack` is the user's, the function itself last; `began` and `ended` are microseconds since the year began.
+    `name` is torch's name of it, with `#2` behind where that comes a second time. `stack` is the user's, the function itself last;
+    `began` and `ended` are microseconds since the year began.
     """
 
     name: str
@@ -103,6 +105,8 @@ class _Fold:
     def __init__(self) -> None:
         self.contents = Contents()
         self._strings: dict[int, str] = {}
+        self._latest: dict[str, Compile] = {}
+        self._times: Counter[str] = Counter()
 
     def apply(self, entry: Entry) -> None:
         if entry.rank is not None:
@@ -114,15 +118,21 @@ class _Fold:
         if not entry.compilation:
             self._other(entry)
             return
-        compile_ = self.contents.compiles.get(entry.compilation)
-        if compile_ is None:
-            compile_ = self.contents.compiles[entry.compilation] = Compile(
-                entry.compilation, entry.microseconds, thread=entry.thread
-            )
+        compile_ = self._latest.get(entry.compilation)
+        if compile_ is None or (compile_.metrics and _begins(entry)):
+            compile_ = self._begun(entry)
         if not compile_.metrics:  # a backward graph is compiled when it is needed, long after
             compile_.ended = max(entry.microseconds, compile_.began)
         compile_.attempts = max(compile_.attempts, min(entry.attempt, 1_000) + 1)
         self._belongs(entry, compile_)
+
+    def _begun(self, entry: Entry) -> Compile:
+        """A new compilation. After `torch._dynamo.reset()` torch counts from the beginning again: then it is `0/0#2`."""
+        name = entry.compilation
+        self._times[name] += 1
+        unique = name if self._times[name] == 1 else f"{name}#{self._times[name]}"
+        made = self._latest[name] = self.contents.compiles[unique] = Compile(unique, entry.microseconds, thread=entry.thread)
+        return made
 
     def _intern(self, facts: Any) -> None:
         if isinstance(facts, list) and len(facts) == 2 and isinstance(facts[0], str) and isinstance(facts[1], int):
@@ -168,6 +178,11 @@ class _Fold:
                 number = line if isinstance(line, int) and line > 0 else 0
                 frames.append(ev.UserFrame(named, number, _short(row.get("name")), _short(row.get("loc", ""))))
         return tuple(frames)
+
+
+def _begins(entry: Entry) -> bool:
+    """Whether a compilation begins with this entry."""
+    return entry.kind == "dynamo_start" or entry.name == "recompile_reasons"
 
 
 def kept_metrics(facts: dict[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,7 @@ class _Teller:
         self._frames: dict[str, int] = {}
         self._last: dict[tuple[str, str], int] = {}  # file and plain name of a function -> its latest frame
         self._entries = itertools.count(len(recording.of(ev.CacheEntryAdded)) + 1)
+        self._code_of_frame: dict[str, tuple[ev.CodeView, str]] = {}  # torch's number of a frame -> its function
         self._entry_of: dict[str, int] = {}
         self._expected: dict[str, tuple[dict[str, str], dict[str, int]]] = {}
         self._same: dict[str, str] = {}
@@ -67,7 +68,7 @@ class _Teller:
 
     def _compile(self, compile_: Compile) -> None:
         frame = self._frames[compile_.name] = self._recording.next_frame_id()
-        code, function = self._code_of(compile_)
+        code, function = self._code_of_frame[_torch_name(compile_).rpartition("/")[0]] = self._code_of(compile_)
         parent = self._last.get((code.file, function)) if code.resumes >= 0 else None
         self._last[code.file, function] = frame
         self._record(compile_.began, ev.FrameEntered(frame=frame, parent=parent, code=code))
@@ -99,6 +100,9 @@ class _Teller:
         """The function that was compiled, and its name as the user knows it."""
         place = compile_.stack[-1] if compile_.stack else None
         metrics = compile_.metrics
+        before = self._code_of_frame.get(_torch_name(compile_).rpartition("/")[0])
+        if place is None and "co_name" not in metrics and before is not None:  # the limit of entries ends it before it begins
+            return before
         name = place.function if place else str(metrics.get("co_name", "a function that the log does not name"))
         file = place.file if place else str(metrics.get("co_filename", ""))
         line = place.line if place else _whole(metrics.get("co_firstlineno"))
@@ -196,7 +200,7 @@ class _Teller:
             )  # fmt: skip
         tensors = {guard.source: guard.expected for guard in guards if guard.kind == "TENSOR_MATCH"}
         numbers = {guard.source: number for number, guard in reversed(list(enumerate(guards))) if guard.source}
-        self._expected[compile_.name] = tensors, numbers
+        self._expected[_torch_name(compile_)] = tensors, numbers
         return tree
 
     def _recompiled(self, compile_: Compile, frame: int) -> None:
@@ -259,7 +263,7 @@ class _Teller:
             self._record(compile_.ended, ev.FrameSkipped(frame=frame, reason=why, **place))  # type: ignore[arg-type]
             self._record(compile_.ended, ev.FrameFinished(frame=frame, outcome="skipped", seconds=seconds))
             return
-        number = self._entry_of[compile_.name] = next(self._entries)
+        number = self._entry_of[_torch_name(compile_)] = next(self._entries)
         count = _whole(metrics.get("guard_count"))
         original = code.id if code.resumes < 0 else code.resumes
         self._record(
@@ -275,8 +279,10 @@ class _Teller:
         if not kind:
             return False
         if limit := _LIMIT.search(said):
+            again = self._recording.of_frame(frame, ev.Recompiled)
+            reason = again[0].reason if again else ev.clip(said)
             self._record(
-                compile_.ended, ev.CacheLimitReached(frame=frame, function=function, limit=int(limit[1]), reason=ev.clip(said))
+                compile_.ended, ev.CacheLimitReached(frame=frame, function=function, limit=int(limit[1]), reason=reason)
             )
         elif kind.endswith("BackendCompilerFailed"):
             raised = _RAISED.match(said)
@@ -353,6 +359,11 @@ def _user_frame(match: re.Match[str]) -> ev.UserFrame:
 def _plain_frame(frame: ev.UserFrame) -> ev.UserFrame:
     name = torch_words.plain_function(frame.function)
     return ev.UserFrame(frame.file, frame.line, name, frame.code, frame.column, frame.end_column)
+
+
+def _torch_name(compile_: Compile) -> str:
+    """What torch calls an entry when it says why that did not fit."""
+    return compile_.name.partition("#")[0]
 
 
 def _input_names(sources: Mapping[str, None]) -> dict[str, str]:

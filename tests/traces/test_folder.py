@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from traces.traced_jobs import entry, line, small_log, traced_job
+from traces.traced_jobs import entry, line, small_log, traced_job, watched_job
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
@@ -46,6 +46,16 @@ def test_graphs_frames_and_operators_are_those_that_torch_counted(job: Recording
     assert len(job.graphs) == graphs
     assert sum(graph.op_count for graph in job.graphs) + refused == operators
     assert len(job.frames) == frames + 1  # torch counts no frame of fullgraph=True
+
+
+def test_a_log_says_what_a_watch_sees(tmp_path: Path) -> None:
+    """Of each program of tests/watching log and watch tell the same frames, graphs, breaks and failed guards, also after resets."""
+    folder, (frames, operators, breaks, failed) = watched_job(tmp_path)
+    told = open_traces(folder).recording
+    assert len(told.frames) == frames
+    assert [graph.op_count for graph in told.graphs] == operators
+    assert [broke.kind for broke in told.breaks] == breaks
+    assert [[one.source, one.kind] for one in told.of(ev.GuardFailed)] == failed
 
 
 def test_breaks_recompiles_and_failures_have_their_causes(job: Recording) -> None:
@@ -109,6 +119,17 @@ def test_a_folder_opens_without_torch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "torch.relu" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_function_at_its_limit_of_entries_is_named(tmp_path: Path) -> None:
+    """torch names no function where the limit of entries ends a compilation before it begins: it is that of the entries."""
+    reason = entry("artifact", {"name": "recompile_reasons"}, "0/0: n == 2", compilation=(0, 1))
+    said = "Dynamo recompile limit exceeded\n  Explanation: exceeding the recompile_limit cache size limit (currently set to 1)."
+    limit = entry("compilation_metrics", {"fail_type": "FailOnRecompileLimitHit", "fail_reason": said}, compilation=(0, 1))
+    recording = opened(tmp_path, a=small_log() + reason + limit).recording
+    reached = recording.of(ev.CacheLimitReached)[0]
+    assert (reached.function, reached.limit, reached.reason) == ("scaled", 1, "n == 2")
+    assert "the limit of 1 entries was reached" in headline(recording).what
 
 
 # -- damaged and mixed folders -----------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,6 +66,7 @@ print(json.dumps([counters["stats"]["unique_graphs"], counters["stats"]["calls_c
 def traced_job() -> tuple[Path, list[int]]:
     """The folder that a job left, and what torch counted in it: graphs, operators, frames. Run once."""
     home = Path(tempfile.mkdtemp(prefix="traced-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "job.py").write_text(textwrap.dedent(JOB), encoding="utf-8")
     environment = {**os.environ, "TORCH_TRACE": str(home / "trace"), "OMP_NUM_THREADS": "1"}
     words = [sys.executable, str(home / "job.py")]
@@ -107,3 +110,35 @@ def small_log(**more: Any) -> str:
         entry("dynamo_cpp_guards_str", {}, "TREE:\n+- RootGuardManager\n| +- DEFAULT_DEVICE: d == None  # a.py:2 in g", **more),
         entry("compilation_metrics", {"co_name": "scaled", "guard_count": 1, "entire_frame_compile_time_s": 0.5}, **more),
     ])  # fmt: skip
+
+
+WATCHED = """
+import contextlib, io, json, sys
+sys.path.insert(0, {tests!r})
+import torch
+import dynexplore
+from dynexplore.engine import events as ev
+from watching.programs import PROGRAMS, run
+told = []
+for program in PROGRAMS.values():
+    torch._dynamo.reset()
+    with dynexplore.watch(steps=False) as seen, contextlib.redirect_stdout(io.StringIO()):
+        run(program)
+    told += seen.recording.events
+print(json.dumps([
+    sum(isinstance(one, ev.FrameEntered) for one in told),
+    [one.op_count for one in told if isinstance(one, ev.SubgraphCompiled)],
+    [one.kind for one in told if isinstance(one, ev.GraphBroke)],
+    [[one.source, one.kind] for one in told if isinstance(one, ev.GuardFailed)],
+]))
+"""
+
+
+def watched_job(home: Path) -> tuple[Path, list[Any]]:
+    """The folder of a process that ran all programs of tests/watching, each after a reset, and what a watch saw in it."""
+    program = WATCHED.format(tests=str(Path(__file__).resolve().parents[1]))
+    environment = {**os.environ, "TORCH_TRACE": str(home / "trace"), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return home / "trace", json.loads(done.stdout.splitlines()[-1])
