@@ -339,6 +339,7 @@ _TRACE_LINE = re.compile(r'^  File "(.*?)", line (\d+), in (.*)\n((?:    .*\n?)*
 def break_of(text: str, function: str) -> torch_words.Cause:
     """The cause that an entry `dynamo_graph_break_reason` tells, with the user's stack from `function` on."""
     message, _, trace = text.partition("\nUser code traceback:\n")
+    trace = trace.partition("\nTraceback (most recent call last):")[0]  # torch's own stack stands below the user's
     message = message.partition("Graph Break Reason: ")[2] or message
     stack = [_user_frame(match) for match in _TRACE_LINE.finditer(trace)]
     first = max((number for number, frame in enumerate(stack) if frame.function == function), default=0)

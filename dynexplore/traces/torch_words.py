@@ -99,6 +99,7 @@ class Cause:
 
 
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
+_ATTEMPTING = "Encountered graph break when attempting to trace"
 _LINK = re.compile(r"/gb/(gb\d+)\.html")
 _FUNDAMENTAL = "fundamental - it is unlikely that Dynamo will ever be able to trace"
 
@@ -114,6 +115,8 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     if after.strip():
         return _both(parsed(first, stack), parsed(after.strip()), message)
     title, _, rest = message.partition("\n")
+    if title.startswith(_ATTEMPTING) and rest.strip():  # logs say first at which opcode, which people see in the code
+        title, _, rest = rest.strip().partition("\n")
     hints = [_joined(hint) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
     return Cause(
