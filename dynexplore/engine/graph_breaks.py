@@ -352,7 +352,7 @@ def f(x):
         + _rule_goes("`@builtin_method` in the file of the type's tracker"),
         example="""
 def f(x):
-    return x.__lt__(x + 1)
+    return x * len(slice(1, 3).__reduce__())
 """,
     ),
     Kind(
