@@ -56,7 +56,8 @@ from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.left_to_python import is_about_type
-from dynexplore.engine.translate.resume import argument_slots
+from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.engine.translate.resume_raise import raising_code
 from dynexplore.engine.translate.translator import translate
 
 
@@ -79,11 +80,20 @@ def convert(store: Store, state: FrameState) -> Entry | None:
         return None
     try:
         return _entry_for(store, state, facts)
-    except DynexploreError as error:
-        if config.verbose:
+    except BaseException as error:
+        if isinstance(error, DynexploreError) and not config.verbose:
+            error.__traceback__ = None  # what people see is their own stack, not the engine's
+        entry = _raised_where_it_goes_on(state, error)
+        if entry is None:
             raise
-        error.__traceback__ = None  # what people see is their own stack, not the engine's
-        raise
+        return entry
+
+
+def _raised_where_it_goes_on(state: FrameState, error: BaseException) -> Entry | None:
+    """Inside a block of the function the rest of a frame raises by itself, so that the block is left. None: no block waits."""
+    resume = resume_point(state.code) if state.goes_on_from is not None else None
+    code = raising_code(resume) if resume is not None else None
+    return None if code is None or resume is None else Entry(None, code, (error,), len(resume.parameters))
 
 
 def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
