@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 from torch.nn.attention import flex_attention as of_torch
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
@@ -158,3 +159,15 @@ def test_a_mark_of_a_size_is_left_where_no_compiler_alone_comes_by() -> None:
 
     report = assert_same_as_eager(run, torch.ones(3), observe=None)
     assert "DX203" in report.breaks
+
+
+def test_lengths_that_are_known_have_no_unbacked_symbols() -> None:
+    """Torch's question before it compares the lengths of a mask is answered as in eager, for lengths that vary, too."""
+
+    def fn(x: torch.Tensor, length: int) -> torch.Tensor:
+        return x + 1 if has_free_unbacked_symbols((x.shape[0], length, 3)) else x * 2
+
+    assert_same_as_eager(fn, torch.ones(3), 4, graphs=1, breaks=0)
+    compiled = dynexplore.optimize("eager", nopython=True)(fn)
+    for size in (3, 5, 7):
+        assert torch.equal(compiled(torch.ones(size), size), torch.full((size,), 2.0))

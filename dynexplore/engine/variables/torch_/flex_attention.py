@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._higher_order_ops.flex_attention import flex_attention
+from torch.utils._pytree import tree_map_only
 
+from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.context_manager import NONE
 from dynexplore.engine.variables.rules import late_rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.signatures import builtin
 from dynexplore.engine.variables.torch_.operator_body import OperatorBody, slot_like
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
@@ -39,6 +42,15 @@ def _mark_static(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Map
     if not ctx.told_compiling:
         ctx.break_graph("DX203", function="torch._dynamo.decorators.mark_static")
     return NONE
+
+
+@late_rule("torch.fx.experimental.symbolic_shapes", "has_free_unbacked_symbols")
+def _has_free(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """False for lengths that are known, as in eager; those that only the run knows are left to it."""
+    asked = importlib.import_module("torch.fx.experimental.symbolic_shapes").has_free_unbacked_symbols
+    if asked(tree_map_only(torch.fx.Node, example_value, [arg.as_proxy() for arg in args])):
+        ctx.break_graph("DX203", function="torch.fx.experimental.symbolic_shapes.has_free_unbacked_symbols")
+    return ConstantVariable(False)
 
 
 def index_by_numbers(tensor: torch.Tensor, indices: list[torch.Tensor]) -> torch.Tensor:
