@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.display_hooks import Told
 
 Provenance = Literal["real", "replayed", "not observed"]
 
@@ -40,7 +41,7 @@ class RealValue:
 
 
 @dataclass(frozen=True, slots=True)
-class RealStep:
+class RealStep(Told):
     """A step with the real values beside its symbolic ones: the stack after it, bottom first, and the locals by name."""
 
     step: ev.InstructionStepped

@@ -1,0 +1,217 @@
+"""The events of a capture in the order in which they were told, up to a cap on steps and on bytes.
+
+Which idea lives here: recording must cost next to nothing, so most events are only noted: their class and its arguments, of which
+the event is made on the first query. A log never grows without bound: past the first cap only steps are left out, past the
+second everything, and `cut` says where. When each event was told, and by which thread, stands beside the events (clock.py).
+
+In:  events, from the engine. Out: the events, their moments, and where the log was cut.
+
+PyTorch's counterpart: none; the nearest is torch/_logging/structured.py, which writes at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.recorder import Noted
+from dynexplore.recording.clock import Clock, Moment
+from dynexplore.recording.plain_records import names
+
+DEFAULT_STEPS = 200_000
+DEFAULT_BYTES = 200_000_000
+
+LONGEST_TEXT = 20_000
+"""A longer text of an event (a guard on a huge string, say) is cut in the middle; code is kept whole."""
+
+_MOST_OF_A_NOTE = 1_000
+"""The assumed size, in bytes, of an event that is only noted: texts of events are cut, most to 240 letters."""
+
+_PIECES = frozenset(ev.PIECES.values())
+_CODE_BEARERS = (
+    ev.FrameEntered, ev.InlineEntered, ev.ResumeFunctionMade, ev.CodeEmitted, ev.SubgraphCompiled, ev.ArtifactMade,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a recording was cut: which cap, at which event, and how many events were left out."""
+
+    reason: str
+    position: int
+    frame: int
+    left_out: int
+
+    def __str__(self) -> str:
+        where = f"cut at event {self.position} (frame {self.frame})"
+        return f"{where}: {self.reason}; {self.left_out} events left out"
+
+
+class EventLog:
+    """Events in order: at most `max_steps` InstructionStepped events, and about `max_bytes` bytes.
+
+    >>> log = EventLog(max_steps=0)
+    >>> log.record(ev.PhaseTimed(frame=log.next_frame_id(), phase="translate", seconds=0.5))
+    >>> len(log), log.cut
+    (1, None)
+    """
+
+    def __init__(self, max_steps: int = DEFAULT_STEPS, max_bytes: int = DEFAULT_BYTES) -> None:
+        self.max_steps = max_steps
+        self.max_bytes = max_bytes
+        self._told: list[Any] = []  # events, and from `_settled` on also what is only noted
+        self._clock: Clock | None = Clock()  # None: read from a file that tells no times
+        self._lock = threading.RLock()  # an event and its moment are one; an event that is made may drop what tells another
+        self._settled = 0
+        self._room = 0  # so many may be noted before the caps are looked at
+        self._frame_ids = itertools.count(1)
+        self._step_count = 0
+        self._bytes = 0
+        self._sized: set[int] = set()
+        self._cut: Cut | None = None
+
+    def note(self, noted: Noted) -> None:
+        """Append an event that is made on the first query: most events of a recording come this way."""
+        with self._lock:
+            if self._room:
+                self._room -= 1
+                self._keep(noted)
+            else:
+                self._note_near_the_cap(noted)
+
+    def _note_near_the_cap(self, noted: Noted) -> None:
+        self._settle()
+        left = (self.max_steps - self._step_count, (self.max_bytes - self._bytes) // _MOST_OF_A_NOTE)
+        self._room = max(0, min(left))
+        if self._room:
+            self.note(noted)
+        else:
+            self.record(noted[0](*noted[1:]))
+
+    def _settle(self) -> list[ev.Event]:
+        """Make the events that are only noted so far; return all events."""
+        told = self._told
+        with self._lock:
+            for position in range(self._settled, len(told)):
+                noted = told[position]
+                if type(noted) is tuple:
+                    told[position] = self._counted(noted[0](*noted[1:]))
+            self._settled = len(told)
+        return told
+
+    def record(self, event: ev.Event) -> None:
+        """Append one event, unless a cap is reached."""
+        with self._lock:
+            self._record(event)
+
+    def _record(self, event: ev.Event) -> None:
+        is_step = type(event) is ev.InstructionStepped
+        if is_step:
+            self._settle()
+        if self._bytes >= self.max_bytes:
+            self._leave_out(f"{self.max_bytes} bytes are reached", event)
+        elif is_step and self._step_count >= self.max_steps:
+            self._leave_out(f"{self.max_steps} steps are reached", event)
+        else:
+            self._keep(self._counted(event))
+
+    def _keep(self, told: ev.Event | Noted) -> None:
+        self._told.append(told)
+        if self._clock is not None:
+            self._clock.tick()
+
+    def _append(self, event: ev.Event) -> None:
+        """Append an event that was told before: its moment is known, or will never be."""
+        self._told.append(self._counted(event))
+
+    def _counted(self, event: ev.Event) -> ev.Event:
+        """An event, counted for the caps; one with a huge text comes back cut."""
+        if type(event) is ev.InstructionStepped and len(event.arg) < LONGEST_TEXT // 2:
+            # steps are most of a recording: a guess in a fraction of the time, the new value being on top
+            stack = event.stack
+            self._bytes += 160 + len(event.arg) + 8 * len(stack) + (len(stack[-1].text) if stack else 0)
+            self._step_count += 1
+            return event
+        size = self._size(event)
+        if size > LONGEST_TEXT and not isinstance(event, _CODE_BEARERS):
+            event = _shortened(event)
+            size = min(size, 2 * LONGEST_TEXT)
+        self._bytes += size
+        self._step_count += isinstance(event, ev.InstructionStepped)
+        return event
+
+    def next_frame_id(self) -> int:
+        """Return a new frame number, from 1 up."""
+        return next(self._frame_ids)
+
+    def _leave_out(self, reason: str, event: ev.Event) -> None:
+        if self._cut is None:
+            self._cut = Cut(reason, len(self._told), event.frame, 1)
+        else:
+            self._cut = dataclasses.replace(self._cut, left_out=self._cut.left_out + 1)
+
+    def _size(self, event: ev.Event) -> int:
+        """Roughly the bytes that an event costs; code and values that occurred before cost a pointer."""
+        return 64 + sum([self._size_of(getattr(event, name)) for name in names(event)])
+
+    def _size_of(self, value: Any) -> int:
+        kind = type(value)
+        if kind is str:
+            return len(value)
+        if kind is tuple:
+            return 8 + sum([self._size_of(item) for item in value])
+        if kind in _PIECES:
+            # the events keep the pieces alive, so an id is never used again while it is in the set
+            if id(value) in self._sized:
+                return 8
+            self._sized.add(id(value))
+            if kind is ev.CodeView:
+                return 100 + len(value.source) + 100 * len(value.rows)
+            return 48 + sum([self._size_of(getattr(value, name)) for name in names(value)])
+        return 8
+
+    # -- what was told ----------------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> Sequence[ev.Event]:
+        """All events in order."""
+        return self._settle()
+
+    def moment(self, position: int) -> Moment | None:
+        """When the event at `position` was told, and by which thread; None in a recording that does not know."""
+        return self._clock.moment(position) if self._clock is not None else None
+
+    def forget_times(self) -> None:
+        """What is recorded happened at another time than now: no moment is known, until `tell_times`."""
+        self._clock = None
+
+    def tell_times(self, clock: Clock) -> None:
+        """The moments of all events so far."""
+        self._clock = clock
+
+    @property
+    def cut(self) -> Cut | None:
+        """Where the recording was cut, None when it is whole."""
+        return self._cut
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def __iter__(self) -> Iterator[ev.Event]:
+        return iter(self._settle())
+
+
+def _shortened(value: Any) -> Any:
+    """An event with its long texts cut."""
+    if isinstance(value, str):
+        return ev.clip(value, LONGEST_TEXT)
+    if isinstance(value, tuple):
+        return tuple([_shortened(item) for item in value])
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    return type(value)(**{name: _shortened(getattr(value, name)) for name in names(value)})

@@ -1,0 +1,108 @@
+"""Leaving out what is private: tensor elements, string constants, paths, settings. Names, shapes and numbers stay.
+
+Which idea lives here: whoever shares a recording wants to show how a program was captured, not what it works on. So whatever may
+hold a text of the program is blanked by what it is: source by its tokens, messages by their quotes, artefacts of compilers by
+their language.
+
+In:  records of events.py, texts. Out: the same without what is private.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+import textwrap
+import tokenize
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.plain_records import names
+
+_QUOTED = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\"""")
+_PATH = re.compile(r"""(?:[A-Za-z]:)?(?:[/\\][^\s/\\'":,;()<>]+){2,}""")
+_STRINGS = {getattr(tokenize, name) for name in ("STRING", "FSTRING_MIDDLE") if hasattr(tokenize, name)}
+
+
+def redacted_record(value: Any, done: dict[int, Any]) -> Any:
+    """A record without what is private; `done` holds what was redacted before, by id, and is added to."""
+    if isinstance(value, str):
+        return redacted_text(value)
+    if isinstance(value, tuple):
+        return tuple([redacted_record(item, done) for item in value])
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    if id(value) not in done:
+        fields = {name: redacted_record(getattr(value, name), done) for name in names(value)}
+        if "file" in fields:
+            fields["file"] = _file_name(fields["file"])
+        if isinstance(value, ev.CodeView):
+            fields |= {"source": _redact_source(value.source)}
+        if isinstance(value, ev.UserFrame):  # a line of the program, with its comment
+            fields |= {"code": _redact_source(value.code)}
+        if isinstance(value, ev.ArtifactMade):
+            fields |= {"text": _redact_artifact(value)}
+        if isinstance(value, ev.BackendFailed):  # what an exception says is the program's own
+            fields |= {"error": fields["error"].partition(":")[0]}
+        if isinstance(value, ev.CacheEntryAdded):  # torch writes lines of the program beside its guards
+            fields |= {"check": re.sub(r"  +# .*", "", fields["check"])}
+        if isinstance(value, ev.GraphBroke):
+            fields |= {"facts": tuple((name, "...") if name == "context" else (name, text) for name, text in fields["facts"])}
+        if isinstance(value, ev.ValueObserved):
+            fields |= {"text": "", "first": (), "minimum": None, "mean": None, "maximum": None}
+        if isinstance(value, ev.DivergenceFound) and value.aspect not in ("dtype", "shape", "device", "length"):
+            fields |= {"expected": "...", "actual": "..."}
+        done[id(value)] = type(value)(**fields)
+    return done[id(value)]
+
+
+def redacted_text(text: str) -> str:
+    """A text without quoted strings and folders.
+
+    >>> redacted_text("open('secret') at /home/me/model.py")
+    "open('...') at model.py"
+    """
+    return _PATH.sub(lambda match: _file_name(match.group()), _QUOTED.sub("'...'", text))
+
+
+def _file_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _redact_source(source: str) -> str:
+    """The source with strings and comments blanked out; nothing of it when it cannot be read."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(textwrap.dedent(source)).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return ""
+    return tokenize.untokenize(_blank(tokens))
+
+
+_PRINTED_TYPE = re.compile(r"""["'](?:[a-z]+\d+\w*(?:\[[\ds+*/(), -]*\]){1,2}(?:[a-z]{2,6}(?::\d+)?)?|Sym\([\ds+*/() -]*\))["']""")
+_LEFT_OUT = "(left out: it may hold settings, paths or texts of the program)"
+_NUMBERS = ("symbols", "times", "memory", "kernels", "ir", "fused ir", "diagram")
+"""Parts of artefacts that are no Python and hold numbers and names; of others only numbers stay, or nothing."""
+
+_METRIC = re.compile(r"^\w+ +(?:[-+\d.e]+|True|False)$", re.M)
+
+
+def _redact_artifact(made: ev.ArtifactMade) -> str:
+    """Python without strings and comments, but for the types that graphs are printed with; numbers and names; nothing else."""
+    if made.part == "metrics":
+        return "\n".join(_METRIC.findall(made.text))
+    if made.part in _NUMBERS:
+        return redacted_text(re.sub(r"(?m)(?<!^)(?://|# ).*$", "", made.text))
+    if made.language == "python" and made.part not in ("settings", "runnable"):
+        return _redact_source(made.text) or _LEFT_OUT
+    return _LEFT_OUT
+
+
+def _blank(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tuple[int, str]]:
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            continue
+        keep = token.type not in _STRINGS or _PRINTED_TYPE.fullmatch(token.string)
+        yield token.type, token.string if keep else "'...'"
