@@ -38,14 +38,18 @@ def without_addresses(text: str) -> str:
     return ADDRESS.sub("0x...", C_STACK.sub("", text))
 
 
-def differences(expected: Mapping[str, Any], actual: Mapping[str, Any], *, exact: bool = True) -> list[str]:
+def differences(
+    expected: Mapping[str, Any], actual: Mapping[str, Any], *, exact: bool = True, rounding: float | None = None
+) -> list[str]:
     """What differs between two worlds, one sentence per place; `exact` allows no rounding in tensor values.
+
+    `rounding`: how much of it where it is allowed, relative and absolute; None: as much as a tensor's dtype has.
 
     >>> x, y = [1], [1]
     >>> differences({"value": [x, x]}, {"value": [y, [1]]})
     ['value[1]: one object in both places was expected, two objects were found']
     """
-    walk = _Walk(exact)
+    walk = _Walk(exact, rounding)
     for name in expected:
         walk.compare(expected[name], actual[name], name)
     return walk.found
@@ -80,8 +84,9 @@ class _Pairs:
 class _Walk:
     """One walk over two worlds: what was met at the same place in both stands for each other from then on."""
 
-    def __init__(self, exact: bool) -> None:
+    def __init__(self, exact: bool, rounding: float | None = None) -> None:
         self.exact = exact
+        self.rounding = 0.0 if exact else rounding
         self.found: list[str] = []
         self.tensors: list[torch.Tensor] = []
         self._objects = _Pairs()
@@ -155,7 +160,7 @@ class _Walk:
             if expected.stride() != actual.stride():
                 self._note(path, f"strides {expected.stride()} were expected, {actual.stride()} were found")
             self._compare_storages(expected, actual, path)
-        tolerance: dict[str, float] = {"rtol": 0.0, "atol": 0.0} if self.exact else {}
+        tolerance = {} if self.rounding is None else {"rtol": self.rounding, "atol": self.rounding}
         try:
             with torch.no_grad():
                 torch.testing.assert_close(

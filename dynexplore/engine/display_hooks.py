@@ -5,7 +5,8 @@ business of views/ and widgets/, which the engine does not know. So the engine h
 front door (dynexplore/__init__.py) puts functions there that bring in those rooms when they are first needed.
 
 In:  `connect`, called by the front door.
-Out: `mimebundle(shown)` and `save(shown, path)`, called by Recording and Explanation; `table`, by what the engine itself counts.
+Out: `mimebundle(shown)` and `save(shown, path)`, called by Recording and Explanation; `table`, by what the engine itself counts;
+     `Told`, whose subclasses are shown by `words` and `picture`: events and other single records.
 
 PyTorch has no counterpart.
 """
@@ -35,6 +36,12 @@ class DisplayHooks(Protocol):
     def table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str) -> str:
         """Plain text as an HTML table under a title; without rows the title alone."""
 
+    def words(self, shown: Any) -> str:
+        """Single records, or several, in plain text."""
+
+    def picture(self, shown: Any) -> str:
+        """Single records, or several, in HTML."""
+
 
 _connected: list[DisplayHooks] = []
 
@@ -49,3 +56,18 @@ def connected() -> DisplayHooks:
     if not _connected:
         raise RuntimeError("nothing is connected that could show or write a recording: import dynexplore first")
     return _connected[0]
+
+
+class Told:
+    """Something that is told in words by views/: `print` it, or let a notebook show it. Its repr stays what it is."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return connected().words(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        return connected().picture(self)

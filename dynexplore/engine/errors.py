@@ -57,6 +57,14 @@ class MissingCompiler(MissingBackendPackage):
     """The backend exists, but no compiler for the code that it writes; the message says what to install."""
 
 
+class ComptimeError(DynexploreError):
+    """A function that was given to `comptime` raised while its caller was captured; that exception is the cause."""
+
+
+class GuardFilterError(DynexploreError, ValueError):
+    """A `guard_filter_fn` gave something else than one bool for each guard. One sentence."""
+
+
 class MarkViolated(DynexploreError):
     """`mark_dynamic` promised that any size is served, and what was compiled serves one; the message says which guard."""
 

@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 import re
 
+from dynexplore.engine.display_hooks import Told
 from dynexplore.engine.records import record
 
 # -- pieces: records that stand inside events ---------------------------------------------------------------
@@ -190,7 +191,7 @@ class KeptStorage:
 
 
 @record(kw_only=True)
-class Event:
+class Event(Told):
     """What all events share: the frame (0: none) and the attempt (0: not while translating)."""
 
     frame: int
@@ -388,9 +389,14 @@ class GraphBroke(PlacedEvent):
         if self.kind.startswith("DX"):  # of this engine; torch.compile's kinds have pages of their own
             status = "fundamental" if self.fundamental else "not done yet"
             lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
-        elif self.kind.startswith("GB"):
-            lines.append(f"  more  https://meta-pytorch.github.io/compile-graph-break-site/gb/{self.kind.lower()}.html")
+        elif torch_page(self.kind):
+            lines.append(f"  more  {torch_page(self.kind)}")
         return "\n".join(lines)
+
+
+def torch_page(kind: str) -> str:
+    """The page that torch has of a kind of its breaks; "" for what has none."""
+    return f"https://meta-pytorch.github.io/compile-graph-break-site/gb/{kind.lower()}.html" if kind.startswith("GB") else ""
 
 
 # -- what is made ------------------------------------------------------------------------------------------

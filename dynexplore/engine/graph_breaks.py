@@ -757,8 +757,8 @@ def f(x):
     Kind(
         "DX408",
         "a tensor whose storage is replaced",
-        "Assigning `.data`, `set_`, `resize_` and similar calls give a tensor other memory without an operator that the graph "
-        "could record.",
+        "`set_`, `resize_`, and assigning `.data` of another shape, or to a tensor made in the function, give a tensor other "
+        "memory without an operator that the graph could record.",
         "Use copy_, or assign outside of the compiled function.",
         example="""
 def f(x):
@@ -817,7 +817,8 @@ def f(x):
     Kind(
         "DX416",
         "a deep-copied, pickled or loaded tensor",
-        "Copying with Python's protocols, `torch.save` and `torch.load` need the tensor's data.",
+        "`torch.save`, `torch.load` and Python's protocols need the tensor's data. `copy.deepcopy` is traced of modules and of "
+        "tensors without a history that lie in memory of their own.",
         "Use clone(), or do it outside of the compiled function.",
         example="""
 def f(x):
@@ -869,7 +870,7 @@ class Passes(torch.overrides.TorchFunctionMode):
 
 def f(x):
     y = x * 2
-    with Passes(), torch.no_grad():
+    with Passes(), torch.set_grad_enabled(False):
         return y + 1
 """,
     ),

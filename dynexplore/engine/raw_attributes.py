@@ -9,6 +9,7 @@ In: a live object and a name. Out: what stands there. Mirrors CPython's Objects/
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import WrapperDescriptorType
 from typing import Any
 
@@ -35,6 +36,19 @@ def is_a(value: object, *classes: type[Any]) -> bool:
 def own_attribute(value: object, name: str) -> Any:
     """What an object's own `__dict__` has under a name."""
     return instance_dict(value)[name]
+
+
+def closure_values(function: Any) -> Iterator[tuple[str, Any]]:
+    """What a function closes over, by name; a cell that is not assigned yet is left out.
+
+    >>> list(closure_values((lambda number: lambda: number)(3)))
+    [('number', 3)]
+    """
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            continue
 
 
 def plain_attribute(value: Any, name: str) -> Any:

@@ -44,6 +44,9 @@ class ToolHooks(Protocol):
     def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
         """An explanation without calls so far, of what torch's own engine does with a function."""
 
+    def compiled_by_torch(self, target: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
+        """A function or module given to torch's own engine anew."""
+
 
 _connected: list[ToolHooks] = []
 

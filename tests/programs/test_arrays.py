@@ -141,6 +141,25 @@ def tensors_of_arrays(a, x):
     return y, torch.tensor(a.T), torch.tensor(a, dtype=torch.int64), torch.asarray(a)
 
 
+@program(A, X, graphs=1, ops=5)
+def tensors_of_arrays_on_a_named_device(a, x):
+    turned = torch.tensor(a.T.copy(), device=None)
+    return torch.tensor(a, device=x.device, dtype=torch.bool), torch.as_tensor(a, device="cpu"), x + turned.T
+
+
+@program(WHOLE, graphs=1, ops=5)
+def an_array_repeated_without_memory(a):
+    spans = np.broadcast_to(a[:, None], (6, 2))
+    a[0] = 100
+    return spans.reshape(12) + 1, torch.tensor(spans)
+
+
+@program(WHOLE, graphs=2, ops=[1, 1], breaks=None)
+def an_array_that_may_not_be_written_to_leaves(a):
+    b = a + 1
+    return np.broadcast_to(b, (2, 6)), b * 2
+
+
 class Statistics(torch.nn.Module):
     """A module that keeps an array beside its parameters."""
 

@@ -491,3 +491,16 @@ def test_backward_computes_again(backend: str) -> None:
     assert "aten.tanh.default" in seen.names
     assert "aten.atan.default" not in seen.names
     assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_backward_computes_again_with_what_was_written_since(backend: str) -> None:
+    """The body's input is changed after the body has run: in eager backward computes with the changed one."""
+
+    def changed(x: Any, u: Any) -> Any:
+        z = checkpoint(lambda a: (a * x).sin(), u, use_reentrant=False)
+        u.add_(1)
+        return z * x
+
+    pairs = [(X.detach().clone().requires_grad_(), torch.ones(2, 3)) for _ in range(3)]
+    assert_same_as_eager(changed, *pairs[0], then=pairs[1:], backend=backend, graphs=0)  # captured, and run as it stands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import math
 import operator
@@ -186,3 +187,10 @@ def test_the_positions_of_a_class_pattern_are_the_classes_to_change() -> None:
         Point.__match_args__ = names
         assert torch.equal(optimized(torch.ones(2)), matches(torch.ones(2))), names
     assert graphs_compiled() == 2
+
+
+def test_defaults_of_a_named_tuple() -> None:
+    """What a call of the class leaves out comes from its `__new__`; `_field_defaults` only tells of them."""
+    point = collections.namedtuple("point", "a b", defaults=[3])
+    seen(lambda x: x * point(1).b, lambda: setattr(point.__new__, "__defaults__", (8,)), before=3, after=8)
+    seen(lambda x: x * sum(point(2)), lambda: setattr(point.__new__, "__defaults__", (1, 2)), before=10, after=4)

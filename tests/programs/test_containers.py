@@ -673,3 +673,31 @@ def test_sizes_that_vary(place: int) -> None:
     report = assert_same_as_eager([walks, computes, reshapes][place], sizes[0], then=[(size,) for size in sizes[1:]], breaks=0)
     if place == 2:
         assert len(report.graphs) == 2
+
+
+def sorts_what_its_key_changes(x: Any, items: list[int]) -> Any:
+    def key(item: int) -> int:
+        seen.append(len(items))
+        if item == 1:
+            items.append(9)
+        return item
+
+    seen: list[int] = []
+    try:
+        items.sort(key=key)
+    except ValueError as error:
+        return x + 1, str(error), items, seen
+    return x * 2, items, seen
+
+
+def sorts_with_a_key_that_raises(x: Any, items: list[int]) -> Any:
+    try:
+        items.sort(key=lambda item: 1 // (item - 2))
+    except ZeroDivisionError:
+        return x + len(items), items
+
+
+@pytest.mark.parametrize("program", [sorts_what_its_key_changes, sorts_with_a_key_that_raises])
+def test_a_list_is_empty_while_it_is_sorted(program: Any) -> None:
+    """To the key function the list is empty; what it puts there is lost, and is an error; after an error the items are back."""
+    assert_same_as_eager(program, torch.ones(2), [3, 2, 1], then=[(torch.ones(2), [5, 4])])

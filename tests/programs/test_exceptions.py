@@ -308,7 +308,7 @@ def the_context_of_what_is_raised_in_a_handler(x):
         try:
             1 // (x.dim() - x.dim())
         except ZeroDivisionError as inner:
-            return x + 1, chained, inner.__context__ is outer, inner
+            return x + 1, chained, inner.__context__ is outer, inner.args
 
 
 @program(X, graphs=1, ops=2, breaks=None)
@@ -465,3 +465,89 @@ def test_what_the_caller_is_handling_is_asked_in_each_call(fn: Any, first: int) 
     for exception in handled[first:]:
         assert calls_while_handling(optimized, exception) == calls_while_handling(fn, exception)
     assert graphs_compiled() > 0
+
+
+def entries_of(traceback: Any) -> list[tuple[str, int]]:
+    entries = []
+    while traceback is not None:
+        entries.append((traceback.tb_frame.f_code.co_name, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return entries
+
+
+def raises_deep(what: str) -> None:
+    raise ValueError(what)
+
+
+def keeps_what_it_caught(x: Any, kept: list[Any]) -> Any:
+    for place in (0, 5):
+        try:
+            x = x * [1, 2][place]
+        except IndexError as error:
+            kept.append(error)
+    return x + 1
+
+
+def returns_what_it_caught(x: Any, kept: list[Any]) -> Any:
+    try:
+        raises_deep("deep")
+    except ValueError as error:
+        caught = error
+    y = x * 2
+    dynexplore.graph_break()
+    kept.append(caught)
+    return y + 1
+
+
+def looks_at_a_traceback(x: Any, kept: list[Any]) -> Any:
+    y = x * 2
+    try:
+        raises_deep("deep")
+    except ValueError as error:
+        has_one, bare = error.__traceback__ is not None, ValueError().__traceback__
+        kept.append(error.with_traceback(None))
+    return y + 1, has_one, bare
+
+
+@pytest.mark.parametrize("program", [keeps_what_it_caught, returns_what_it_caught, looks_at_a_traceback])
+def test_an_exception_that_was_caught_has_a_traceback(program: Any) -> None:
+    """One that leaves the frame was raised for real: its traceback says through which functions and lines it came."""
+
+    def run(fn: Any) -> Any:
+        kept: list[Any] = []
+        return [fn(X, kept) for _ in range(2)], [(str(error), entries_of(error.__traceback__)) for error in kept]
+
+    dynexplore.reset()
+    assert repr(run(dynexplore.optimize("eager")(program))) == repr(run(program))
+    assert graphs_compiled()
+
+
+class Leaving:
+    """A context manager that swallows an exception, and says what it was told of it."""
+
+    def __enter__(self) -> Leaving:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        self.told = kind, traceback is None, error is not None and error.__traceback__ is traceback
+        return True
+
+
+class Reading(Leaving):
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        self.told = kind, traceback is not None and traceback.tb_lineno, error
+        return True
+
+
+def leaves_a_block_by_an_exception(x: Any, block: Any, number: int) -> Any:
+    with block:
+        x = x + [3, 4][number]
+    return x * 2, block.told
+
+
+@pytest.mark.parametrize("block", [Leaving, Reading])
+def test_the_traceback_that_an_exit_function_gets(block: Any) -> None:
+    """`__exit__` gets None only where no exception left the block; what the traceback says is read from a real one."""
+    calls = [(torch.ones(2), block(), number) for number in (1, 2)]
+    report = assert_same_as_eager(leaves_a_block_by_an_exception, *calls[0], then=calls[1:])
+    assert bool(report.breaks) == (block is Reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pytest
@@ -215,9 +216,9 @@ def test_a_graph_that_fails_later_is_not_run_twice() -> None:
 
 def of_integers(x: torch.Tensor, s: Any) -> Any:
     refused = []
-    for operator in (torch.bitwise_and, torch.bitwise_or, torch.gcd, torch.bitwise_left_shift):
+    for function in (torch.bitwise_and, torch.bitwise_or, torch.gcd, torch.bitwise_left_shift):
         try:
-            operator(x, s)
+            function(x, s)
         except NotImplementedError as error:
             refused.append(str(error))
     return x * 2, refused
@@ -229,3 +230,22 @@ def test_what_is_for_integers_alone_refuses_others_though_nobody_uses_the_result
     numbers = torch.tensor([4, 6, 9])
     assert_same_as_eager(of_integers, numbers, numbers, backend=backend)
     assert_same_as_eager(of_integers, numbers / 2, numbers, backend=backend)
+
+
+WRITES = [torch.Tensor.mul_, torch.Tensor.add_, torch.Tensor.sub_, operator.imul, lambda x, s: torch._foreach_mul_([x], s)]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("write", WRITES, ids=["mul_", "add_", "sub_", "*=", "_foreach_mul_"])
+def test_a_result_in_place_that_the_tensor_cannot_hold_is_refused(write: Any, backend: str) -> None:
+    """A compiler computes it in another dtype and converts it: torch's fake forms do not refuse each of them."""
+
+    def program(x, s):
+        write(x, s)
+        return x * 2
+
+    whole, truths = torch.tensor([4, 6, 9]), torch.tensor([True, False, True])
+    for x, others in ((whole, [2.5, 1j, 3]), (truths, [2, 2.5, True]), (whole / 2, [2, 3.5, 1j])):
+        assert_same_as_eager(program, x, others[0], then=[(x, other) for other in others[1:]], backend=backend)
+    if write is not WRITES[-1]:
+        assert_same_as_eager(program, whole, whole, then=[(whole, torch.tensor(2.5)), (whole, whole / 2)], backend=backend)

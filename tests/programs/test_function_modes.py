@@ -177,7 +177,63 @@ def an_answer_that_is_no_tensor(x):
     return answers, x * 2
 
 
-@program(X, graphs=1, ops=3, breaks=["DX419"])
+@torch.no_grad()
+def without_gradients(x):
+    return x.cos()
+
+
+@program(X, graphs=1, ops=2)
+def a_function_under_no_grad_in_two_blocks(x):
+    log = []
+    with Logs(log, "outer"), Logs(log, "inner"):
+        y = without_gradients(x) + x
+    return y, log, torch.is_grad_enabled()
+
+
+class KeepsGradMode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return None if func is torch._C._set_grad_enabled else func(*args, **(kwargs or {}))
+
+
+@program(X, graphs=1, ops=0)
+def a_mode_that_keeps_the_grad_mode(x):
+    with KeepsGradMode():
+        with torch.no_grad():
+            y = x.sin() + 1
+    return y, y.requires_grad, torch.is_grad_enabled()
+
+
+@program(X, graphs=1, ops=3)
+def gradients_inside_of_none_in_its_block(x):
+    with Logs([]):
+        with torch.no_grad():
+            with torch.enable_grad():
+                y = x.sin()
+            z = x.cos()
+    return y + z, y.requires_grad, z.requires_grad, torch.is_grad_enabled()
+
+
+@program(X, graphs=0, ops=0, breaks=["DX318"])
+def a_break_without_gradients_in_its_block(x):
+    log = []
+    with Logs(log):
+        with torch.no_grad():
+            y = x.sin()
+            print("here")
+            z = x.cos()
+    return y + z, log, torch.is_grad_enabled()
+
+
+@program(X, graphs=1, ops=2, breaks=["DX419"])
+def the_grad_mode_is_set_by_a_call_in_its_block(x):
+    y = x * 2 * 3
+    with Logs([]):
+        with torch.set_grad_enabled(False):
+            z = y + 1
+    return z, y, torch.is_grad_enabled()
+
+
+@program(X, graphs=1, ops=5)
 def the_grad_mode_changes_in_its_block(x):
     log = []
     y = x * 2 * 3 * 4

@@ -56,3 +56,34 @@ def asks(x: torch.Tensor, index: Any) -> Any:
 def test_an_index_that_does_not_fit(index: Any) -> None:
     """Python names the class of what was given, not that of the number behind it."""
     assert_same_as_eager(asks, X, index)
+
+
+class Parts:
+    """What a format string asks for by name."""
+
+    def __init__(self) -> None:
+        self._value, self._ctx, self.behind = 3, 4, self
+
+    def __repr__(self) -> str:
+        return "R"
+
+
+FORMATS = [
+    "{0.__class__.__name__} {0.__class__}", "{0.__doc__} {0.__module__}", "{0._value} {0._ctx} {0.behind!r} {0.behind.behind._ctx}",
+    "{0.__init__.__name__}", "{0.nothing}", "{0[1]}", "{0:x}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FORMATS)
+def test_a_format_that_asks_for_parts_gets_those_of_the_value(text: str) -> None:
+    """While a text is made something else stands in for the value: neither its class nor what it keeps is seen."""
+
+    def program(x: torch.Tensor, parts: Any) -> Any:
+        return x * 2, text.format(parts)
+
+    assert_same_as_eager(program, X, Parts(), graphs=None if text in FORMATS[:4] else range(2))
+
+
+def test_an_error_of_formatting_names_the_class() -> None:
+    """`%d` of an object without a number."""
+    assert_same_as_eager(lambda x, parts: (x * 2, "%d" % parts), X, Parts(), graphs=range(2))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 NUMBERS = [np.float64(2.5), np.float32(0.1), np.float16(2), np.int64(3), np.int8(-1), np.uint8(3)]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int8, torch.bool]
@@ -78,3 +78,17 @@ def test_what_numpy_computes_is_a_new_object_in_each_call() -> None:
         assert all(type(total) is np.float32 and total is held[0] for _, total, held in calls)
         assert len({id(one) for _, total, held in calls for one in (total, held[1])}) == 6
     assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+def test_a_number_that_a_function_of_numpy_computed_is_a_new_one_in_each_call() -> None:
+    """`np.sqrt(s)` twice gives two objects, as it does without the engine; so does what is read of a known array."""
+
+    def program(x: torch.Tensor, s: Any) -> Any:
+        return x * 2, np.sqrt(s), np.array([1.5, 2.5])[1], np.array([1.5, 2.5]).sum(), np.greater(s, 1)
+
+    number = np.float64(2.5)
+    compiled = dynexplore.optimize("eager")(program)
+    (_, *first), (_, *second), (_, *plain) = [fn(torch.ones(2), number) for fn in (compiled, compiled, program)]
+    assert first == second == plain and list(map(type, first)) == list(map(type, plain))
+    assert [a is b for a, b in zip(first, second, strict=True)] == [a is b for a, b in zip(first, plain, strict=True)]
+    assert graphs_compiled() == 1

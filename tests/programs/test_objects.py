@@ -1166,3 +1166,90 @@ def class_attribute_that_is_not_there(x: Any, thing: Growing) -> Any:
 def test_deleting_an_attribute_of_a_class(program: Any) -> None:
     """What the frame itself has put there is gone again, for the rest of the frame and for real."""
     assert_same_as_eager(program, torch.ones(2), Growing(), then=[(torch.ones(2), Growing())], observe=lambda: dict(vars(Growing)))
+
+
+class Three(int):
+    """A number whose class has methods that Python asks only where it extends the other operand's class."""
+
+    def __radd__(self, other: Any) -> Any:
+        return "added"
+
+    def __rmul__(self, other: Any) -> Any:
+        return "multiplied"
+
+    def __lt__(self, other: Any) -> Any:
+        return "less"
+
+    def __gt__(self, other: Any) -> Any:
+        return "greater"
+
+    def __rmod__(self, other: Any) -> Any:
+        return "remainder"
+
+    def __str__(self) -> str:
+        return "three"
+
+
+class Half(float):
+    """The same for a float: an int on the left does not know it."""
+
+    def __radd__(self, other: Any) -> Any:
+        return "added"
+
+    def __gt__(self, other: Any) -> Any:
+        return "greater"
+
+
+class Anything:
+    def __rmod__(self, other: Any) -> Any:
+        return "remainder"
+
+    def __str__(self) -> str:
+        return "anything"
+
+
+def a_tensor_before_a_number_of_the_program(x: Any, number: Any) -> Any:
+    y = x.clone()
+    y *= number
+    return x * number, x + number, x < number, y
+
+
+def a_number_before_one_of_the_program(x: Any, number: Any) -> Any:
+    return x * 2, 2.5 + number, True + number, 2 + number, 2.5 * number, 1j + number, 2.5 < number, 2 < number, number < 2.5
+
+
+def a_text_before_an_object(x: Any, number: Any) -> Any:
+    return x * 2, "%s" % number, "%s" % Anything(), "a" + "%d" % 3
+
+
+@pytest.mark.parametrize("program", [
+    a_tensor_before_a_number_of_the_program, a_number_before_one_of_the_program, a_text_before_an_object,
+])  # fmt: skip
+def test_a_c_type_on_the_left_that_knows_the_number_answers_first(program: Any) -> None:
+    """Only a class that extends the left operand's is asked before it; `Three` extends int, and no tensor, float or text."""
+    assert_same_as_eager(program, torch.ones(2), Three(3), then=[(torch.ones(2), Half(0.5))])
+
+
+class NarrowBox(Generic[T]):
+    __slots__ = ("content",)
+
+    def __init__(self, content: T) -> None:
+        self.content = content
+
+
+class Item:
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def makes_an_object_by_an_alias(x: Any) -> Any:
+    box, slotted, item = Box[int](4), NarrowBox[str]("a"), Item[int](2)  # type: ignore[misc]
+    aliases = [getattr(made, "__orig_class__", None) for made in (box, slotted, item)]
+    return x * box.content * item.content, slotted.content, list(map(str, aliases)), list[int]((1, 2))
+
+
+def test_an_object_that_a_generic_alias_made_is_told_of_it() -> None:
+    """`Box[int](4).__orig_class__` is the alias; a class with slots has no room for it."""
+    assert_same_as_eager(makes_an_object_by_an_alias, torch.ones(2), graphs=1)

@@ -172,3 +172,78 @@ def test_parts_of_one_memory_where_gradients_are_wanted() -> None:
         writes_one_part_and_saves_another, *apart(), w, then=[(*disjoint(), w), (*apart(), w), (*disjoint(), w)],
         backend="aot_eager", recompiles=1,
     )  # fmt: skip
+
+
+def writes_one_view_and_reads_another(a, b, c):
+    a.mul_(c)
+    return a + b, b * c
+
+
+@pytest.mark.parametrize("views", [
+    lambda whole: (whole[:2], whole.view(2, 2)[1]), lambda whole: (whole, whole.view(4)), lambda whole: (whole[1:], whole),
+])  # fmt: skip
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_view_that_is_first_read_after_a_gradient_was_written_into_its_base(views: Any, backend: str) -> None:
+    """What the frame wrote into one view makes the other, which it has not met yet, a part of autograd's graph."""
+    outcomes = []
+    for wrap in (lambda fn: fn, dynexplore.optimize(backend)):
+        a, b = views(torch.arange(4.0))
+        c = torch.ones(a.shape, requires_grad=True)
+        sums = wrap(writes_one_view_and_reads_another)(a, b[: len(a)], c)
+        sum(one.sum() for one in sums).backward()
+        outcomes.append((a.tolist(), b.tolist(), c.grad, a.requires_grad, b.requires_grad))
+    assert repr(outcomes[0]) == repr(outcomes[1])
+    assert graphs_compiled() == 1
+
+
+def writes_where_memory_is_there_twice(x):
+    wide = x.expand(3, 3)
+    try:
+        wide.add_(1)
+    except RuntimeError as error:
+        return str(error)[:21], x * 2
+
+
+def reads_a_part_of_what_it_writes(x):
+    y = x * 1
+    y[:1].add_(y[2:])  # these lie apart
+    try:
+        y[1:].add_(y[:-1])
+    except RuntimeError as error:
+        return str(error)[:21], y
+
+
+@pytest.mark.parametrize("program", [writes_where_memory_is_there_twice, reads_a_part_of_what_it_writes])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_operator_that_refuses_to_write(program: Any, backend: str) -> None:
+    """Operators refuse memory that is there twice, and to read in part what they write; a compiler would do both."""
+    assert_same_as_eager(program, torch.arange(3.0), then=[(torch.ones(3),)], backend=backend)
+
+
+def gives_a_view_of_what_it_wrote(x, place):
+    view = x.narrow(0, place, 2)
+    x.mul_(2)
+    return view
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_view_of_an_input_that_begins_later_in_its_storage(backend: str) -> None:
+    """A view whose size varies is made again from an offset, which counts from where the storage begins."""
+    first, *then = [
+        (make(), place)
+        for make in (lambda: torch.arange(4.0), lambda: torch.arange(6.0)[1:5], lambda: torch.arange(12.0)[2:10:2])
+        for place in (1, 2)
+    ]
+    assert_same_as_eager(gives_a_view_of_what_it_wrote, *first, then=then, backend=backend)
+
+
+def writes_what_has_a_gradient(x, c):
+    x.mul_(c)
+    return x * c
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_input_without_a_gradient_into_which_one_is_written(backend: str) -> None:
+    """What autograd saves of it is how it was before: a compiler would keep the input, and write to it at the end."""
+    c = torch.arange(3.0).requires_grad_()
+    assert_same_as_eager(writes_what_has_a_gradient, torch.ones(3), c, then=[(torch.ones(3), c)], backend=backend)

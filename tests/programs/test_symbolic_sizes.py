@@ -123,6 +123,50 @@ def test_a_slice_that_torch_cuts_off_warns_in_the_program(number: int, before: t
     assert_same_as_eager(cuts, x, first, then=[(x, n) for n in more], graphs=range(1, 6))
 
 
+def window(length: int) -> torch.Tensor:
+    """The last three columns of a tensor of so many: always the same sizes, in each call other strides."""
+    return torch.arange(4.0 * length).reshape(4, length)[:, length - 3 :]
+
+
+def uses_strides(x: Any) -> Any:
+    return x.reshape(-1) * x.stride()[0], torch.cat([x, x]).sum(), x[1:], x.is_contiguous()
+
+
+def asks_for_a_stride(x: Any) -> Any:
+    return x + 1 if x.stride(0) > 6 else x - 1
+
+
+def writes_through_a_view(x: Any) -> Any:
+    x[1:].mul_(2)
+    return x.t().contiguous()
+
+
+LENGTHS = (4, 5, 9, 6, 4, 7)
+
+
+@pytest.mark.parametrize(
+    ("program", "graphs"),
+    [
+        pytest.param(uses_strides, 2, id="uses"),
+        pytest.param(asks_for_a_stride, 3, id="asks"),
+        pytest.param(writes_through_a_view, 2, id="writes"),
+    ],
+)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_stride_that_changes_makes_two_graphs(program: Any, graphs: int, backend: str) -> None:
+    """One graph for the first window, one for all the others, however long the tensor is that they are cut from."""
+    first, *more = [(window(length),) for length in LENGTHS]
+    assert_same_as_eager(program, *first, then=more, graphs=graphs, backend=backend)
+
+
+@pytest.mark.parametrize("program", [uses_strides, asks_for_a_stride, writes_through_a_view])
+def test_layouts_that_take_turns(program: Any) -> None:
+    """Contiguous, transposed, cut from another tensor: an entry for strides that vary serves only what it may."""
+    layouts = [window(5), window(3), torch.ones(3, 4).t(), torch.ones(3, 6).t()[:4], torch.ones(8, 6)[::2, ::2], window(8)]
+    first, *more = [(x,) for x in layouts]
+    assert_same_as_eager(program, *first, then=more, graphs=range(2, 6))
+
+
 def counts(x: Any, n: Any) -> Any:
     y = x * n
     return y * range(n / 2).__len__()
@@ -137,8 +181,18 @@ def test_a_range_of_a_number_that_is_none() -> None:
 _BIG = 2**53 + 1
 
 
+def sums(x: Any, n: Any, m: Any) -> Any:
+    size = x.shape[0]
+    return x * 2 if size + n > n else x - 1, size + n - n == size, size * n * m / m == size * n
+
+
 def branches(x: Any, n: Any, m: Any) -> Any:
     return x * 2 if n * m % 2 else x - 1
+
+
+def rounds(x: torch.Tensor, n: int, m: float) -> Any:
+    y = x * 3
+    return y, (y.size(0) + m) > m, bool((y.size(0) + m) - m)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -152,7 +206,11 @@ def branches(x: Any, n: Any, m: Any) -> Any:
         pytest.param(lambda x, n, m: (x * 2, n * m), [(4, 2.5), (6, -0.5), (8, -0.0), (9, 0.0)], id="product with a zero"),
         pytest.param(lambda x, n, m: (x * 2, m * 1.5, 10**400 > m), [(4, 2.5), (6, 3.5), (8, 4.5)], id="no float at all"),
         pytest.param(lambda x, n, m: (x * 2, m**n), [(4, 2.5), (6, 3.5), (5000, 4.5), (2, 5.5)], id="a power that is too large"),
+        pytest.param(sums, [(1e18, 49.0), (7.5, 49.0), (0.1, 3.0), (1e18, 0.1), (1 / 49, 49.0)], id="each step is rounded"),
+        pytest.param(lambda x, n, m: (x * 2, (len(x) + 0.5 > m) + n), [(0.5, True), (1.5, False), (2.5, True)], id="a bool"),
+        pytest.param(lambda x, n, m: (x * 2, n < math.inf, m * 0.5 > -math.inf), [(2, 0.5), (3, 7.5)], id="infinity"),
         pytest.param(branches, [(_BIG, 1e300), (8, -1e308), (2**63, 7.75)], id="infinite result"),
+        pytest.param(rounds, [(1, 2.5), (2, 3.5), (3, 1e18), (1, 1e18), (2, 0.5)], id="a float that rounds"),
         pytest.param(lambda x, n, m: (x * 2, 1 << min(n & n, 5)), [(3, 0), (4, 0), (-(2**63), 0), (-1, 0)], id="and of negatives"),
     ],
 )
@@ -161,3 +219,13 @@ def test_numbers_that_shape_env_computes_otherwise(program: Any, calls: list[tup
     (first, *more) = [(torch.ones(3 + place % 2), *numbers) for place, numbers in enumerate(calls)]
     with dynexplore.config.patch(dynamic_shapes=dynamic):
         assert_same_as_eager(program, *first, then=more, graphs=range(1, 6))
+
+
+def test_what_is_computed_of_a_size_in_floats_serves_all_sizes() -> None:
+    """Where no two parts of floats come together there is nothing to round otherwise: two graphs for all sizes."""
+
+    def scaled(x: Any) -> Any:
+        height = x.shape[0]
+        return x * int(height * 0.3 + 0.5) + math.ceil(height / 7) if height * 0.25 > 0.8 else x[: int(height * 1.5)]
+
+    assert_same_as_eager(scaled, torch.ones(5), then=[(torch.ones(size),) for size in (7, 9, 33, 64)], graphs=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +158,23 @@ def test_it_is_asked_what_it_is_asked_in_eager() -> None:
     assert_same_as_eager(fn, of(Logs), X, graphs=1, calls=2, setup=LOG.clear, observe=lambda: list(LOG))
 
 
+def cut_from(columns: int) -> Any:
+    return torch.arange(4.0 * columns).reshape(4, columns)[:, columns - 3 :].as_subclass(Logs)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        pytest.param(lambda: [torch.ones(n, 3).as_subclass(Logs) for n in (4, 5, 6, 5)], id="sizes"),
+        pytest.param(lambda: [cut_from(n) for n in (4, 5, 6, 7)], id="strides"),
+    ],
+)
+def test_it_does_not_hear_of_guards(tensors: Callable[[], list[Any]]) -> None:
+    """A size or a stride that a guard asks for, and the words for one that failed, are no calls of the program."""
+    first, *more = [(s,) for s in tensors()]
+    assert_same_as_eager(lambda s: s * 2, *first, then=more, graphs=2, setup=LOG.clear, observe=lambda: list(LOG))
+
+
 def test_a_class_that_is_changed_is_guarded() -> None:
     """What its `__torch_function__` is, is relied on."""
 
@@ -204,3 +222,14 @@ def test_what_is_put_before_a_method_or_an_operator_of_torch(change: str) -> Non
             Own.__len__ = lambda self: 7  # type: ignore[method-assign]
         assert str(compiled(X, tensor)) == str(fn(X, tensor))
     assert graphs_compiled() >= 1
+
+
+def test_a_class_whose_tensor_was_copied_is_traced_as_before() -> None:
+    """`copy.copy` and pickle note `__slotnames__` in the class, which changes nothing of what its tensors do."""
+
+    class Copied(torch.Tensor):
+        pass
+
+    copy.copy(torch.ones(2).as_subclass(Copied))
+    assert "__slotnames__" in vars(Copied)
+    assert_same_as_eager(lambda x: x.sin() + 1, torch.ones(2).as_subclass(Copied), graphs=1, breaks=0)

@@ -11,7 +11,7 @@ import torch
 from programs.program_table import Programs
 
 import dynexplore
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, assert_same_as_eager
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -160,3 +160,17 @@ def test_torchs_mark_for_traces_that_are_not_strict() -> None:
         assert x.grad is not None
         assert x.grad.tolist() == [5, 5]
         assert len(backend.graphs) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_dropout_that_drops_nothing_gives_its_argument(backend: str) -> None:
+    """In eval mode, and of no share: the very tensor, so that a later write to the result is one to the argument."""
+
+    def run(x: Any, share: float, training: bool) -> Any:
+        y = torch.nn.functional.dropout(x, share, training)
+        y.add_(1)
+        return y is x, x * 2
+
+    shares = [(0.5, False), (0.0, True), (1.0, True), (0, True), (0.25, False)]
+    calls = [(torch.ones(3), share, training) for share, training in shares]
+    assert_same_as_eager(run, *calls[0], then=calls[1:], backend=backend, breaks=0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from programs.before_and_after import seen
 
 import dynexplore
 from engine_checks import assert_same_as_eager
@@ -180,3 +181,30 @@ def test_a_closure_that_a_list_keeps_holds_its_variables() -> None:
     seen: list[Any] = []
     dynexplore.optimize("eager")(kept_by_a_list)(torch.ones(2), seen)
     assert seen[0]() == (2, [3])
+
+
+def test_a_variable_of_an_enclosing_function_is_bound_again() -> None:
+    """That nothing was bound to it is relied on: in the frame's own closure, and in that of a function inside it."""
+    n = 2
+
+    def unbind() -> None:
+        nonlocal n
+        del n
+
+    def bind() -> None:
+        nonlocal n
+        n = 4
+
+    def times(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x * n
+        except NameError:
+            return x * 100
+
+    def inlines(x: torch.Tensor) -> torch.Tensor:
+        return times(x)
+
+    for program in (times, inlines):
+        bind()
+        seen(program, unbind, before=4, after=100)
+        seen(program, bind, before=100, after=4)

@@ -362,3 +362,42 @@ def test_items_by_number_of_a_number(base: Any, question: str) -> None:
         (x, answer), (y, expected) = compiled(X, value), f(X, value)
         assert (x.tolist(), answer) == (y.tolist(), expected)
     assert len(backend.graphs) in (2, 3)
+
+
+@pytest.mark.parametrize("added", ["__set__", "__delete__"])
+def test_a_descriptor_that_comes_to_win_over_an_attribute_of_the_object(added: str) -> None:
+    """What stands in the class is the same: its own class says that it stores, too."""
+
+    class D:
+        def __get__(self, k: object, cls: type) -> int:
+            return 7
+
+    class K:
+        extra = D()
+
+    k = K()
+    vars(k)["extra"] = 5
+    seen(lambda x: x * k.extra, lambda: setattr(D, added, lambda self, *_: None), before=5, after=7)
+
+
+def test_a_value_in_a_class_that_becomes_a_descriptor() -> None:
+    """Its class gets a `__get__`, or it gets another class."""
+
+    class V:
+        pass
+
+    class D(V):
+        def __get__(self, k: object, cls: type) -> int:
+            return 7
+
+    class K:
+        extra = V()
+
+    k, value = K(), vars(K)["extra"]
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x * (5 if isinstance(k.extra, V) else k.extra)
+
+    seen(program, lambda: setattr(value, "__class__", D), before=5, after=7)
+    value.__class__ = V
+    seen(program, lambda: setattr(V, "__get__", D.__get__), before=5, after=7)

@@ -432,6 +432,30 @@ def a_break_after_a_set_mode(x):
     return y, z, x * 4
 
 
+@program(X, graphs=None, ops=None, breaks=["DX206", "DX303"])
+def a_break_in_a_block_before_which_a_mode_was_set_in_another_block(x):
+    with torch.no_grad():
+        torch.set_grad_enabled(False)
+        with torch.inference_mode(False):
+            print("inside")
+            y = x * 2
+        z = x * 3
+    return y, z, y.requires_grad, z.requires_grad, x * 4
+
+
+@program(X, graphs=2, ops=None, breaks=["DX206"])
+def a_break_behind_two_set_modes_with_a_block_between(x):
+    with torch.no_grad():
+        torch.set_grad_enabled(True)
+        y = x * 2
+        with torch.enable_grad():
+            torch.set_grad_enabled(False)
+            print("inside")
+            z = x * 3
+        w = x * 4
+    return y, z, w, x * 5, torch.is_grad_enabled()
+
+
 @program(torch.tensor(1.0), graphs=None, ops=[4, 4], breaks=None)
 def a_branch_on_data_inside(x):
     with torch.no_grad():

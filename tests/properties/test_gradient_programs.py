@@ -119,7 +119,7 @@ STATEMENTS = st.one_of(
     _fill("{n}.retain_grad()", n=_N),
     _fill("{v}.sum().backward(retain_graph=True)", v=_N),
     _fill("g = {l}.grad", l=_V),
-    _fill("g = {l}.grad * 2 if {l}.grad is not None else 0", l=_L),
+    _fill("g = {l}.grad * 2 if {l}.grad is not None else None", l=_L),
     _fill("{l}.grad = None", l=_L),
     _fill("if {l}.grad is not None: {l}.grad.zero_()", l=_L),
     _fill("{v}.data.{f}", v=_V, f=st.sampled_from(["add_(1)", "mul_(2)", "zero_()", "copy_(u)"])),

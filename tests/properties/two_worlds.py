@@ -63,8 +63,11 @@ def function_of(text: str, namespace: dict[str, Any]) -> Any:
     return namespace["program"]
 
 
-def graphs_of_same_worlds(make: Callable[[], World], backend: str, text: str) -> int:
-    """Assert that both sides do the same; the number of graphs that were captured."""
+def graphs_of_same_worlds(make: Callable[[], World], backend: str, text: str, rounding: float | None = None) -> int:
+    """Assert that both sides do the same; the number of graphs that were captured.
+
+    `rounding`: how much is allowed where a backend compiles, if not what a tensor's dtype has.
+    """
     dynexplore.reset()
     counting = CountingBackend(backend)
     exact = backend == "eager"
@@ -75,12 +78,12 @@ def graphs_of_same_worlds(make: Callable[[], World], backend: str, text: str) ->
         for number, (wanted, found) in enumerate(zip(expected.events, actual.events, strict=True), 1)
         if wanted != found
     ]
-    found = _all_differences(expected, actual, exact)
+    found = _all_differences(expected, actual, exact, rounding)
     if found and not exact:
         ZEROS["met"] += 1
         for side in (expected, actual):
             _zeros_are_none(side)
-        found = _all_differences(expected, actual, exact)
+        found = _all_differences(expected, actual, exact, rounding)
         ZEROS["taken for None"] += not found and not problems
     problems += found
     if problems:
@@ -92,9 +95,9 @@ def graphs_of_same_worlds(make: Callable[[], World], backend: str, text: str) ->
 ZEROS: collections.Counter[str] = collections.Counter()
 
 
-def _all_differences(expected: _Seen, actual: _Seen, exact: bool) -> list[str]:
-    found = differences({"copies": expected.copies}, {"copies": actual.copies}, exact=exact)
-    return found or differences({"values": expected.values}, {"values": actual.values}, exact=exact)
+def _all_differences(expected: _Seen, actual: _Seen, exact: bool, rounding: float | None) -> list[str]:
+    found = differences({"copies": expected.copies}, {"copies": actual.copies}, exact=exact, rounding=rounding)
+    return found or differences({"values": expected.values}, {"values": actual.values}, exact=exact, rounding=rounding)
 
 
 def _zeros_are_none(seen: _Seen) -> None:

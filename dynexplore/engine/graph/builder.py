@@ -23,7 +23,7 @@ import logging
 import operator
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
 from types import FunctionType
@@ -40,6 +40,7 @@ from dynexplore.engine.graph.bodies import Body, move_out
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
+from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
@@ -95,6 +96,8 @@ class GraphBuilder:
         self.inputs: list[GraphInput] = []
         self.dropped_inputs: list[GraphInput] = []  # inputs that no node uses; guards may be about them
         self.attributes: dict[str, Any] = {}
+        self._kept: list[tuple[torch.Tensor, int]] = []  # what backward computes with once more, and which version it was
+        self._kept_is_replaced = False
         self.bodies: list[Body] = []  # stretches that become modules of their own when the graph is closed, inner ones first
         self.sets_modes = False  # whether a node sets a mode of torch
         self.asked_about_gradients = False  # whether the program asked if gradients are noted, of the thread or of a tensor
@@ -104,6 +107,7 @@ class GraphBuilder:
         self.fake_mode = WatchedFakeMode()
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
+        self._bases: dict[int, torch.Tensor] = {}  # of what there are views of: fake twins, by the identity of the real ones
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
         if has_data_dependent_symbols():
@@ -121,6 +125,27 @@ class GraphBuilder:
 
     def fake_tensor(self, value: torch.Tensor, source: Source, symbolic_context: Any = None) -> torch.Tensor:
         """The fake twin of a real tensor."""
+        if type(value) not in (torch.Tensor, torch.nn.Parameter):
+            return self._twin(value, source, symbolic_context)
+        written = self._written_base(value) if symbolic_context is None else None
+        if written is not None:
+            with self.fake_mode, torch.enable_grad():
+                return written.as_strided(value.shape, value.stride(), value.storage_offset())
+        fake = self._twin(value, source, symbolic_context)
+        self._bases[id(value if value._base is None else value._base)] = fake if fake._base is None else fake._base
+        return fake
+
+    def _written_base(self, value: torch.Tensor) -> torch.Tensor | None:
+        """The fake twin of what this tensor is a view of, where the frame has meanwhile written into it what has a gradient.
+
+        torch makes the twin of a view of the twin of its base as it was.
+        """
+        if value._base is None or value.dtype is not value._base.dtype:
+            return None
+        base = self._bases.get(id(value._base))
+        return base if base is not None and base.requires_grad is not value._base.requires_grad else None
+
+    def _twin(self, value: torch.Tensor, source: Source, symbolic_context: Any) -> torch.Tensor:
         with ExitStack() as around:
             if symbolic_context is not None:  # of a size of which nothing is known no operator is asked where it comes from
                 around.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
@@ -212,6 +237,8 @@ class GraphBuilder:
                     return getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
                 if op == "get_attr_of":
                     return getattr(fake_args[0], target)
+                if is_recurrent(target):
+                    return fake_results(target, fake_args, fake_kwargs)
                 return target(*fake_args, **fake_kwargs)
         except Exception as error:  # any operator may raise anything: the caller decides what it means
             raise OperatorFailed(target, error) from error
@@ -242,6 +269,17 @@ class GraphBuilder:
         mode.taken_as_data = [(owner, owner._version) for owner, _ in mode.taken_as_data]
         return bool(unheard) and any(_is_recorded(node, unheard) for node in self.graph.nodes)
 
+    def note_kept(self, values: Iterable[Any]) -> None:
+        """Backward will look at these values again, unheard by autograd: what the graph writes to them from now on, eager computes
+        with, and a compiler does not.
+        """
+        self._kept += [(value, value._version) for value in values if isinstance(value, torch.Tensor)]
+
+    def note_replaced(self, tensor: torch.fx.Node) -> None:
+        """The data of a leaf is replaced by other data: eager's backward computes with these where autograd has kept the leaf."""
+        memory = {storage_of(example_value(tensor))}
+        self._kept_is_replaced |= any(_is_recorded(user, memory) for user in tensor.users)
+
     # -- end
 
     def finish(self, outputs: list[torch.fx.Node], name: str) -> FinishedGraph:
@@ -260,7 +298,8 @@ class GraphBuilder:
         unheard = tuple(place for place in written if _is_unheard(example_value(self.inputs[place].node), owners))
         finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
         finished.written_inside = bool(mode.written)
-        finished.as_it_stands = mode.writes_twice
+        finished.as_it_stands = mode.writes_twice or self._kept_is_replaced
+        finished.as_it_stands |= any(kept._version != version for kept, version in self._kept)
         return finished
 
     def _drop_unused(self) -> None:

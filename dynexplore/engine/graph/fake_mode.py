@@ -13,7 +13,7 @@ torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no cou
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -35,6 +35,7 @@ class OperatorFacts:
     may_fail: bool
     training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
     of_integers: bool = False  # whether a tensor of another dtype is refused, which its fake form does not do
+    keeps_dtype: bool = False  # whether a result that the first argument cannot hold is refused, which its fake form does not do
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         """Whether a call of a normalization is one that updates its statistics."""
@@ -70,6 +71,10 @@ _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_no
 # No device has these for other numbers. A compiler may drop one whose result is not used, and nobody would hear of it.
 _OF_INTEGERS = _words("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm")
 
+# Written in place, an integer times a float is refused. torch's fake forms of these forget some pairs of dtypes
+# (torch/_meta_registrations.py, meta_binop_inplace), and a compiler converts the result.
+_IN_PLACE = _words("mul_ add_ sub_ _foreach_mul_ _foreach_add_ _foreach_sub_ _foreach_div_")
+
 _SAYS_SO = ("training", "train", "use_input_stats")
 
 
@@ -88,7 +93,7 @@ def facts_of(operator: Any) -> OperatorFacts:
     return OperatorFacts(
         tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
-        name.rstrip("_") in _OF_INTEGERS,
+        name.rstrip("_") in _OF_INTEGERS, name in _IN_PLACE,
     )
 
 
@@ -117,7 +122,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.watching = True
         self.written: set[int] = set()  # the storages that were written to
         self.written_last = False  # whether anything was, since this was last set to False
-        self.writes_twice = False  # whether one operator writes to one memory as two of its arguments, which has no functional form
+        # whether one operator writes to one memory twice, or may read there what it writes: such a thing has no functional form
+        self.writes_twice = False
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.draws_random_numbers = False
         self.may_fail = False
@@ -159,6 +165,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             raise DynamicOutputShapeException(func)
         if facts.of_integers and any(map(_is_no_integer, args)):
             raise NotImplementedError(f"{func} is for integers alone")
+        if facts.keeps_dtype and not _fits(args):
+            raise RuntimeError(f"{func}: the result is of a type that cannot be cast to that of the first argument")
         if facts.written:
             self._note_written(facts, args, kwargs)
         self.draws_random_numbers |= facts.random
@@ -174,7 +182,10 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                 if isinstance(tensor, FakeTensor):
                     storages.append(storage_of(tensor))
                     self.written_last = True
-                    self.may_fail |= _overlaps(tensor, [*args, *kwargs.values()])
+                    others = _others_in_its_memory(tensor, [*args, *kwargs.values()])
+                    is_twice = _is_there_twice(tensor)
+                    self.may_fail |= is_twice or bool(others)
+                    self.writes_twice |= is_twice or any(_overlap_partly(tensor, other) for other in others)
         self.written.update(storages)
         self.writes_twice |= len(set(storages)) < len(storages)
 
@@ -184,12 +195,56 @@ def _is_no_integer(value: object) -> bool:
     return isinstance(value, float | complex) if dtype is None else dtype.is_floating_point or dtype.is_complex
 
 
-def _overlaps(written: torch.Tensor, arguments: Sequence[object]) -> bool:
-    """Whether an operator may refuse to write here: the memory is there twice, or is read as another tensor at the same time."""
-    if any(stride == 0 and size != 1 for size, stride in zip(written.shape, written.stride(), strict=True)):
-        return True
+def _fits(args: Sequence[Any]) -> bool:
+    """Whether the first of two arguments (or each of a list) can hold what comes out of both."""
+    written, others = args[0], args[1]
+    if not isinstance(written, list | tuple):
+        return _can_hold(written, others)
+    each = others if isinstance(others, list | tuple) else [others] * len(written)
+    return all(map(_can_hold, written, each))
+
+
+def _can_hold(written: torch.Tensor, other: Any) -> bool:
+    kind = _NUMBERS.get(type(other))
+    return torch.can_cast(torch.result_type(written, other if kind is None else kind(1)), written.dtype)
+
+
+_NUMBERS: dict[type[Any], Callable[[int], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+
+
+def _is_there_twice(written: torch.Tensor) -> bool:
+    """Whether two elements are one place in memory, as in an expanded tensor: operators refuse to write there."""
+    return any(stride == 0 and size != 1 for size, stride in zip(written.shape, written.stride(), strict=True))
+
+
+def _others_in_its_memory(written: torch.Tensor, arguments: Sequence[object]) -> list[torch.Tensor]:
+    """Other tensors that an operator reads from the storage that it writes to: it may refuse that."""
     others = [one for one in arguments if isinstance(one, FakeTensor) and one is not written]
-    return any(storage_of(other) == storage_of(written) for other in others)
+    return [other for other in others if storage_of(other) == storage_of(written)]
+
+
+def _overlap_partly(written: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether operators refuse to write to one of these and to read the other (aten/src/ATen/MemoryOverlap.cpp)."""
+    begins, ends = [], []
+    for tensor in (written, other):
+        numbers = *tensor.shape, *tensor.stride(), tensor.storage_offset()
+        if not all(isinstance(number, int) for number in numbers) or not _is_dense(tensor):
+            return False
+        begins.append(int(tensor.storage_offset()) * tensor.element_size())
+        ends.append(begins[-1] + tensor.numel() * tensor.element_size())
+    if begins[0] == begins[1] and ends[0] == ends[1]:
+        return written.stride() != other.stride()
+    return max(begins) < min(ends)
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor fills its memory without gaps, in any order of the dimensions."""
+    filled = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != filled:
+            return False
+        filled *= size
+    return True
 
 
 def storage_of(tensor: torch.Tensor) -> int:

@@ -11,7 +11,7 @@ Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -35,13 +35,16 @@ def make_shape_env() -> Any:
     )
 
 
-def dynamic_context(tensor: torch.Tensor, dims: Iterable[int]) -> Any:
-    """What ShapeEnv needs to make these dimensions of a tensor symbolic and the others static."""
+def dynamic_context(tensor: torch.Tensor, dims: Collection[int], strides: Collection[int] = ()) -> Any:
+    """What ShapeEnv needs to make these dimensions of a tensor, and these strides, symbolic and the others static."""
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
     kinds = dict.fromkeys(dims, DimDynamic.DUCK)
     kinds |= dict.fromkeys(unbacked(tensor) & kinds.keys(), DimDynamic.UNBACKED)
-    return StatelessSymbolicContext(dynamic_sizes=[kinds.get(dim, DimDynamic.STATIC) for dim in range(tensor.dim())])
+    return StatelessSymbolicContext(
+        dynamic_sizes=[kinds.get(dim, DimDynamic.STATIC) for dim in range(tensor.dim())],
+        dynamic_strides=[DimDynamic.DYNAMIC if dim in strides else DimDynamic.INFER_STRIDE for dim in range(tensor.dim())],
+    )
 
 
 def dynamic_number(graph: GraphBuilder, value: float, source: Source) -> Any:
@@ -111,6 +114,13 @@ def never_negative(value: torch.SymInt) -> bool:
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
     return bool(statically_known_true(value >= 0))
+
+
+def settle(value: torch.SymFloat) -> None:
+    """Rely on each symbol that a float is computed from: of `ToFloat(s0) + 1e18 == 1e18` sympy would conclude that s0 is 0."""
+    env = value.node.shape_env
+    for symbol in value.node.expr.free_symbols:
+        env.evaluate_expr(symbol, env.backed_var_to_val[symbol])
 
 
 def is_of_sizes(value: torch.SymInt) -> bool:

@@ -135,12 +135,14 @@ class ShapeRelation:
 
     def holds(self, scope: Scope) -> bool:
         """Whether the relation is true of this call."""
-        return bool(eval(self._code, self._namespace, self._values(scope)))
+        with torch._C.DisableTorchFunctionSubclass():
+            return bool(eval(self._code, self._namespace, self._values(scope)))
 
     def actual(self, scope: Scope) -> str:
         """The sizes of this call: `x.size()[0] is 3`."""
         values = self._values(scope)
-        return ", ".join(f"{self._readable(atom)} is {eval(atom, self._namespace, values)}" for atom in self._atoms)
+        with torch._C.DisableTorchFunctionSubclass():
+            return ", ".join(f"{self._readable(atom)} is {eval(atom, self._namespace, values)}" for atom in self._atoms)
 
     def __str__(self) -> str:
         return self.text
@@ -326,14 +328,16 @@ def _describe_value(value: Any) -> str:
     if not is_a(value, torch.Tensor):
         name = type(value).__qualname__
         return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-    return describe_tensor(value, tuple(value.shape))
+    with torch._C.DisableTorchFunctionSubclass():
+        return describe_tensor(value, tuple(value.shape))
 
 
 def describe_tensor(value: torch.Tensor, sizes: Sequence[int | None]) -> str:
     """`float32[10, ?] cpu requires_grad`: what people read of a tensor, "?" for a size that may vary."""
     dims = ", ".join("?" if size is None else str(size) for size in sizes)
-    grad = " requires_grad" if value.requires_grad else ""
-    return f"{str(value.dtype).removeprefix('torch.')}[{dims}] {value.device}{grad}"
+    with torch._C.DisableTorchFunctionSubclass():  # a class of the program does not hear what is asked for people
+        grad = " requires_grad" if value.requires_grad else ""
+        return f"{str(value.dtype).removeprefix('torch.')}[{dims}] {value.device}{grad}"
 
 
 def _tensor_guards(matches: Sequence[TensorMatch]) -> Any:
@@ -377,6 +381,16 @@ class _Emitter:
         if condition not in ("True", ""):
             self.lines.append(f"if not ({condition}): return False")
 
+    def without_subclasses(self, first: int) -> None:
+        """Ask the conditions from this line on past the classes of tensors: a size is no call that a program's class hears."""
+        lines = self.lines[first:]
+        if lines:
+            switched_off = self.namer.name(torch._C.DisableTorchFunctionSubclass)
+            self.lines[first:] = [f"with {switched_off}():", *(f"    {line}" for line in lines)]
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)  # reading the sizes of these calls no function of the program
+
 
 @timed("guards")
 def compile_check(
@@ -412,7 +426,10 @@ def compile_check(
         if guard.kind == "STORAGE_OVERLAP":
             values = [emitter.variable(source) for source in guard.expected.sources]
             emitter.require(guard.expected.condition(values, emitter.namer))
+    matched = len(emitter.lines)
     shape_code, relations = _shape_relations(emitter, guards, shape_expressions)
+    if any(type(guard.expected.example) not in _PLAIN for guard in tensors):
+        emitter.without_subclasses(matched)
     parameters = ", ".join([f"L{slot}" for slot in range(len(slot_names))] + ["F", "G"])
     code = f"def check({parameters}):\n" + "".join(f"    {line}\n" for line in emitter.lines) + "    return True\n"
     namespace = emitter.namer.namespace

@@ -98,13 +98,12 @@ def _equals_condition(value: str, expected: Any, namer: Namer) -> str:
 
 
 def same_constant(value: Any, expected: Any) -> bool:
-    """Equal, of the same type, all the way down; NaN equals NaN and -0.0 differs from 0.0."""
+    """Equal, of the same type, all the way down; NaN equals NaN, and zeros and NaNs have their sign (`math.copysign`)."""
     if type(value) is not type(expected):
         return False
     if isinstance(expected, float):
-        return (value != value and expected != expected) or (
-            value == expected and math.copysign(1.0, value) == math.copysign(1.0, expected)
-        )
+        both_nan = value != value and expected != expected
+        return (value == expected or both_nan) and math.copysign(1.0, value) == math.copysign(1.0, expected)
     if isinstance(expected, complex):
         return same_constant(value.real, expected.real) and same_constant(value.imag, expected.imag)
     if isinstance(expected, (tuple, list)):
@@ -172,6 +171,27 @@ def same_members(value: Any, expected: frozenset[Any]) -> bool:
     return bool(value == expected) and {(type(m), m) for m in value} == {(type(m), m) for m in expected}
 
 
+def is_empty(cell: Any) -> bool:
+    """Whether a cell holds nothing.
+
+    >>> import types
+    >>> is_empty(types.CellType()), is_empty(types.CellType(None))
+    (True, False)
+    """
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
+
+
+def same_metadata(value: Any, expected: Any) -> bool:
+    """Whether a tensor made of others keeps the same beside them, as its class compares it (`__metadata_guard__`) or by `==`."""
+    metadata = value.__tensor_flatten__()[1]
+    compare = getattr(type(value), "__metadata_guard__", None)
+    return bool(metadata == expected if compare is None else compare(expected, metadata))
+
+
 def all_different(*values: object) -> bool:
     """Whether no two of these are the same object."""
     return len({id(value) for value in values}) == len(values)
@@ -236,6 +256,10 @@ _kind(
     lambda v, e, n: f"{e!r} not in {v}", lambda v, e: e not in v,
 )
 _kind(
+    "CELL_EMPTY", "nothing is bound to the closure's variable",
+    lambda v, e, n: f"{n.name(is_empty)}({v})", lambda v, e: is_empty(v), lambda e: "not bound",
+)
+_kind(
     "ATTRIBUTE_ABSENT", "the object itself has no such attribute",
     lambda v, e, n: f"{e!r} not in {n.name(instance_dict)}({v})", lambda v, e: e not in instance_dict(v),
 )
@@ -259,6 +283,10 @@ _kind(
 _kind(
     "SEQUENCE_ITERATOR_MORE", "the iterator has more than this many items left",
     lambda v, e, n: f"{v}.__length_hint__() > {e}", lambda v, e: v.__length_hint__() > e,
+)
+_kind(
+    "SUBCLASS_METADATA", "what the tensor's class keeps beside the tensors inside it",
+    lambda v, e, n: f"{n.name(same_metadata)}({v}, {n.name(e)})", lambda v, e: same_metadata(v, e),
 )
 # The kinds below are checked all at once by torch's own primitives or by ShapeEnv's expressions (guard_check.py).
 _kind(

@@ -362,6 +362,16 @@ class ModuleGuards:
         shown = [facts for facts in self.class_facts() if facts.is_shown()]
         return guards + [Guard(NamedSource(facts.cls.__qualname__), "MODULE_STATE", str(facts), 0) for facts in shown]
 
+    def subjects(self) -> list[Any]:
+        """Whom each of `guards()` is about."""
+        return [facts.value for facts in self.facts()] + [facts.cls for facts in self.class_facts() if facts.is_shown()]
+
+    def leave_out(self, subjects: Iterable[Any]) -> None:
+        """Rely on nothing any more that was noted about these; they are some of `subjects()`."""
+        for subject in subjects:
+            if self._facts.pop(id(subject), None) is None:
+                self._classes.pop(subject, None)
+
     def walk(self, make: Callable[..., Any]) -> StateWalk | None:
         """The facts as a walk (`make` is `native.GuardWalk`); None when nothing is relied on."""
         facts, classes = self.facts(), self.class_facts()

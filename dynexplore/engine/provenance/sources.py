@@ -189,6 +189,20 @@ class ClosureSource(Source):
         writer.load_deref(self.variable)
 
 
+class CellSource(ClosureSource):
+    """A cell of the frame's closure itself, which may be empty."""
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        assert scope.closure is not None
+        return scope.closure[self.index]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"F[{self.index}]"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        writer.load_closure(self.variable)
+
+
 class GlobalSource(Source):
     """A global variable of the frame."""
 
@@ -518,10 +532,9 @@ class CallSource(ChainedSource):
         writer.call(1)
 
 
-class DrawnSource(Source):
-    """A random number that the modified code draws before anything else, into a local variable of its own: no guard is on it."""
+class OwnLocalSource(Source):
+    """What the modified code makes before anything else, into a local variable of its own: no guard is on it."""
 
-    varies = True
     guardable = False
 
     def __init__(self, local: str, words: str) -> None:
@@ -533,6 +546,12 @@ class DrawnSource(Source):
 
     def load(self, writer: Writer, namer: Namer) -> None:
         writer.load_fast(self.local)
+
+
+class DrawnSource(OwnLocalSource):
+    """A random number, which is another one in each call."""
+
+    varies = True
 
 
 class LiteralSource(Source):

@@ -26,6 +26,7 @@ from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
 from dynexplore.engine.policy.markers import RUNS, Mark, assume_constant_result, graph_break, mark, unmark
+from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
 from dynexplore.engine.runtime.stores import Options, Store
@@ -104,14 +105,16 @@ def _key(arguments: Mapping[str, Any] | None) -> Hashable:
 
 
 def optimize(
-    backend: str | CompilerFn = "eager", *, nopython: bool = False, dynamic: bool | None = None, disable: bool = False
+    backend: str | CompilerFn = "eager", *, nopython: bool = False, dynamic: bool | None = None, disable: bool = False,
+    guard_filter_fn: GuardFilter | None = None,
 ) -> Any:
     """Capture and compile: a decorator for functions, bound methods and nn.Modules, and a context manager.
 
     Args: backend: a name of `list_backends()`, or a callable `(graph, example_inputs) -> callable` or `(graph)
     -> callable`. nopython: raise `exc.Unsupported` where the graph would break, instead of going on in Python.
     dynamic: True: sizes are symbols from the first call on; False: never; None: once a size was seen to change.
-    disable: do nothing; as does the environment variable DYNEXPLORE_DISABLE=1.
+    disable: do nothing; as does the environment variable DYNEXPLORE_DISABLE=1. guard_filter_fn: is given a list of
+    GuardFilterEntry, one for each guard, and says in a list of bools which are checked; those of torch.compiler will do.
 
     As a context manager it acts on the functions called inside the block; the block's own code runs as plain Python.
 
@@ -127,17 +130,18 @@ def optimize(
     _check_flag("disable", disable)
     if dynamic is not None:
         _check_flag("dynamic", dynamic, "True, False or None")
+    _check_filter(guard_filter_fn)
     if disable or config.disable:
         return _SwitchedOff()
-    region = store_for(backend, Options(nopython, dynamic)).region
+    region = store_for(backend, Options(nopython, dynamic, guard_filter_fn)).region
     if isinstance(backend, str):
-        optimized.PICKLED_AS[region] = (_again, backend, nopython, dynamic)
+        optimized.PICKLED_AS[region] = (_again, backend, nopython, dynamic, guard_filter_fn)
     return _Region(region)
 
 
-def _again(function: Any, backend: str, nopython: bool, dynamic: bool | None) -> Any:
+def _again(function: Any, backend: str, nopython: bool, dynamic: bool | None, guard_filter_fn: GuardFilter | None = None) -> Any:
     """What a pickled wrapper becomes where it is loaded."""
-    return optimize(backend, nopython=nopython, dynamic=dynamic)(function)
+    return optimize(backend, nopython=nopython, dynamic=dynamic, guard_filter_fn=guard_filter_fn)(function)
 
 
 def optimize_assert(backend: str | CompilerFn = "eager", *, dynamic: bool | None = None) -> Any:
@@ -152,6 +156,11 @@ def optimize_assert(backend: str | CompilerFn = "eager", *, dynamic: bool | None
 def _check_flag(name: str, value: object, right: str = "True or False") -> None:
     if type(value) is not bool:
         raise ValueError(f"{name} is {right}, not {value!r}")
+
+
+def _check_filter(guard_filter_fn: object) -> None:
+    if guard_filter_fn is not None and not callable(guard_filter_fn):
+        raise ValueError(f"guard_filter_fn is a function or None, not {guard_filter_fn!r}")
 
 
 def compile(
@@ -170,7 +179,8 @@ def compile(
         model: a function, method or module; None: a decorator is returned.
         fullgraph: `nopython` of `optimize`.
         mode: a set of Inductor's options by name ("default", "reduce-overhead", "max-autotune", ...).
-        options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments.
+        options: Inductor's options by name; not together with `mode`. Another backend gets both as keyword arguments. Under
+            "guard_filter_fn" stands the function of this name that `optimize` takes; it is no option of the backend.
 
     Raises ValueError, which lists the right ones, for a wrong mode or option.
     """
@@ -179,10 +189,14 @@ def compile(
     _check_flag("fullgraph", fullgraph)
     if disable or config.disable:
         return _SwitchedOff() if model is None else model
+    guard_filter_fn = (options or {}).get("guard_filter_fn")
+    _check_filter(guard_filter_fn)
+    if guard_filter_fn is not None:
+        options = {name: value for name, value in (options or {}).items() if name != "guard_filter_fn"} or None
     arguments = _backend_arguments(backend, mode, options, dynamic)
     if dynamic is not None:
         _check_flag("dynamic", dynamic, "True, False or None")
-    region = _Region(store_for(backend, Options(fullgraph, dynamic), arguments).region)
+    region = _Region(store_for(backend, Options(fullgraph, dynamic, guard_filter_fn), arguments).region)
     return region if model is None else region(model)
 
 

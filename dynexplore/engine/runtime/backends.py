@@ -41,11 +41,13 @@ from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
-from dynexplore.engine.runtime import distributed, float_inputs
+from dynexplore.engine.runtime import distributed, float_inputs, inference_blocks, recurrent_layers
+from dynexplore.engine.runtime.direct_calls import with_compilers
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_state import hooks_away
 from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
+from dynexplore.engine.translate.asked_of_autograd import backward_raises
 
 CompilerFn = Callable[..., Any]
 F = TypeVar("F", bound=CompilerFn)
@@ -71,7 +73,7 @@ class Backend:
     def __call__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
         """What the backend makes of a graph."""
         if self.takes_inputs:
-            return self.function(graph, list(example_inputs), **self.options)
+            return self.function(graph, list(example_inputs), **with_compilers(self.function, self.options))
         return self.function(graph, **self.options)
 
 
@@ -208,16 +210,43 @@ def compile_graph(
         tools.note_memory(recorder, frame, name, module)
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
     ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
-    pieces = distributed.pieces_of(graph)
-    if pieces:
+    if pieces := distributed.pieces_of(graph):
         compiled = distributed.compiled_in_pieces(graph, pieces, name, ask)
+    elif backend.function is eager:
+        compiled = ask(graph.module, [], name)
+    elif _is_of_torch(backend) and (pieces := recurrent_layers.pieces_of(graph)):
+        compiled = distributed.compiled_in_pieces(graph, pieces, name, functools.partial(_around_recurrent_layers, ask))
     else:
-        compiled = ask(module, [_as_it_comes(graph_input) for graph_input in graph.inputs], name)
+        compiled = _whole(graph, name, ask)
     if reference is not None:
         compiled = _Verified(compiled, reference, name, backend.name)
     if config.profiler_ranges:
         compiled = ranged(compiled, GRAPH + name)
     return _unhooked(compiled)
+
+
+def _around_recurrent_layers(
+    ask: Callable[..., Callable[..., Any]], module: torch.fx.GraphModule, examples: list[Any], name: str
+) -> Callable[..., Any]:
+    """What the backend makes of a piece; one with a recurrent layer runs as it stands."""
+    return eager(module) if recurrent_layers.has_recurrent_layer(module) else ask(module, examples, name)
+
+
+def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+    """What the backend makes of a graph that is not split; one whose backward raises runs as it stands."""
+    module, examples = graph.module, [_as_it_comes(graph_input) for graph_input in graph.inputs]
+    blocks = not torch.is_inference_mode_enabled() and inference_blocks.has_blocks(module)
+    try:
+        compiled = ask(inference_blocks.without_gradients(module) if blocks else module, examples, name)
+        outputs = list(map(example_value, graph.outputs))
+        if getattr(compiled, "__self__", None) is not module:  # it does not run as it is
+            compiled = inference_blocks.without_their_gradients(compiled, examples, outputs)
+        return inference_blocks.marking(compiled, outputs) if blocks else compiled
+    except BackendCompilerError as error:
+        if not backward_raises(graph, type(error.__cause__)):
+            raise
+    graph.as_it_stands = True
+    return eager(graph.module)
 
 
 def _as_it_comes(graph_input: GraphInput) -> Any:

@@ -112,7 +112,7 @@ def _watch(owners: list[tuple[Any, str]], entry: CompiledEntry, cache: CodeCache
     def watch(owner: Any, where: str) -> Any:
         def died(_: object, remove: Callable[..., None] = remove_entry) -> None:  # bound now: globals go first at exit
             remove(cache_ref(), entry_ref())
-            history.note_death(where)
+            history.note_unstable(where)
 
         return weakref.ref(owner, died)
 

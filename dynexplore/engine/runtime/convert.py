@@ -35,7 +35,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
-from dynexplore.engine.policy.break_errors import breaks_are_errors, set_breaks_are_errors
+from dynexplore.engine.policy.break_errors import breaks_are_errors
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
@@ -92,8 +92,10 @@ def convert(store: Store, state: FrameState) -> Entry | None:
 def _raised_where_it_goes_on(state: FrameState, error: BaseException) -> Entry | None:
     """Inside a block of the function the rest of a frame raises by itself, so that the block is left. None: no block waits."""
     resume = resume_point(state.code) if state.goes_on_from is not None else None
-    code = raising_code(resume) if resume is not None else None
-    return None if code is None or resume is None else Entry(None, code, (error,), len(resume.parameters))
+    if resume is None:
+        return None
+    code = raising_code(resume)
+    return None if code is None else Entry(None, code, (error,), len(resume.parameters))
 
 
 def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
@@ -208,8 +210,6 @@ class Conversion:
         except GraphBreak as graph_break:
             self._save_frame(graph_break)
             error = reports.unsupported(graph_break, self.code, whole=self.store.options.nopython)
-            if not self.store.options.nopython:  # blocks that were entered for real before a break are not left: the frame ends
-                set_breaks_are_errors(None)
             raise error from (graph_break if config.verbose else None)
         except DynexploreError as error:
             self._save_frame(error)
@@ -243,6 +243,7 @@ class Conversion:
             frame_id=self.frame,
             backend_name=self.store.backend.name,
             runs_as_it_is=self.store.backend.function is eager,
+            guard_filter=self.store.options.guard_filter,
             symbolic_floats=takes_floats(self.store.backend),
         )
 

@@ -10,7 +10,8 @@ No tracer, but in the way like one: a program that has replaced what torch needs
 
 And torch.compile itself: while its callback is active in this thread, it would compile the frames of our translation.
 
-In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`; `inside_torch_compile(target)`.
+In: nothing, the state of the thread. Out: `active()`, a reason in words or None; `dynamo_off()`; `inside_torch_compile(target)`;
+`is_below_torch_compile(frame)`, `code_of_wrappers()`.
 
 torch/_dynamo/convert_frame.py does the same job (CatchErrorsWrapper, ConvertFrameAssert).
 """
@@ -21,6 +22,7 @@ import contextlib
 import enum
 import functools
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -89,12 +91,14 @@ def dynamo_off() -> Iterator[None]:
 
 
 def inside_torch_compile(target: Any) -> Any:
-    """What torch.compile has wrapped, in a function or in a module; any other object itself.
+    """What torch.compile has wrapped, in a function or in a module; any other object itself, and what is kept from it (`disable`).
 
     >>> inside_torch_compile(torch.abs) is torch.abs
     True
     """
     fields = getattr(target, "__dict__", {})
+    if "_torchdynamo_disable" in fields or type(fields.get("dynamo_ctx")).__name__ == "DisableContext":
+        return target
     if type(target).__module__ == _WRAPPERS and "_orig_mod" in fields.get("_modules", {}):
         return fields["_modules"]["_orig_mod"]
     original = fields.get("_torchdynamo_orig_callable")
@@ -103,3 +107,25 @@ def inside_torch_compile(target: Any) -> Any:
 
 _WRAPPERS = "torch._dynamo.eval_frame"
 """The module of the class of a module that torch.compile wrapped."""
+
+
+def is_below_torch_compile(frame: types.FrameType | None) -> bool:
+    """Whether the frame was called, however far up, by a function that torch.compile made."""
+    while frame is not None:
+        if frame.f_code.co_name == _WRAPPER and frame.f_globals.get("__name__") == _WRAPPERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def code_of_wrappers() -> Iterator[types.CodeType]:
+    """The code of the function that torch.compile puts around the program's; nothing while that is not imported."""
+    context = getattr(sys.modules.get(_WRAPPERS), "_TorchDynamoContext", None)
+    made_in = getattr(getattr(context, "__dict__", {}).get("__call__"), "__code__", None)
+    for constant in getattr(made_in, "co_consts", ()):
+        if isinstance(constant, types.CodeType) and constant.co_name == _WRAPPER:
+            yield constant
+
+
+_WRAPPER = "compile_wrapper"
+"""The function that torch.compile puts around the program's."""

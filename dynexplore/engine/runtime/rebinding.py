@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.raw_attributes import is_a
+from dynexplore.engine.raw_attributes import closure_values, is_a
 from dynexplore.engine.runtime import optimized
 
 
@@ -139,11 +139,7 @@ def named_by(fn: Any) -> Iterator[tuple[str, Any]]:
     function = _function_of(fn)
     if function is None:
         return
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
+    yield from closure_values(function)
     for name in _names(function.__code__):
         if name in function.__globals__:
             yield name, function.__globals__[name]

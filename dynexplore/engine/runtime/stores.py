@@ -20,6 +20,7 @@ from types import CodeType, MethodType
 from typing import Any
 
 from dynexplore.engine.native import CacheStore, Region
+from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
 from dynexplore.engine.runtime.observers import Observers
@@ -33,6 +34,7 @@ class Options:
 
     nopython: bool = False
     dynamic: bool | None = None
+    guard_filter: GuardFilter | None = None
 
 
 class Store:

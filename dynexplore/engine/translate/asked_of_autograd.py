@@ -5,7 +5,12 @@ gradient. A program that calls `torch.autograd.grad` on what the graph gave sees
 derivative), a hook does (it is called with None where no gradient comes), and so does a tensor that keeps its gradient
 (`retain_grad`), and whatever else hangs on a tensor of autograd's that the graph writes to. A graph that changes what
 autograd has saved for the backward makes backward raise, if it is ever called; a compiler raises at once, or computes with
-what was there before. Such graphs are captured, but not compiled.
+what was there before. Where a graph writes what has a gradient into an input that has none, a compiler keeps the input for the
+backward as it was, and then writes to it. Such graphs are captured, but not compiled.
+
+A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
+that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
+same on fake tensors, the compiler is not to blame (`backward_raises`, asked when it has failed).
 
 In:  a finished graph and the break it ends at. Out: whether it runs as it stands.
 PyTorch's Dynamo compiles these, and AOTAutograd raises or differs.
@@ -18,7 +23,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.graph.builder import FinishedGraph, example_value
+from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
@@ -33,8 +38,30 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
         return True
-    inputs = [graph.inputs[place].example for place in graph.written]
-    return any(isinstance(one, torch.Tensor) and one.requires_grad and not one.is_leaf for one in inputs)
+    return any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written)
+
+
+def _is_seen_by_autograd(written: GraphInput) -> bool:
+    """Whether an input that is written to has a history before, or only afterwards."""
+    before, after = written.example, example_value(written.node)
+    if not isinstance(before, torch.Tensor):
+        return False
+    if before.requires_grad:
+        return not before.is_leaf
+    return bool(after.requires_grad) and not before.is_meta
+
+
+def backward_raises(graph: FinishedGraph, kind: type[Any]) -> bool:
+    """Whether the backward of a graph raises such an exception, on fake tensors."""
+    outputs = [value for value in map(example_value, graph.outputs) if isinstance(value, torch.Tensor) and value.requires_grad]
+    inputs = [value for one in graph.inputs if isinstance(value := example_value(one.node), torch.Tensor) and value.requires_grad]
+    if not outputs or not inputs:
+        return False
+    try:
+        torch.autograd.grad(outputs, inputs, [one.new_ones(one.shape) for one in outputs], retain_graph=True, allow_unused=True)
+    except Exception as error:
+        return type(error) is kind
+    return False
 
 
 def backward_would_raise(outputs: Iterable[Any]) -> bool:

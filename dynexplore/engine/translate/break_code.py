@@ -82,7 +82,6 @@ class BreakWriter:
         generator, writer = self.generator, self.writer
         slots: list[Slot] = []
         late: list[tuple[int, VariableTracker]] = []
-        generator.set_outer_modes()
         with writer.role("restore stack"):
             for value in self.frame.stack:
                 if value is NULL:

@@ -29,11 +29,17 @@ from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.translate.asked_of_autograd import runs_as_it_stands
 from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
-from dynexplore.engine.translate.graph_call import GraphCall, undone_on_failure, unheard_by_autograd, write_draws
+from dynexplore.engine.translate.graph_call import (
+    GraphCall,
+    undone_on_failure,
+    unheard_by_autograd,
+    write_draws,
+    write_new_parameters,
+)
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.new_functions import push_function
-from dynexplore.engine.translate.shared_storage import guard_shared_storage
+from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
@@ -41,10 +47,13 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.context_manager import leave_all, restoring_modes
 from dynexplore.engine.variables.objects.function import NestedFunctionVariable
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
+from dynexplore.engine.variables.torch_.new_parameter import first_used_again
 from dynexplore.engine.variables.torch_.tensor_subclass import with_classes_switched_off
+from dynexplore.engine.variables.torch_.wrapper_tensor import left_alone
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
+    from dynexplore.engine.variables.contract.active_mode import ActiveMode
 
 
 class NotRebuilt(Exception):
@@ -194,14 +203,15 @@ class CodeGenerator:
         except NotImplementedError as reason:
             raise NotRebuilt(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
 
-    def set_outer_modes(self) -> None:
-        """Set for real the modes that were set before any `with` block was entered: entering one remembers what it found."""
+    def set_modes_before(self, block: ActiveMode) -> None:
+        """Set for real what was set before a `with` block and is a mode of the same thing: entering it remembers what it found."""
         with self.writer.role("side effect"):
             for mode in self.ctx.active_modes:
-                if mode.set_for_real is None:
+                if mode is block:
                     return
-                mode.set_for_real(self)
-                mode.set_for_real = None
+                if mode.of == block.of and mode.set_for_real is not None:
+                    mode.set_for_real(self)
+                    mode.set_for_real = None
 
     # -- putting it together
 
@@ -213,15 +223,18 @@ class CodeGenerator:
         with head.role("prologue"):
             head.prologue(self.code.co_cellvars, self.code.co_freevars, self._own_cells)
         self.temporaries += write_draws(ctx, head, self.injected)
+        self.temporaries += write_new_parameters(ctx, head, self.injected)
         tail = Writer(self.code)
         if ctx.graph.call_count or self.outputs:
             name = f"__compiled_fn_{NUMBERS.next()}"
             order = {node: position for position, node in enumerate(ctx.graph.graph.nodes)}
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
+            self._refuse_shared_parameters()
             graph = ctx.graph.finish(list(self.outputs), name)
             if not ctx.request.runs_as_it_is:
                 graph.as_it_stands |= runs_as_it_stands(graph, breaks)
                 guard_shared_storage(ctx, graph)
+                guard_storage_offsets(ctx, graph)
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
                 rely_on_no_ddp(ctx.guard, ctx.module_guards)
@@ -231,6 +244,8 @@ class CodeGenerator:
             if not ctx.request.runs_as_it_is and not graph.as_it_stands:
                 function = unheard_by_autograd(function, graph)
             function = undone_on_failure(function, graph)
+            if ctx.function_modes.has_wrappers:
+                function = left_alone(function)
             if ctx.function_modes.has_subclasses:
                 function = with_classes_switched_off(function)
             if ctx.graph.sets_modes:
@@ -261,6 +276,13 @@ class CodeGenerator:
             ctx.module_guards.owners(),
             self.resume_codes,
         )
+
+    def _refuse_shared_parameters(self) -> None:
+        """A parameter is made of a tensor that the program goes on using: only Python can make it, on the same memory."""
+        made = [parameter for parameter, _ in self.ctx.new_parameters]
+        used_again = first_used_again(made, self.ctx.graph.graph, list(self.outputs))
+        if used_again is not None:
+            raise NotRebuilt("Parameter", "the tensor it is made of is used again", used_again.made_at)
 
     def _assemble(self, instructions: list[Instruction]) -> CodeType:
         code = self.code

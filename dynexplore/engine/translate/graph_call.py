@@ -171,6 +171,18 @@ def write_draws(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> l
     return [_RANDOM_STATE, *(name for name, _, _ in ctx.draws)]
 
 
+def write_new_parameters(ctx: Interpreter, writer: Writer, injected: InjectedLocals) -> list[str]:
+    """Make the parameters that the segment makes, without data; the names of the local variables that hold them."""
+    with writer.role("make parameter"):
+        for parameter, make in ctx.new_parameters:
+            writer.begin_call()
+            writer.load_fast(injected.name(make))
+            writer.callable_ready()
+            writer.call(0)
+            writer.store_fast(parameter.source.local)
+    return [parameter.source.local for parameter, _ in ctx.new_parameters]
+
+
 def undone_on_failure(function: Callable[..., Any], graph: FinishedGraph) -> Callable[..., Any]:
     """A compiled graph, made so that it leaves inputs and random numbers as they were when one of its operators raises."""
     if not graph.written and not graph.draws_random_numbers:

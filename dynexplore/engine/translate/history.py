@@ -3,7 +3,10 @@
 The idea: the first call is compiled for the sizes it has. When a later call misses because a size differs, that dimension becomes
 dynamic, so that one more graph serves all sizes ("automatic dynamic shapes").
 
-In: one `FrameHistory` per code object and backend, kept by the runtime. Out: the dynamic dimensions of each input.
+Strides become dynamic, too, where they vary and no size does: a cache that keeps a window of its last states is a view into a
+tensor of another length in each call.
+
+In: one `FrameHistory` per code object and backend, kept by the runtime. Out: the dynamic dimensions and strides of each input.
 torch/_dynamo/pgo.py and variables/builder.py do the same job.
 """
 
@@ -23,11 +26,11 @@ class FrameHistory:
 
     def __init__(self) -> None:
         self._sizes: dict[str, tuple[int | None, ...]] = {}
+        self._strides: dict[str, tuple[int | None, ...]] = {}
         self._numbers: dict[str, Any] = {}
         self._dynamic_numbers: set[str] = set()
         self._floats_asked_for = False
         self._unstable: set[str] = set()
-        self._deaths: dict[str, int] = {}
         self._failed_when_plain: set[tuple[str, str]] = set()
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
@@ -46,6 +49,16 @@ class FrameHistory:
         merged = tuple(old if old == new else None for old, new in zip(seen, sizes, strict=True))
         self._sizes[where] = merged
         return frozenset(dim for dim, size in enumerate(merged) if size is None and sizes[dim] not in (0, 1)) - never | marked
+
+    def dynamic_strides(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
+        """The dimensions of this input whose strides vary while all sizes stay; to be asked after `dynamic_dims`."""
+        if (wanted if wanted is not None else config.dynamic_shapes) is not None or None in self._sizes.get(where, (None,)):
+            return frozenset()
+        strides = tensor.stride()
+        seen = self._strides.get(where, strides)
+        merged = tuple(old if old == new else None for old, new in zip(seen, strides, strict=False))
+        self._strides[where] = merged if len(seen) == len(strides) else strides
+        return frozenset(dim for dim, stride in enumerate(self._strides[where]) if stride is None and strides[dim] not in (0, 1))
 
     def is_dynamic_number(self, where: str, value: Any, wanted: bool | None, varies: bool = False) -> bool:
         """Whether a number varies, and so becomes a symbol instead of a constant."""
@@ -68,14 +81,8 @@ class FrameHistory:
         """Whether a float was, or may have been, made an input of a graph."""
         return self._floats_asked_for
 
-    def note_death(self, where: str) -> None:
-        """The object at this source died, and with it an entry that relied on its identity; twice is a habit."""
-        self._deaths[where] = self._deaths.get(where, 0) + 1
-        if self._deaths[where] > 1:
-            self._unstable.add(where)
-
     def note_unstable(self, where: str) -> None:
-        """Another object stood at this source than the one an entry was made for."""
+        """Another object stands, or will stand, at this source than the one an entry was made for, which may have died."""
         self._unstable.add(where)
 
     def note_failed_when_plain(self, where: str, kind: str) -> None:

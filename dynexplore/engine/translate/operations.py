@@ -32,6 +32,7 @@ from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVa
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_type
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
+from dynexplore.engine.variables.torch_ import wrapper_tensor
 from dynexplore.engine.variables.torch_.tensor import DataVariable, TensorVariable, ViewOfDataVariable
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def add(
         return ctx.build(fake, None)
     if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.taken_as_data and ctx.graph.unheard_write():
         ctx.break_graph("DX408", operation="a write through .data to what autograd has noted")
+    if ctx.graph.fake_mode.written_last and ctx.function_modes.has_wrappers:
+        wrapper_tensor.refuse_writes(ctx, *tensors)
     if any(map(_holds_numpy_number, (*args, *kwargs.values()))):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
     node = ctx.graph.add(op, target, proxies, named, fake)
@@ -167,7 +170,7 @@ def is_graph_value(value: Any) -> bool:
 def wrap(ctx: Interpreter, node: torch.fx.Node, value: Any) -> VariableTracker:
     """The tracker of what a node computes."""
     if isinstance(value, torch.Tensor):
-        return TensorVariable(node, value)
+        return wrapper_tensor.result(ctx, node, value) if wrapper_tensor.is_wrapper(value) else TensorVariable(node, value)
     if isinstance(value, _SYMBOLIC):
         return wrap_number(ctx, node, value)
     if isinstance(value, torch.Size):

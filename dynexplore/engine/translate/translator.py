@@ -39,20 +39,23 @@ from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.phases import timed
 from dynexplore.engine.policy import dimensions
 from dynexplore.engine.policy.break_errors import breaks_are_errors
-from dynexplore.engine.provenance.guard_check import GlobalState, GuardCheck, TensorMatch, compile_check
+from dynexplore.engine.provenance.guard_check import GlobalState, GuardCheck, ShapeExpressions, TensorMatch, compile_check
+from dynexplore.engine.provenance.guard_filter import GuardFilter, kept_by
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards, StateWalk
 from dynexplore.engine.provenance.sources import (
+    CellSource,
     ClosureSource,
     GlobalsSource,
     LocalSource,
     ObjectSource,
     PinnedSource,
+    Scope,
     Source,
 )
 from dynexplore.engine.raw_attributes import has_python_getattribute
 from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate import handlers, inlining, operations
+from dynexplore.engine.translate import comptime, handlers, inlining, operations
 from dynexplore.engine.translate.abandoned_generators import does_something_when_closed, may_do_something_when_closed
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
@@ -74,7 +77,7 @@ from dynexplore.engine.variables.contract.context import TraceContext, UserRaise
 from dynexplore.engine.variables.contract.function_modes import FunctionModes
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.objects.context_manager import leave_all, leave_in_graph
-from dynexplore.engine.variables.objects.exception import exception_from_python, set_context
+from dynexplore.engine.variables.objects.exception import ExceptionVariable, exception_from_python, set_context
 from dynexplore.engine.variables.objects.function import CellVariable
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
@@ -83,8 +86,9 @@ from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVa
 from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
 from dynexplore.engine.variables.torch_.function_modes import ask_function_mode
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.wrapper_tensor import is_wrapper
 
-_ROWS = (all_rows, handlers)  # imported for the rows they declare
+_ROWS = (all_rows, comptime, handlers)  # imported for the rows they declare
 
 _CLOSED_IN_TIME = "a generator is suspended inside `try` or `with`: only plain Python closes it as soon as it is dropped"
 _FINALIZED = "DX321"
@@ -127,6 +131,7 @@ class Translator:
         self.module_guards = ModuleGuards()
         self.journal = Journal(self.narrator.changed if self.narrator is not None else None)
         self.draws: list[tuple[str, Any, tuple[Any, ...]]] = []
+        self.new_parameters: list[tuple[Any, Callable[[], Any]]] = []
         self.active_modes: list[ActiveMode] = []
         self.function_modes = FunctionModes()
         self.graphs_run_as_they_are = request.runs_as_it_is
@@ -228,11 +233,12 @@ class Translator:
         if isinstance(known, CellVariable):
             return known
         content: VariableTracker | None
+        was_empty_at: CellSource | None = None
         try:
             content = LazyVariable(cell.cell_contents, ClosureSource(name, index))
         except ValueError:  # an unbound cell
-            content = None
-        tracker = CellVariable(name, content, frame_cell=True)
+            content, was_empty_at = None, CellSource(name, index)
+        tracker = CellVariable(name, content, frame_cell=True, was_empty_at=was_empty_at)
         self.journal.remember(cell, tracker)
         return tracker
 
@@ -274,9 +280,13 @@ class Translator:
         except GraphBreak as graph_break:
             raise SkipFrame(graph_break.reason) from graph_break
 
-    def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
+    def _refuse_where_forbidden(self, graph_break: GraphBreak) -> None:
+        """Raise it where the function is to be one graph, or a block of the program forbids breaks."""
         if self.request.nopython or breaks_are_errors():
             raise graph_break
+
+    def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
+        self._refuse_where_forbidden(graph_break)
         if graph_break.kind.id == _FINALIZED and len(graph_break.user_stack) == 1:  # as with generators, below
             raise SkipFrame(graph_break.reason)
         if self.plan is not None and self.plan.stop_at <= self.unit_began_at and not self.root.exceptions:
@@ -289,8 +299,7 @@ class Translator:
     def _break_where_made(self, failure: NotRebuilt) -> Plan:
         """A value is alive at the end of the graph that only Python can make: stop before it is made, so that it is real."""
         graph_break = self._graph_break("DX318", failure.facts)
-        if self.request.nopython or breaks_are_errors():
-            raise graph_break
+        self._refuse_where_forbidden(graph_break)
         if self.plan is not None and self.plan.stop_at <= failure.step:
             raise SkipFrame(graph_break.reason)
         if self.narrator is not None:
@@ -401,6 +410,8 @@ class Translator:
         if handler.lasti:
             frame.push(ConstantVariable(step.origin.index))
         frame.push(raised.exception)
+        if isinstance(raised.exception, ExceptionVariable):
+            raised.exception.note_caught()
         began = self.raised_at.setdefault(raised.exception, self._last_plain_unit())
         if frame is self.root:
             frame.in_flight_since = began
@@ -443,6 +454,8 @@ class Translator:
 
     def is_stable(self, source: Source) -> bool:
         """Whether the object at `source` may be guarded by its identity; not where another one has been seen there."""
+        if self.request.guard_filter is not None:
+            return False  # its guard may be left out
         unstable = self.history.unstable
         step: Source | None = source if unstable else None
         while step is not None:
@@ -471,14 +484,24 @@ class Translator:
         """Make a live tensor an input of the graph."""
         context = None
         if not isinstance(source, PinnedSource):
-            dynamic = self.history.dynamic_dims(source.text(), tensor, self.request.dynamic)
-            context = dynamic_context(tensor, dynamic) if dynamic else None
+            where, wanted = source.text(), self.request.dynamic
+            dynamic, strides = self.history.dynamic_dims(where, tensor, wanted), self.history.dynamic_strides(where, tensor, wanted)
+            if is_wrapper(tensor):  # the sizes of what is inside would have to follow
+                dynamic = strides = frozenset()
+            context = dynamic_context(tensor, dynamic, strides) if dynamic or strides else None
         fake = self.graph.fake_tensor(tensor, source, context)
         if context is not None:
             self.promised += [(source, fake, dim) for dim in dimensions.dynamic(tensor)]
         sizes = tuple(map(_fixed, fake.shape))
-        strides = tuple(map(_fixed, fake.stride())) if context is None else (None,) * fake.dim()
-        self.guard(source, "TENSOR_MATCH", TensorMatch(source, tensor, sizes, strides, self.root.current.offset))
+        fixed = tuple(map(_fixed, fake.stride())) if context is None else (None,) * fake.dim()
+        self.guard(source, "TENSOR_MATCH", TensorMatch(source, tensor, sizes, fixed, self.root.current.offset))
+        return self._input(tensor, source, fake)
+
+    def new_input(self, tensor: torch.Tensor, source: Source) -> torch.fx.Node:
+        """Make a tensor that the modified code makes an input of the graph."""
+        return self._input(tensor, source, self.graph.fake_tensor(tensor, source))
+
+    def _input(self, tensor: torch.Tensor, source: Source, fake: torch.Tensor) -> torch.fx.Node:
         node = self.graph.placeholder(source.text(), source, tensor, fake)
         if self.narrator is not None:
             self.narrator.node_added(node, self)
@@ -637,8 +660,24 @@ class Translator:
 
     def finish_check(self) -> GuardCheck:
         """Compile the guards; those on the state of modules and other objects are there to be read, the walk checks them."""
+        shapes = self._shape_expressions()
+        guard_filter = self.request.guard_filter
+        if guard_filter is not None and not self._filter_guards(guard_filter, shapes is not None):
+            shapes = None
         self._note_state_guards()
-        return self._compiled_check()
+        return self._compiled_check(shapes)
+
+    def _filter_guards(self, guard_filter: GuardFilter, has_shapes: bool) -> bool:
+        """Leave out the guards that the program filters away; whether the relations between sizes stay."""
+        request = self.request
+        scope = Scope(request.values, request.closure, request.globals)
+        states, subjects = self.module_guards.guards(), self.module_guards.subjects()
+        about = {id(guard): subject for guard, subject in zip(states, subjects, strict=True)}
+        kept, shapes = kept_by(guard_filter, [*self.guards.guards, *states], scope, about, shapes=has_shapes)
+        staying = set(map(id, kept))
+        self.module_guards.leave_out(subject for place, subject in about.items() if place not in staying)
+        self.guards.guards = [guard for guard in self.guards.guards if id(guard) in staying]
+        return shapes
 
     def finish_relaxed_check(self) -> tuple[GuardCheck, StateWalk | None]:
         """The check and the walk of a frame that is left to Python."""
@@ -647,7 +686,7 @@ class Translator:
             self._note_state_guards()
             walk = self.module_guards.walk(cast("Callable[..., Any]", GuardWalk))
         self.guards.guards = relaxed(self.guards.guards, self.request)
-        return self._compiled_check(), walk
+        return self._compiled_check(self._shape_expressions()), walk
 
     def _note_state_guards(self) -> None:
         for guard in self.module_guards.guards():
@@ -655,17 +694,18 @@ class Translator:
             if self.narrator is not None:
                 self.narrator.guard_installed(guard)
 
-    def _compiled_check(self) -> GuardCheck:
-        shapes = None
-        if self.graph.shape_env is not None:
-            self._check_promises()
-            shapes = shape_guards(self.graph)
+    def _shape_expressions(self) -> ShapeExpressions | None:
+        if self.graph.shape_env is None:
+            return None
+        self._check_promises()
+        return shape_guards(self.graph)
+
+    def _compiled_check(self, shapes: ShapeExpressions | None) -> GuardCheck:
         check = compile_check(self.guards, self.request.slot_names, shapes, self.module_guards.subclass_answers)
         if self.narrator is not None:
             for guard in check.guards[len(self.guards.guards) :]:
                 self.narrator.guard_installed(guard, guard.because)
         return check
-
 
     def _check_promises(self) -> None:
         """Raise MarkViolated where a dimension that is marked to be of any size was taken for a number."""

@@ -58,12 +58,15 @@ from dynexplore.engine.variables.scalars import (
     text_rules,
 )
 from dynexplore.engine.variables.torch_ import (
+    assigned_data,
     autograd_function,
     checkpoint,
     cond,
     flex_attention,
     function_modes,
     loops,
+    module_copy,
+    new_parameter,
     nn_module,
     optimizer,
     region_call,
@@ -74,6 +77,7 @@ from dynexplore.engine.variables.torch_ import (
     tensor_subclass,
     torch_rules,
     vmap,
+    wrapper_tensor,
 )
 
 # older versions unwrap values in C, where what leaves a level of functorch is not seen: torch.func.grad and jvp break the graph

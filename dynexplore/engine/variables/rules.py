@@ -34,6 +34,7 @@ MethodAnswer = Callable[
     ["TraceContext", Any, "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
 ]
 AttributeAnswer = Callable[["TraceContext", Any], "VariableTracker"]
+SetterAnswer = Callable[["TraceContext", Any, "VariableTracker"], None]
 
 
 @record()
@@ -61,9 +62,10 @@ class Rule:
 _RULES: dict[int, Rule] = {}
 _CODES: dict[int, CodeType] = {}  # of those that are Python functions, the code for which the rule was written
 _KEEP: list[object] = []  # the table goes by identity (a callable may be unhashable), so it keeps its keys alive
-_LATE: dict[str, tuple[str, str, Rule]] = {}  # by name, with the module and the path in it
+_LATE: dict[str, list[tuple[str, str, Rule]]] = {}  # by name, with the module and the path in it
 METHODS: dict[tuple[type[Any], str], MethodAnswer] = {}
 ATTRIBUTES: dict[tuple[type[Any], str], AttributeAnswer] = {}
+SETTERS: dict[tuple[type[Any], str], SetterAnswer] = {}
 
 
 def rule(*targets: Any) -> Callable[[Answer], Answer]:
@@ -85,18 +87,20 @@ def late_rule(module: str, name: str) -> Callable[[Answer], Answer]:
     """The same for a Python function, or a class's, of a module that is slow to import: it is known once that is imported."""
 
     def declare(answer: Answer) -> Answer:
-        _LATE[name.rpartition(".")[2]] = module, name, Rule(answer)
+        _LATE.setdefault(name.rpartition(".")[2], []).append((module, name, Rule(answer)))
         return answer
 
     return declare
 
 
 def _late_rule_for(function: FunctionType) -> Rule | None:
-    module, name, row = _LATE[function.__name__]
-    known: Any = sys.modules.get(module)
-    for part in name.split("."):
-        known = getattr(known, part, None)
-    return row if getattr(known, "__func__", known) is function else None
+    for module, name, row in _LATE[function.__name__]:
+        known: Any = sys.modules.get(module)
+        for part in name.split("."):
+            known = getattr(known, part, None)
+        if getattr(known, "__func__", known) is function:
+            return row
+    return None
 
 
 def rule_for(target: object) -> Rule | None:
@@ -126,6 +130,16 @@ def attribute(python_type: type[Any], *names: str) -> Callable[[AttributeAnswer]
     def declare(answer: AttributeAnswer) -> AttributeAnswer:
         for name in names:
             ATTRIBUTES[python_type, name] = answer
+        return answer
+
+    return declare
+
+
+def setter(python_type: type[Any], name: str) -> Callable[[SetterAnswer], SetterAnswer]:
+    """Declare that the decorated function answers `value.name = other` for trackers whose rows are kept under `python_type`."""
+
+    def declare(answer: SetterAnswer) -> SetterAnswer:
+        SETTERS[python_type, name] = answer
         return answer
 
     return declare

@@ -141,3 +141,18 @@ def test_only_true_and_false_are_taken() -> None:
     """A function given by mistake is an error at once."""
     with pytest.raises(TypeError, match="True or False"):
         error_on_graph_break(breaks)  # type: ignore[arg-type]
+
+
+def test_a_block_of_plain_python_stays_strict_after_an_error() -> None:
+    """An error inside is no end of the block: the next call in it raises as well, and behind it nothing is set."""
+
+    def breaks(x: Any) -> Any:
+        dynexplore.graph_break()
+        return x * 2
+
+    compiled = dynexplore.optimize("eager")(breaks)
+    with dynexplore.error_on_graph_break(True):
+        for _ in range(2):
+            with pytest.raises(dynexplore.exc.Unsupported):
+                compiled(torch.ones(2))
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))

@@ -106,7 +106,7 @@ def test_an_entry_goes_with_the_object_it_is_about() -> None:
     with dynexplore.config.patch(cache_size_limit=1):
         for _ in range(3):
             optimized(torch.nn.Linear(3, 2), X)
-    assert len(backend.graphs) == 3 and dynexplore.counters["stats"]["cache_limit"] == 0
+    assert len(backend.graphs) == 2 and dynexplore.counters["stats"]["cache_limit"] == 0
 
 
 # -- what is left alone -----------------------------------------------------------------------------------------

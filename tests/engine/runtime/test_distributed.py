@@ -42,7 +42,7 @@ def torchrun(group: str, folder: Path) -> Found:
     assert dynexplore.optimize()(mlp) is not mlp, "with the engine off both trainings are one and the same"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += [str(TESTS / "ddp_programs.py"), group, str(folder)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-6000:]
     return [json.loads((folder / f"rank{rank}.json").read_text(encoding="utf-8")) for rank in (0, 1)]
 

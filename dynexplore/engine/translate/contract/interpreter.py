@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch.fx
 
     from dynexplore.engine.bytecode import ParsedCode
+    from dynexplore.engine.events import UserFrame
     from dynexplore.engine.graph.builder import OperatorFailed
     from dynexplore.engine.provenance.guard_check import GuardCheck
     from dynexplore.engine.provenance.guards import GuardSet
@@ -40,6 +41,7 @@ class Interpreter(TraceContext, Protocol):
     resume: ResumeCode | None
     argument_names: tuple[str, ...]
     root: SymbolicFrame
+    running: list[SymbolicFrame]
     unit_began_at: int
     raised_at: dict[VariableTracker, int]
     generators: list[GeneratorVariable]
@@ -49,6 +51,10 @@ class Interpreter(TraceContext, Protocol):
     @property
     def innermost(self) -> SymbolicFrame:
         """The frame that is being interpreted just now: the last on the stack of frames."""
+        ...
+
+    def user_stack(self) -> tuple[UserFrame, ...]:
+        """The symbolic frames, outermost first, as people know them from tracebacks."""
         ...
 
     def interpret(self, frame: SymbolicFrame, thrown: VariableTracker | None = None) -> bool:

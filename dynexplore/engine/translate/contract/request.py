@@ -15,6 +15,7 @@ from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guard_check import GuardCheck
+from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.translate.history import FrameHistory
@@ -70,6 +71,7 @@ class TranslationRequest:
     backend_name: str = ""
     step_observer: StepObserver | None = None
     runs_as_it_is: bool = False  # whether the backend runs graphs as they stand: they rely on nothing but the program's order
+    guard_filter: GuardFilter | None = None
     symbolic_floats: bool = True  # whether a float that changes may be an input of the graph: not every backend takes one
 
 

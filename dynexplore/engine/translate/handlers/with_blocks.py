@@ -8,7 +8,6 @@ from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
 from dynexplore.engine.variables.objects.context_manager import enter_context
-from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -28,4 +27,5 @@ def with_except_start(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> Non
     exception = frame.stack[-1]
     exit_function = frame.stack[-4]
     kind = ctx.build(exception.python_type(), None)
-    frame.push(ctx.call_function(exit_function, [kind, exception, ConstantVariable(None)], {}))
+    traceback = exception.get_attribute(ctx, "__traceback__")
+    frame.push(ctx.call_function(exit_function, [kind, exception, traceback], {}))

@@ -2,8 +2,7 @@
 
 The idea: the copy of a container that is traced is a new tracker; a deep copy does the same all the way down, with one new tracker
 for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it; other
-objects of the program are copied as object_copy.py says. A tensor's data cannot be copied by Python's protocols while it is only
-known to the graph.
+objects of the program are copied as object_copy.py says, modules and tensors as torch_/module_copy.py does.
 
 In: calls of the two functions. Out: new trackers.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.variables.containers.deque import DequeVariable
 from dynexplore.engine.variables.containers.dict_views import Entries
@@ -59,7 +58,7 @@ def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
         return memo[value]
     if value.kind in _ATOMIC_KINDS:
         return value
-    for tracker, make in _COPIES:
+    for tracker, make in COPIES:
         if isinstance(value, tracker):
             return make(ctx, value, memo)
     if type_of(value) is dict:  # the attributes of an object, seen as a dict
@@ -82,6 +81,11 @@ def _own_copy(
         return copy_object(ctx, value, lambda part: deep_copy(ctx, part, memo), lambda made: memo.update({value: made}))
     if python_type is dict and memo is None:
         return value.call_method(ctx, "copy", [], {})
+    refuse_copy(ctx, value)
+
+
+def refuse_copy(ctx: TraceContext, value: VariableTracker) -> NoReturn:
+    """Break at the copy of something that is not traced."""
     ctx.break_graph("DX205", function="copy", arguments=value.type_name())
 
 
@@ -122,10 +126,11 @@ def _deep_tuple(ctx: TraceContext, value: TupleVariable, memo: Memo) -> Variable
     return SizeVariable(items) if isinstance(value, SizeVariable) else TupleVariable(items)
 
 
-_COPIES: tuple[tuple[type[VariableTracker], Callable[[Any, Any, Memo], VariableTracker]], ...] = (
+COPIES: list[tuple[type[VariableTracker], Callable[[Any, Any, Memo], VariableTracker]]] = [
     (ListVariable, _deep_list),
     (DequeVariable, _deep_deque),
     (DictVariable, _deep_dict),
     (SetVariable, _deep_set),
     (TupleVariable, _deep_tuple),
-)
+]
+"""How a deep copy of each kind of tracker is made; torch_/module_copy.py adds modules and tensors."""

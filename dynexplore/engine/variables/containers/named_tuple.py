@@ -141,10 +141,19 @@ def construct(
     if len(args) > len(names) or not set(kwargs) <= set(names) - set(given):
         ctx.break_graph("DX218", callee=cls.__qualname__)
     given.update(kwargs)
-    defaults = cls._field_defaults
+    defaults = _defaults(ctx, cls, names)
     if not set(names) <= set(given) | set(defaults):
         ctx.break_graph("DX218", callee=cls.__qualname__)
     return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(defaults[n], None) for n in names])
+
+
+def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[str, Any]:
+    """The values of items that a call leaves out: what the `__new__` of the class has now; `_field_defaults` only tells of them."""
+    new = class_facts.peek(cls, "__new__")
+    maker: Any = new.__func__ if isinstance(new, staticmethod) else new
+    ctx.module_guards.rely_on_function(maker)
+    defaults = maker.__defaults__ or ()
+    return dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
 
 
 @makes(tuple)

@@ -428,7 +428,14 @@ def _sort(
     key: VariableTracker | None = None,
     reverse: VariableTracker | None = None,
 ) -> None:
-    self.items[:] = sorted_items(ctx, self.unpack(ctx), key, reverse)
+    items = self.unpack(ctx)
+    put_back, self.items[:] = list(items), ()  # while CPython sorts a list, it is empty to everybody else
+    try:
+        put_back = sorted_items(ctx, items, key, reverse)
+    finally:
+        was_changed, self.items[:] = bool(self.items), put_back
+    if was_changed:
+        ctx.raise_exception(ValueError, "list modified during sort")
 
 
 @builtin_method(list, "copy", "__copy__")

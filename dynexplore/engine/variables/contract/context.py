@@ -41,6 +41,7 @@ class TraceContext(Protocol):
     active_modes: list[ActiveMode]
     function_modes: FunctionModes  # the TorchFunctionModes that traced code has entered
     draws: list[tuple[str, Any, tuple[Any, ...]]]  # random numbers: the local each goes to, the function, its arguments
+    new_parameters: list[tuple[Any, Callable[[], Any]]]  # tracker of each parameter that the frame makes, and what makes it
     graphs_run_as_they_are: bool  # nobody traces them, so that a node may run the program's own code anew in each call
     told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
     passing: list[Callable[[TraceContext], None]]  # each guards, in the next attempt, what makes this frame break for now
@@ -86,6 +87,10 @@ class TraceContext(Protocol):
 
     def unspecialized_value(self, value: Any, source: Source) -> VariableTracker | None:
         """The tracker of a number or string that is not relied on, because it changes from call to call; None for others."""
+        ...
+
+    def new_input(self, tensor: Any, source: Source) -> Any:
+        """Make a tensor that the modified code makes an input of the graph, without a guard; gives the node."""
         ...
 
     def drawn_number(self, value: Any, source: Source) -> Any:

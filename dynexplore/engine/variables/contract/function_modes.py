@@ -24,6 +24,8 @@ class FunctionModes:
     def __init__(self) -> None:
         self.entered: list[VariableTracker] = []
         self.has_subclasses = False  # whether a tensor came up whose class has a `__torch_function__`
+        self.has_wrappers = False  # whether a tensor came up whose class says in Python what operators do
+        self.wrapped: set[int] = set()  # what names the memory of the tensors that are inside of inputs
         self._without_subclasses = 0
 
     @property

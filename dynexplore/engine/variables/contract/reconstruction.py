@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from dynexplore.engine.bytecode import Writer
     from dynexplore.engine.provenance.sources import Namer
+    from dynexplore.engine.variables.contract.active_mode import ActiveMode
     from dynexplore.engine.variables.contract.base import VariableTracker
 
 
@@ -37,6 +38,10 @@ class Reconstruction(Protocol):
 
     def call_object(self, function: object, *args: VariableTracker) -> None:
         """Push the result of calling a live object with these values."""
+        ...
+
+    def set_modes_before(self, block: ActiveMode) -> None:
+        """Set for real what was set before a `with` block that is entered again now, and is a mode of the same thing."""
         ...
 
     def store_temporary(self) -> str:

@@ -46,7 +46,7 @@ def _words(text: str) -> frozenset[str]:
 FUNCTIONS = _words(
     """
     abs absolute add all amax amin any arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin around array
-    array_split asarray atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or bitwise_xor ceil clip column_stack
+    array_split asarray atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or bitwise_xor broadcast_to ceil clip column_stack
     concatenate copy cos cosh count_nonzero cumprod cumsum deg2rad degrees diag diagonal diff divide dot dstack einsum
     empty_like equal exp exp2 expand_dims expm1 fabs flip fliplr flipud float_power floor floor_divide fmax fmin full_like
     greater greater_equal hstack hypot inner isclose isfinite isinf isnan kron less less_equal linalg.norm log log10 log1p
@@ -256,6 +256,9 @@ def tensor_of_array(
     return _tensor_of(ctx, torch.tensor, args, kwargs)
 
 
+_NO_DEVICE = ConstantVariable(None)
+
+
 def _tensor_of(
     ctx: TraceContext, function: Callable[..., Any], args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker | None:
@@ -264,18 +267,26 @@ def _tensor_of(
         array = enter_graph(ctx, array)
     if not isinstance(array, ArrayVariable):
         return None
-    if not kwargs.keys() <= {"dtype"} or not all(value.is_constant() for value in kwargs.values()):
+    if not kwargs.keys() <= {"dtype", "device"} or not all(value.is_constant() for value in kwargs.values()):
         ctx.break_graph("DX207", function=function.__name__)
+    device = kwargs.get("device", _NO_DEVICE)
+    kwargs = {name: value for name, value in kwargs.items() if name != "device"}
     copies = function is torch.tensor or isinstance(array, ScalarVariable)
     if not copies and not array.model.flags.writeable:
         ctx.break_graph("DX207", function=function.__name__)
     wanted: Any = on_models(ctx, function.__name__, function, [array.model],
                             {name: value.as_constant() for name, value in kwargs.items()})
     if not copies and wanted.dtype == array.tensor.fake.dtype:
-        return ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {})
+        return _moved(ctx, ctx.operation("call_function", wrapped_from_numpy, [array.tensor], {}), device)
     keywords = {"dtype": ConstantVariable(wanted.dtype), "copy": ConstantVariable(True)}
     made = ctx.operation("call_method", "to", [array.tensor], keywords)
     assert isinstance(made, TensorVariable)
     if tuple(map(hint, made.fake.stride())) != wanted.stride():
         ctx.break_graph("DX207", function=function.__name__)
-    return made
+    return _moved(ctx, made, device)
+
+
+def _moved(ctx: TraceContext, made: VariableTracker, device: VariableTracker) -> VariableTracker:
+    """What was made of an array, which lies in the memory of the CPU, on the device that the call names."""
+    wanted: Any = device.as_constant()
+    return made if wanted is None or torch.device(wanted).type == "cpu" else ctx.operation("call_method", "to", [made, device], {})

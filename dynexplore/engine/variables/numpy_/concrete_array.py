@@ -22,7 +22,14 @@ from dynexplore.engine.variables.containers.sequence import ListVariable, TupleV
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import METHODS
-from dynexplore.engine.variables.scalars.constant import ConstantMethodVariable, ConstantVariable, is_constant_value, run_now
+from dynexplore.engine.variables.scalars.constant import (
+    ComputedNumberVariable,
+    ConstantMethodVariable,
+    ConstantVariable,
+    is_constant_value,
+    is_numpy_number,
+    run_now,
+)
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -162,7 +169,7 @@ def known_nest(value: VariableTracker, ctx: TraceContext) -> Any:
 def _wrap(ctx: TraceContext, result: Any, given: Sequence[VariableTracker], name: str = "ndarray") -> VariableTracker:
     """The tracker of what numpy gave."""
     if is_constant_value(result):
-        return ConstantVariable(result)
+        return ComputedNumberVariable(result) if is_numpy_number(result) else ConstantVariable(result)
     if isinstance(result, (tuple, list)):
         items = [_wrap(ctx, item, given, name) for item in result]
         return ListVariable(items) if type(result) is list else TupleVariable(items)

@@ -19,6 +19,8 @@ from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import live_nest
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 _OF_TYPING: tuple[type[Any], ...] = (vars(typing)["_BaseGenericAlias"], vars(typing)["_SpecialForm"])
+_CALL: Any = vars(typing)["_BaseGenericAlias"].__call__  # what it sets, and what it forgives, differs from one Python to the next
 
 
 class AnnotationVariable(ConstantVariable):
@@ -49,11 +52,25 @@ class AnnotationVariable(ConstantVariable):
     def call(
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
-        """`list[int]()`: what the class itself makes."""
+        """`list[int]()`: what the class itself makes, told of the alias where it takes attributes."""
         origin = getattr(self.value, "__origin__", None)
         if not isinstance(origin, type):
             return super().call(ctx, args, kwargs)
-        return ctx.call_function(ctx.build(origin, None), args, kwargs)
+        if isinstance(self.value, _OF_TYPING):
+            return ctx.call_function(ctx.build(_CALL, None), [self, *args], kwargs)
+        made = ctx.call_function(ctx.build(origin, None), args, kwargs)
+        if isinstance(made, UserObjectVariable):
+            _tell_of(ctx, made, self)
+        return made
+
+
+def _tell_of(ctx: TraceContext, made: UserObjectVariable, alias: AnnotationVariable) -> None:
+    """`made.__orig_class__ = alias`, if that can be (Objects/genericaliasobject.c, set_orig_class)."""
+    try:
+        made.set_attribute(ctx, "__orig_class__", alias)
+    except UserRaised as raised:
+        if not issubclass(raised.exception.python_type(), AttributeError | TypeError):
+            raise
 
 
 def _is_annotation(value: Any) -> bool:

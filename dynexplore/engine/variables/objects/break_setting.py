@@ -35,7 +35,6 @@ class BreakSettingVariable(ModeManagerVariable):
     def __init__(self, wanted: bool, cls: type[Any] = error_on_graph_break) -> None:
         super().__init__(cls, (wanted,))
         self.wanted = wanted
-        self.entered: list[ActiveMode] = []
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         before = set_breaks_are_errors(self.wanted)

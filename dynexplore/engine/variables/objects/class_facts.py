@@ -133,8 +133,18 @@ def _rely(ctx: TraceContext, cls: type[Any], after: type[Any] | None, owner: typ
     if is_settled(ctx, owner, name, raw):
         asked = not is_fixed_class(owner)
         ctx.module_guards.rely_on_lookup(cls, name, raw, owner=owner, after=after, asked=asked)
+        _rely_on_binding(ctx, raw, f"{owner.__qualname__}.{name}")
     else:
         ctx.module_guards.rely_on_owner(cls, name, owner, after=after)
+
+
+def _rely_on_binding(ctx: TraceContext, raw: Any, label: str) -> None:
+    """Whether the attribute is a descriptor, and wins over the object's own dictionary, its class says, which may change."""
+    cls = type(raw)
+    if not is_fixed_class(cls):
+        ctx.module_guards.hold(raw, label)
+        for method in ("__get__", "__set__", "__delete__"):
+            raw_lookup(ctx, cls, method)
 
 
 def is_settled(ctx: TraceContext, owner: type[Any], name: str, raw: Any) -> bool:

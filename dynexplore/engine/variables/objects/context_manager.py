@@ -110,6 +110,7 @@ class ModeManagerVariable(VariableTracker):
         self.cls = cls
         self.arguments = arguments
         self.keywords = dict(keywords or {})
+        self.entered: list[ActiveMode] = []
 
     def python_type(self) -> type[Any]:
         return self.cls
@@ -215,6 +216,8 @@ class ExitFunctionVariable(VariableTracker):
 
     def reconstruct(self, build: Reconstruction) -> None:
         manager = self.manager
+        if manager.entered:
+            build.set_modes_before(manager.entered[-1])
         build.call_object(enter_for_real, ConstantVariable(manager.exit_class()), ConstantVariable(manager.arguments),
                           ConstantVariable(manager.keywords))
 
@@ -239,7 +242,6 @@ def enter_for_real(cls: type[Any], arguments: tuple[Any, ...], keywords: dict[st
 
 def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveMode:
     """Set the mode for real and in the graph."""
-    refuse_function_modes(ctx)
     before = torch.is_grad_enabled()
 
     def for_real(build: Reconstruction) -> None:
@@ -258,10 +260,14 @@ def set_grad_mode(ctx: TraceContext, enabled: bool, *, lasting: bool) -> ActiveM
     return mode
 
 
-def refuse_function_modes(ctx: TraceContext) -> None:
-    """torch asks TorchFunctionModes about changes of the grad mode, too."""
+def change_grad_mode(ctx: TraceContext, enabled: bool) -> VariableTracker:
+    """What `torch._C._set_grad_enabled(enabled)` does; TorchFunctionModes that traced code has entered are asked about it, too."""
     if ctx.function_modes.entered:
-        ctx.break_graph("DX419", what="the grad mode changes in its block")
+        answer = ctx.ask_function_mode("call_function", torch._C._set_grad_enabled, [ConstantVariable(enabled)], {})
+        if answer is not None:
+            return answer
+    set_grad_mode(ctx, enabled, lasting=True)
+    return NONE
 
 
 def _set_in_graph(ctx: TraceContext, enabled: bool) -> None:
@@ -292,15 +298,29 @@ class GradModeVariable(ModeManagerVariable):
     def __init__(self, cls: type[Any], enabled: bool, arguments: tuple[Any, ...] = ()) -> None:
         super().__init__(cls, arguments)
         self.enabled = enabled
-        self.modes: list[ActiveMode] = []
+        self.asked: list[tuple[bool, int]] = []  # entered under function modes: the mode before, and the count of active modes
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
-        self.modes.append(set_grad_mode(ctx, self.enabled, lasting=False))
+        if ctx.function_modes.entered:
+            self.asked.append((torch.is_grad_enabled(), len(ctx.active_modes)))
+            change_grad_mode(ctx, self.enabled)
+        else:
+            self.entered.append(set_grad_mode(ctx, self.enabled, lasting=False))
         return NONE
 
     def exit(self, ctx: TraceContext) -> None:
-        refuse_function_modes(ctx)
-        leave_mode(ctx, self.modes.pop())
+        if not self.asked:
+            leave_mode(ctx, self.entered.pop())
+            return
+        before, count = self.asked.pop()
+        change_grad_mode(ctx, before)
+        if torch.is_grad_enabled() is before:  # what was set in between is taken back, so nothing is to be set for real
+            ctx.active_modes[count:] = [mode for mode in ctx.active_modes[count:] if mode.of != "grad"]
+
+    def exit_class(self) -> type[Any]:
+        if self.asked:
+            raise NotImplementedError("a TorchFunctionMode that traced code has entered was asked about it")
+        return super().exit_class()
 
 
 class SetGradModeVariable(GradModeVariable):
@@ -308,10 +328,12 @@ class SetGradModeVariable(GradModeVariable):
 
     def begin(self, ctx: TraceContext) -> None:
         """What the call does."""
-        self.modes.append(set_grad_mode(ctx, self.enabled, lasting=True))
+        if ctx.function_modes.entered:  # they are asked at the call, at `with` and at its end
+            ctx.break_graph("DX419", what="torch.set_grad_enabled is called in its block")
+        self.entered.append(set_grad_mode(ctx, self.enabled, lasting=True))
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
-        self.modes[-1].set_for_real = None  # the `with` block takes care of it
+        self.entered[-1].set_for_real = None  # the `with` block takes care of it
         return NONE
 
 
@@ -343,8 +365,7 @@ def _set_grad_enabled(
 def _c_set_grad_enabled(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    set_grad_mode(ctx, bool(constant_of(ctx, args[0], "_set_grad_enabled")), lasting=True)
-    return NONE
+    return change_grad_mode(ctx, bool(constant_of(ctx, args[0], "_set_grad_enabled")))
 
 
 @rule(torch.no_grad.__exit__, torch.enable_grad.__exit__, torch.set_grad_enabled.__exit__)
@@ -353,7 +374,7 @@ def _live_exit(
 ) -> VariableTracker:
     """The `__exit__` of a manager that Python entered (a resume function gets it with its stack)."""
     before = constant_of(ctx, args[0].get_attribute(ctx, "prev").read(ctx), "the mode before")
-    set_grad_mode(ctx, bool(before), lasting=True)
+    change_grad_mode(ctx, bool(before))
     return NONE
 
 
@@ -362,10 +383,6 @@ def _live_exit(
 
 class AutocastVariable(ModeManagerVariable):
     """torch.autocast(...)."""
-
-    def __init__(self, cls: type[Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-        super().__init__(cls, arguments, keywords)
-        self.entered: list[ActiveMode] = []
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         real = self.cls(*self.arguments, **self.keywords)
@@ -444,7 +461,6 @@ class EnteredModeVariable(ModeManagerVariable):
     ) -> None:
         super().__init__(cls, (argument,))
         self.begin, self.end, self.gives = begin, end, gives
-        self.entered: list[ActiveMode] = []
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         entered = self.begin(*self.arguments)
@@ -486,12 +502,12 @@ def _enter_device(device: torch.device) -> Any:
 class NothingManagerVariable(ModeManagerVariable):
     """A profiler's range, or nullcontext: nothing happens to the values inside."""
 
-    def __init__(self, cls: type[Any], arguments: tuple[Any, ...] = (), entered: VariableTracker = NONE) -> None:
+    def __init__(self, cls: type[Any], arguments: tuple[Any, ...] = (), gives: VariableTracker = NONE) -> None:
         super().__init__(cls, arguments)
-        self.entered = entered
+        self.gives = gives
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
-        return self.entered
+        return self.gives
 
     def exit(self, ctx: TraceContext) -> None:
         return

@@ -50,6 +50,12 @@ class ExceptionVariable(UserObjectVariable):
         self.cause: VariableTracker | None = None
         self.context: VariableTracker | None = None
         self.suppress_context = False
+        self.traceback: VariableTracker = NONE
+
+    def note_caught(self) -> None:
+        """It was raised in this frame, or below, and is caught: for the program it has a traceback from now on."""
+        if self.traceback is NONE:
+            self.traceback = TracebackVariable()
 
     @property
     def exception_type(self) -> type[Any]:
@@ -67,6 +73,8 @@ class ExceptionVariable(UserObjectVariable):
     def c_attribute(self, ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:
         if attribute.name in ("__class__", "__dict__"):
             return super().c_attribute(ctx, attribute)
+        if attribute.name == "__traceback__" and self.traceback is not NONE:
+            return self.traceback
         if self.value is not None:
             assert self.source is not None
             return ctx.build(getattr(self.value, attribute.name), self.source.attribute(attribute.name, "getattr"))
@@ -117,6 +125,8 @@ class ExceptionVariable(UserObjectVariable):
     # -- out of the frame
 
     def push_empty(self, build: Reconstruction) -> None:
+        if self.traceback is not NONE:
+            raise NotImplementedError("it has a traceback")
         assert self.class_variable is not None
         build.call_object(remade, self.class_variable, TupleVariable(self.args))
 
@@ -134,6 +144,28 @@ class ExceptionVariable(UserObjectVariable):
 
     def text(self) -> str:
         return f"{self.cls.__qualname__}({', '.join(arg.text() for arg in self.args)})"
+
+
+class TracebackVariable(VariableTracker):
+    """Where an exception came by: there is one, which the traced code may hand on. What it says only a real one knows."""
+
+    kind = "traceback"
+    text_changes = "never"
+
+    def python_type(self) -> type[Any]:
+        return types.TracebackType
+
+    def truth(self, ctx: TraceContext) -> bool:
+        return True
+
+    def same_object(self, other: VariableTracker) -> bool | None:
+        return self is other
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        raise NotImplementedError("the exception was not raised for real")
+
+    def text(self) -> str:
+        return "a traceback"
 
 
 def remade(cls: type[BaseException], args: tuple[Any, ...]) -> BaseException:
@@ -154,6 +186,7 @@ _C_ATTRIBUTES: dict[str, Callable[[ExceptionVariable], VariableTracker]] = {
     "__cause__": lambda self: self.cause or NONE,
     "__context__": lambda self: self.context or NONE,
     "__suppress_context__": lambda self: ConstantVariable(self.suppress_context),
+    "__traceback__": lambda self: self.traceback,
     "value": lambda self: self.args[0] if self.args else NONE,
     "code": lambda self: self.args[0] if self.args else NONE,
 }
@@ -172,8 +205,9 @@ def _set_suppress_context(ctx: TraceContext, self: ExceptionVariable, value: Var
 
 
 def _set_traceback(ctx: TraceContext, self: ExceptionVariable, value: VariableTracker) -> None:
-    if not _is_none(value):
+    if not _is_none(value) and not isinstance(value, TracebackVariable):
         ctx.break_graph("DX310", attribute="__traceback__")
+    self.traceback = value
 
 
 _C_SETTERS: dict[str, Callable[[Any, ExceptionVariable, VariableTracker], None]] = {
@@ -196,8 +230,10 @@ def _init(
 def _with_traceback(
     ctx: TraceContext, self: ExceptionVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    if len(args) != 1 or not _is_none(args[0]):
+    if len(args) != 1:
         ctx.break_graph("DX310", method="with_traceback")
+    self.before_change(ctx, "__traceback__")
+    _set_traceback(ctx, self, args[0])
     return self
 
 

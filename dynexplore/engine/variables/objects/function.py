@@ -49,12 +49,12 @@ class CellVariable(VariableTracker):
     mutable = True
 
     def __init__(self, name: str, content: VariableTracker | None, source: Source | None = None,
-                 frame_cell: bool = False, contents_source: Source | None = None) -> None:
+                 frame_cell: bool = False, was_empty_at: Source | None = None) -> None:
         self.name = name
         self.content = content
         self.source = source
         self.frame_cell = frame_cell  # a cell of the root frame itself: LOAD_CLOSURE and STORE_DEREF reach it
-        self.contents_source = contents_source
+        self.was_empty_at = was_empty_at  # an existing cell to which nothing was bound
 
     def python_type(self) -> type[Any]:
         return types.CellType
@@ -62,10 +62,16 @@ class CellVariable(VariableTracker):
     def load(self, ctx: TraceContext) -> VariableTracker:
         """What the cell holds; an unbound cell raises NameError as Python does."""
         if self.content is None:
+            self.rely_on_absence(ctx)
             ctx.raise_exception(NameError, f"cannot access free variable {self.name!r} where it is not associated with a "
                                 "value in enclosing scope")
         self.content = self.content.read(ctx)
         return self.content
+
+    def rely_on_absence(self, ctx: TraceContext) -> None:
+        """Rely on nothing being bound to it, where that was so before the frame."""
+        if self.was_empty_at is not None:
+            ctx.guard(self.was_empty_at, "CELL_EMPTY", None)
 
     def assigned(self) -> dict[str, VariableTracker | None] | None:
         return {"cell_contents": self.content}
@@ -79,7 +85,7 @@ class CellVariable(VariableTracker):
             ctx.journal.must_replay(self, f"cell {self.name}")
         else:
             ctx.journal.note(self, f"cell {self.name}")
-        self.content = value
+        self.content, self.was_empty_at = value, None
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         if name == "cell_contents":
@@ -261,7 +267,7 @@ def cell_tracker(ctx: TraceContext, cell: Any, name: str, source: Source | None)
         content = None
     else:
         content = ctx.lazy(value, source.attribute("cell_contents", "getattr") if source is not None else None)
-    tracker = CellVariable(name, content, source)
+    tracker = CellVariable(name, content, source, was_empty_at=source if content is None else None)
     ctx.journal.remember(cell, tracker)
     return tracker
 

@@ -111,17 +111,39 @@ def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
     calls = _calls(left, right, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
     if left.python_type() is right.python_type():
         calls = calls[:1]
+    if calls[0][0] is left and _answers_first(plain, left, right):
+        return _by_content(ctx, symbol, left, right)
     result = _first_result(ctx, calls)
     return result if result is not None else _by_content(ctx, symbol, left, right)
 
 
+def _answers_first(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether the C type of the left operand takes the object on the right for a number, or for what goes into a text.
+
+    Then the methods of that object are not asked, unless its class extends the left one's.
+    """
+    if symbol == "%" and issubclass(left.python_type(), (str, bytes)):
+        return True
+    number = _content(right)
+    if number is right or not issubclass(number.python_type(), complex | float | int):
+        return False
+    if isinstance(left, TensorVariable):
+        return True
+    accepted = next((types for cls, types in _NUMBERS_TAKEN if issubclass(left.python_type(), cls)), ())
+    return not isinstance(left, UserObjectVariable) and issubclass(number.python_type(), accepted)
+
+
+# A number type in C, and the types that its own arithmetic and comparisons know (Objects/longobject.c and its kin).
+_NUMBERS_TAKEN = ((int, (int,)), (float, (float, int)), (complex, (complex, float, int)))
+
+
 def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """Each Python method returned NotImplemented, or there is none: what the C types below say, or TypeError."""
+    if symbol in ("%", "%=") and left.kind == "constant" and isinstance(left.as_constant(), str):
+        return percent(ctx, symbol, left, right)  # text of any object
     first, second = _content(left), _content(right)
     if first is not left or second is not right:
         return _of_content(ctx, symbol, (left, right), (first, second))
-    if symbol not in COMPARE and left.kind == "constant" and isinstance(left.as_constant(), str) and symbol[0] == "%":
-        return percent(ctx, symbol, left, right)  # text of any object
     if symbol == "+=" and isinstance(left, ListVariable):  # takes any iterable
         left.call_method(ctx, "extend", [right], {})
         return left
@@ -166,7 +188,9 @@ def _content(value: VariableTracker) -> VariableTracker:
 
 
 def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    result = _first_result(ctx, _calls(left, right, COMPARE_DUNDER[symbol], if_overridden=False))
+    calls = _calls(left, right, COMPARE_DUNDER[symbol], if_overridden=False)
+    asks_first = calls[0][0] is right or not _answers_first(symbol, left, right)
+    result = _first_result(ctx, calls) if asks_first else None
     if result is not None:
         return result
     if symbol in ("==", "!=") and _content(left) is left and _content(right) is right:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -285,4 +286,14 @@ def _constants(ctx: TraceContext, symbol: str, left: ConstantVariable, right: Co
 
 @unary_rule(ConstantVariable, rank=10)
 def _constant(ctx: TraceContext, symbol: str, operand: ConstantVariable) -> VariableTracker:
+    if symbol == "invert" and type(operand.value) is bool and _warns(UNARY[symbol], operand.value):
+        ctx.break_graph("DX205", function="~", arguments="bool")  # it warns in each call: for real
     return computed(ctx, UNARY[symbol], operand.value)
+
+
+def _warns(function: Any, *args: Any) -> bool:
+    """Whether Python warns of such a call, as some versions do of `~True`."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        function(*args)
+    return bool(warned)

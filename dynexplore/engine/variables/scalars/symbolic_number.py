@@ -14,11 +14,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import sympy
 import torch
 import torch.fx
+from torch.utils._sympy.functions import ToFloat
 
 from dynexplore.engine.graph.data_symbols import known_bool
-from dynexplore.engine.graph.shapes import is_of_sizes, settled_size
+from dynexplore.engine.graph.shapes import is_of_sizes, settle, settled_size
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary, binary_rule, unary_rule
@@ -55,7 +57,10 @@ class SymbolicNumberVariable(VariableTracker):
         return self.specialize()
 
     def specialize(self) -> Any:
-        """The number of this call; from now on guarded to be this one."""
+        """The number of this call; from now on guarded to be this one. What is computed in floats, by what it is computed from."""
+        if isinstance(self.value, torch.SymFloat) and _have_values(self):
+            settle(self.value)
+            return self.value.node.hint
         return self.python_type()(self.value)
 
     def same_object(self, other: VariableTracker) -> bool | None:
@@ -124,9 +129,34 @@ def _agrees_with_python(ctx: TraceContext, symbol: str, left: VariableTracker, r
     """
     if float not in (left.python_type(), right.python_type()):
         return symbol != "&" or not (_asked(ctx, left, "<") or _asked(ctx, right, "<"))
-    if symbol in ("%", "//") or not (_is_exact_as_float(left) and _is_exact_as_float(right)):
+    if symbol in ("%", "//") or not (_is_exact_as_float(left) and _is_exact_as_float(right)) or _merge(symbol, left, right):
         return False
     return symbol in COMPARE or _is_plain_float(BINARY[symbol], _number(left), _number(right))
+
+
+def _merge(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether sympy makes one of parts of both numbers. Floats are rounded after each step: `(s + 1e18) - 1e18` is not `s`."""
+    one, other = _exactly(left), _exactly(right)
+    if symbol == "*":
+        return _parts(sympy.Mul, one, other) != _parts(sympy.Mul, one * other)
+    if symbol in ("+", "-") or (symbol in COMPARE and one != other):
+        return _parts(sympy.Add, one, other) != _parts(sympy.Add, one + other if symbol == "+" else one - other)
+    return False  # a division is one symbol to sympy
+
+
+def _exactly(operand: VariableTracker) -> Any:
+    """What sympy reasons about, as a float; a bool, and what is infinite, is one part of which it makes nothing else."""
+    if isinstance(operand, SymbolicNumberVariable):
+        expression, kind = operand.value.node.expr, operand.python_type()
+        return expression if kind is float else ToFloat(expression) if kind is int else sympy.Dummy()
+    constant = float(operand.as_constant())
+    return sympy.Float(constant) if math.isfinite(constant) else sympy.Dummy()
+
+
+def _parts(operator: Any, *numbers: Any) -> int:
+    """How many terms, or factors, numbers have; 0, or 1, is none."""
+    parts = [part for number in numbers for part in operator.make_args(number)]
+    return sum(not (part.is_number and float(part) == float(operator.identity)) for part in parts)
 
 
 def _is_exact_as_float(operand: VariableTracker) -> bool:

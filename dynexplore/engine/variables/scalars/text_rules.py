@@ -48,33 +48,50 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """A value in the hands of Python's formatting, which asks for its text only if it needs it."""
+    """A value in the hands of Python's formatting, which asks for its text only if it needs it.
+
+    All its attributes are the value's, `__class__` too: what it keeps itself is read past `__getattribute__`.
+    """
+
+    __slots__ = ("behind",)
 
     def __init__(self, ctx: TraceContext, value: VariableTracker) -> None:
-        self._ctx, self._value = ctx, value
+        self.behind = ctx, value
 
     def __str__(self) -> str:
-        return text_of(self._ctx, self._value, "__str__")
+        return text_of(*_behind(self), "__str__")
 
     def __repr__(self) -> str:
-        return text_of(self._ctx, self._value, "__repr__")
+        return text_of(*_behind(self), "__repr__")
 
     def __format__(self, spec: str) -> str:
-        return text_of(self._ctx, self._value, "__format__", spec)
+        return text_of(*_behind(self), "__format__", spec)
 
-    def __getattr__(self, name: str) -> Any:
-        return shape_of(self._ctx, self._value.get_attribute(self._ctx, name))
+    def __getattribute__(self, name: str) -> Any:
+        ctx, value = _behind(self)
+        return shape_of(ctx, value.get_attribute(ctx, name))
 
 
 class ShownItems(Shown):
     """The same of one that has items: only such an object may stand beside a text without any `%s`."""
 
+    __slots__ = ()
+
     def __getitem__(self, key: object) -> Any:
-        return shape_of(self._ctx, self._value.get_item(self._ctx, ConstantVariable(key)))
+        ctx, value = _behind(self)
+        return shape_of(ctx, value.get_item(ctx, ConstantVariable(key)))
+
+
+def _behind(shown: Shown) -> tuple[TraceContext, VariableTracker]:
+    return object.__getattribute__(shown, "behind")  # type: ignore[no-any-return]
 
 
 def _shown(ctx: TraceContext, value: VariableTracker) -> Shown:
-    return (ShownItems if hasattr(type_of(value), "__getitem__") else Shown)(ctx, value)
+    cls = type_of(value)
+    shown: type[Shown] = ShownItems if hasattr(cls, "__getitem__") else Shown
+    if isinstance(cls, type):
+        shown = type(cls.__name__, (shown,), {"__slots__": ()})  # what Python refuses, it calls by the name of the class
+    return shown(ctx, value)
 
 
 def text_of(ctx: TraceContext, value: VariableTracker, name: str, *spec: str) -> str:

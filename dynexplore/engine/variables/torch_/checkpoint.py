@@ -26,7 +26,8 @@ from torch._guards import detect_fake_mode
 from torch._higher_order_ops.wrap import tag_activation_checkpoint
 from torch.utils import checkpoint as torch_checkpoint
 
-from dynexplore.engine.graph.bodies import Body
+from dynexplore.engine.graph.bodies import Body, outside_values
+from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
@@ -93,8 +94,13 @@ def _checkpoint(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapp
     result, nodes = _trace(ctx, function, positional, named, options)
     if nodes:
         meta = {} if policy is None else {_CONTEXTS: policy}
-        ctx.graph.bodies.append(Body(set(nodes), checkpointed, _besides_defaults(options), "checkpointed_body", meta))
+        _add_body(ctx, Body(set(nodes), checkpointed, _besides_defaults(options), "checkpointed_body", meta))
     return result
+
+
+def _add_body(ctx: TraceContext, body: Body) -> None:
+    ctx.graph.bodies.append(body)
+    ctx.graph.note_kept(map(example_value, outside_values(body.nodes)))
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
@@ -190,7 +196,7 @@ def _reentrant(
     _check_results(ctx, result, given, nodes)
     passed = tuple(tensor.as_proxy() for tensor in given)
     kwargs = {"given": passed, **_besides_defaults(options)}
-    ctx.graph.bodies.append(Body(set(nodes), checkpointed_reentrant, kwargs, "checkpointed_body"))
+    _add_body(ctx, Body(set(nodes), checkpointed_reentrant, kwargs, "checkpointed_body"))
     return result
 
 

@@ -56,8 +56,8 @@ _EMPTY_AT_FIRST = frozenset({*HOOKS, "_forward_hooks_with_kwargs", "_forward_hoo
 ModuleAnswer = Callable[
     ["TraceContext", "NNModuleVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
 ]
-_UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
-_NOT_MADE = (*_UNTRACED, nn.modules.lazy.LazyModuleMixin)
+UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
+_NOT_MADE = (*UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
 
 # The methods of torch that are answered here instead of being inlined, as they were at first: a program may put others there.
@@ -283,6 +283,8 @@ class NNModuleVariable(UserObjectVariable):
             super().delete_attribute(ctx, name)
 
     def how_to_store(self, name: str) -> Any:
+        if self.value is None and name in self.placed:
+            return _STORES[self.placed[name]]
         how = super().how_to_store(name)
         if how is not object.__setattr__ or has_python_getattribute(self.cls):
             return how
@@ -317,9 +319,9 @@ class NNModuleVariable(UserObjectVariable):
         self, ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         """Module.__call__: inline forward, with the hooks around it if there are any."""
-        if is_a(self.value, *_UNTRACED):
+        if is_a(self.value, *UNTRACED):
             ctx.break_graph("DX414", type=self.cls.__qualname__)
-        if _waits_for_its_first_input(self.value):
+        if waits_for_its_first_input(self.value):
             ctx.passing.append(self.guard_waiting)
             ctx.break_graph("DX414", type=self.cls.__qualname__)
         if self.has_hooks(ctx):
@@ -374,7 +376,19 @@ def delete_registered(module: nn.Module, name: str) -> None:
         instance_dict(module)["_non_persistent_buffers_set"].discard(name)
 
 
-def _waits_for_its_first_input(value: object) -> bool:
+def _store_in(registry: str) -> Callable[[nn.Module, str, Any], None]:
+    """What puts an item into a registry of a new module; no code of the program runs."""
+
+    def store(module: nn.Module, name: str, value: Any) -> None:
+        instance_dict(module)[registry][name] = value
+
+    return store
+
+
+_STORES = {registry: _store_in(registry) for registry in REGISTRIES}
+
+
+def waits_for_its_first_input(value: object) -> bool:
     """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) takes the mark away."""
     return is_a(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in instance_dict(value)
 

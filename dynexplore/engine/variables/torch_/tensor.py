@@ -27,6 +27,7 @@ from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
+from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import (
     peek,
     raw_lookup,
@@ -35,7 +36,7 @@ from dynexplore.engine.variables.objects.class_facts import (
     rely_on_plain_access,
 )
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
-from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, attribute, method
+from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, SETTERS, attribute, method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 
@@ -78,6 +79,8 @@ class TensorVariable(VariableTracker):
 
     kind = "tensor"
     text_changes = "with the graph"
+    before: TensorVariable | None = None  # what it was before the frame assigned to its `.data`
+    assigned_data: TensorVariable | None = None
 
     def __init__(self, node: torch.fx.Node, fake: torch.Tensor, source: Source | None = None,
                  real: torch.Tensor | None = None) -> None:
@@ -166,6 +169,8 @@ class TensorVariable(VariableTracker):
         if name == "shape":
             return ctx.wrap_size(self.fake.shape, self)
         ctx.graph.asked_about_gradients |= name in _ABOUT_GRADIENTS
+        if self.before is not None and name in _ABOUT_GRADIENTS:
+            return self.before.get_attribute(ctx, name)
         if name in KNOWN_ATTRIBUTES:
             value = getattr(self.fake, name)
             if not callable(value) or isinstance(value, torch.dtype):
@@ -216,7 +221,14 @@ class TensorVariable(VariableTracker):
         return _AT_FIRST.get(name) is not raw and peek(self.python_type(), name) is raw
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
-        ctx.break_graph("DX408" if name == "data" else "DX407" if name == "requires_grad" else "DX411", attribute=name)
+        row = SETTERS.get((torch.Tensor, name))
+        if row is None:
+            ctx.break_graph("DX407" if name == "requires_grad" else "DX411", attribute=name)
+        rely_on_plain_access(ctx, self.python_type(), name)
+        row(ctx, self, value)
+
+    def write_back(self, build: Reconstruction) -> None:
+        write_attributes(build, self, {"data": self.assigned_data})
 
     # -- items
 
@@ -443,6 +455,10 @@ def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     """Another tensor on the same memory, whose changes autograd does not hear of: no `detach()`, of whose changes it does."""
     if tensor.fake.is_inference():  # it counts no changes
         return ctx.operation("call_method", "detach", [tensor], {})
+    if tensor.assigned_data is not None:
+        if torch.is_grad_enabled():  # autograd hears of what is written to it
+            ctx.break_graph("DX408", attribute="data", because="it is read after it was assigned")
+        return ctx.operation("call_method", "detach", [tensor.assigned_data], {})
     ctx.graph.fake_mode.taken_as_data.append((tensor.fake, tensor.fake._version))
     made = ctx.operation("call_function", getattr, [tensor, ConstantVariable("data")], {})
     assert isinstance(made, TensorVariable)

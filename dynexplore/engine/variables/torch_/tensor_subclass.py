@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-_default: Any = vars(torch.Tensor)["__torch_function__"].__func__
+DEFAULT: Any = vars(torch.Tensor)["__torch_function__"].__func__
 _SwitchedOff: Any = torch._C.DisableTorchFunctionSubclass
 
 
@@ -55,6 +55,7 @@ _MAY_DEFINE = frozenset({
     "__torch_function__", "__module__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__new__", "__init__",
     "__init_subclass__", "__repr__", "__str__", "__qualname__", "__static_attributes__", "__firstlineno__", "__parameters__",
     "__orig_bases__", "__annotate__", "__slots__",
+    "__slotnames__",  # copyreg notes it in a class whose instance is copied or pickled
 })  # fmt: skip
 
 _OPERATORS = tuple(name for name in dir(torch.Tensor) if name[:2] == "__" and name not in _MAY_DEFINE)
@@ -171,7 +172,7 @@ def _take_class(
 # -- what Tensor.__torch_function__ does ------------------------------------------------------------------------------
 
 
-@builtin(_default)
+@builtin(DEFAULT)
 def _answer(
     ctx: TraceContext, cls: VariableTracker, function: VariableTracker, overloaded: VariableTracker,
     args: VariableTracker | None = None, kwargs: VariableTracker | None = None,

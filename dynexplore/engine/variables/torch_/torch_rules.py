@@ -21,7 +21,9 @@ from dynexplore.engine.policy import constants
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
+from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.rules import Answer, rule
+from dynexplore.engine.variables.scalars.concrete_values import known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, constant_of, run_now
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
@@ -180,6 +182,28 @@ def _nested_region(ctx: TraceContext, args: Sequence[VariableTracker],
 def _nothing(ctx: TraceContext, args: Sequence[VariableTracker],
              kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     return ConstantVariable(None)
+
+
+def _dropout(function: Callable[..., Any]) -> Answer:
+    """Where nothing is dropped, the result is the argument itself; torch traces it as a copy (torch/_decomp, dropout)."""
+
+    def answer(ctx: TraceContext, args: Sequence[VariableTracker],
+               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        result = ctx.operation("call_function", function, args, kwargs)
+        given = {**dict(zip(("input", "p", "training", "inplace"), args, strict=False)), **kwargs}
+        tensor = given.get("input")
+        if ctx.function_modes.may_be_asked or type(tensor) is not TensorVariable or type(result) is not TensorVariable:
+            return result
+        training = given.get("training", given.get("train", ConstantVariable(True)))
+        share = given.get("p", ConstantVariable(0.5))
+        drops = known_truth(ctx, training) and not known_truth(ctx, compare(ctx, "==", share, ConstantVariable(0)))
+        return result if drops and 0 not in tensor.fake.shape else tensor
+
+    return answer
+
+
+for _function in (torch.dropout, torch.nn.functional.dropout, torch.alpha_dropout, torch.nn.functional.alpha_dropout):
+    rule(_function)(_dropout(_function))
 
 
 @rule(torch.autograd.grad)

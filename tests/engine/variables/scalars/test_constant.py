@@ -52,3 +52,17 @@ def test_what_a_c_function_raises_the_program_raises() -> None:
             return x + 1, str(error)
 
     assert_same_as_eager(fn, torch.ones(2), graphs=1, breaks=0)
+
+
+def test_an_operator_that_python_warns_of_warns_in_each_call() -> None:
+    """From Python 3.12 on `~True` is deprecated; here the warning is an error, which the program sees each time."""
+
+    def fn(x: Any, flag: bool) -> Any:
+        y = x + 1
+        try:
+            inverted: Any = ~flag
+        except DeprecationWarning as warning:
+            inverted = str(warning)
+        return y, inverted
+
+    assert_same_as_eager(fn, torch.ones(2), True, then=[(torch.ones(2), False)] * 2, graphs=None, breaks=None)

@@ -1,0 +1,116 @@
+"""`guard_filter_fn`: which guards of a capture are checked is up to the program.
+
+The idea: a program that knows what never changes (its modules, its globals) may leave out the guards that ask for it. When a
+frame has been translated, its function is called once, with one entry for each guard, and says of each whether it stays. The
+entries have the fields of torch's own, so that what `torch.compiler` has for `guard_filter_fn`
+(`skip_guard_on_all_nn_modules_unsafe`, `keep_tensor_guards_unsafe`, ...) filters these guards as well.
+
+The modes of the process (GLOBAL_STATE) are no entry: they are always checked, as torch does. Under a filter the translator takes
+no object as fixed (`is_stable`): a module whose guard is left out is still read from where it stands in each call, so that two
+instances which share an entry keep their own parameters.
+
+In: guards, the call that was captured, the program's function. Out: the guards that stay.
+torch/_dynamo/guards.py (CheckFunctionManager) does the same job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch._guards import GuardSource
+from torch.nn import Module
+
+from dynexplore.engine.errors import GuardFilterError
+from dynexplore.engine.provenance.guards import Guard
+from dynexplore.engine.provenance.sources import (
+    ClosureSource,
+    GlobalSource,
+    GlobalsSource,
+    LocalSource,
+    ModuleSource,
+    Scope,
+    Source,
+)
+from dynexplore.engine.raw_attributes import is_a
+from dynexplore.engine.records import record
+
+MISSING = object()  # the value of an entry that is about no one value
+
+
+@record()
+class FilteredGuard:
+    """The guard that an entry is about: its path, and from where the path leads, in torch's words."""
+
+    name: str
+    source: GuardSource
+
+
+@record()
+class GuardFilterEntry:
+    """One guard, as a `guard_filter_fn` sees it.
+
+    `name`: the path as people read it (`self.linear.weight`). `value`: what stands there in the call that was captured, if
+    `has_value`. `guard_type`: TENSOR_MATCH, EQUALS, SHAPE_ENV, ... (GUARD_KINDS in guards.py). `is_global`: whether the
+    path begins at a global name.
+    """
+
+    name: str
+    has_value: bool
+    value: Any
+    guard_type: str
+    derived_guard_types: tuple[str, ...]
+    is_global: bool
+    orig_guard: FilteredGuard
+
+
+GuardFilter = Callable[[Sequence[GuardFilterEntry]], Sequence[bool]]
+
+
+def kept_by(
+    guard_filter: GuardFilter, guards: Sequence[Guard], scope: Scope, subjects: Mapping[int, object], *, shapes: bool
+) -> tuple[list[Guard], bool]:
+    """The guards that stay, and whether the relations between symbolic sizes do.
+
+    `subjects`: whom a guard is about, by its id, where its path does not lead there. `shapes`: whether there are relations.
+    Raises GuardFilterError for an answer that is not one bool an entry.
+    """
+    asked = [guard for guard in guards if guard.kind != "GLOBAL_STATE"]
+    entries = [_entry(guard, [subjects[id(guard)]] if id(guard) in subjects else _on_path(guard.source, scope)) for guard in asked]
+    if shapes:
+        about_shapes = FilteredGuard("", GuardSource.SHAPE_ENV)
+        entries.append(GuardFilterEntry("", False, MISSING, "SHAPE_ENV", (), False, about_shapes))
+    answers = list(guard_filter(entries))
+    if len(answers) != len(entries) or not all(type(answer) is bool for answer in answers):
+        told = f"{len(answers)} answers for {len(entries)} guards"
+        raise GuardFilterError(f"guard_filter_fn gave {told}: it is to give one bool for each")
+    stays = {id(guard): answer for guard, answer in zip(asked, answers, strict=False)}
+    return [guard for guard in guards if stays.get(id(guard), True)], answers[-1] if shapes else True
+
+
+def _entry(guard: Guard, values: Sequence[Any]) -> GuardFilterEntry:
+    root, name = guard.source.root(), guard.source.text()
+    is_global = isinstance(root, GlobalSource | GlobalsSource | ModuleSource)
+    where = FilteredGuard(name, _guard_source(root, is_global, values))
+    return GuardFilterEntry(name, bool(values), values[-1] if values else MISSING, guard.kind, (), is_global, where)
+
+
+def _on_path(source: Source, scope: Scope) -> list[Any]:
+    """What stands at each step of a path; nothing where that is not there before the frame runs."""
+    try:
+        return [step.fetch(scope) for step in source.path()]
+    except Exception:  # as in a guard: whatever is raised on the way
+        return []
+
+
+def _guard_source(root: Source, is_global: bool, values: Sequence[Any]) -> GuardSource:
+    """Torch's name for the place: what is read of a module is the module's, of one of torch.nn a builtin one's."""
+    classes = [value if is_a(value, type) else type(value) for value in values]
+    modules = [cls for cls in classes if issubclass(cls, Module)]
+    if modules:
+        builtin = modules[-1].__module__.startswith(("torch.nn.", "torch.ao."))
+        kind = "UNSPECIALIZED_BUILTIN_NN_MODULE" if builtin else "UNSPECIALIZED_NN_MODULE"
+        return GuardSource[f"{'GLOBAL' if is_global else 'LOCAL'}_{kind}"]
+    if is_global:
+        return GuardSource.GLOBAL
+    return GuardSource.LOCAL if isinstance(root, LocalSource | ClosureSource) else GuardSource.CONSTANT

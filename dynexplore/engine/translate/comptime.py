@@ -1,0 +1,340 @@
+"""comptime: code of the program that runs while a function is captured, and looks at what is known then.
+
+The idea: `comptime(fn)` in the middle of a function calls `fn(ctx)` when the translator comes by, once in each attempt, and leaves
+nothing in the graph. `ctx` answers with what is known of locals, stack, graph and guards at this place; it may end the graph
+there, or have a size taken for a number. The short forms (`comptime.print_graph()`) are such functions ready made. In plain
+Python, and in a call that is served from the cache, all of it does nothing.
+
+torch's own `comptime` means the same here: what programs have imported from `torch._dynamo.comptime` is answered by these rows.
+
+In: calls of `comptime`. Out: what `fn` prints; None.
+torch/_dynamo/comptime.py and torch/_dynamo/variables/functions.py do the same job.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import time
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+import torch.fx
+
+from dynexplore.engine.errors import ComptimeError, DynexploreError
+from dynexplore.engine.graph.shapes import settled_size
+from dynexplore.engine.graph_breaks import GraphBreak
+from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
+from dynexplore.engine.variables.contract.context import TraceContext, UserRaised
+from dynexplore.engine.variables.objects.context_manager import NONE
+from dynexplore.engine.variables.objects.function import FunctionVariable, NestedFunctionVariable
+from dynexplore.engine.variables.rules import Answer, late_rule, rule
+from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.tensor import TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+    from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+
+
+class ComptimeVar:
+    """What is known of one value while a function is captured: of a tensor all but its data."""
+
+    def __init__(self, ctx: Interpreter, value: VariableTracker) -> None:
+        self._ctx = ctx
+        self._value = value
+
+    def _read(self) -> VariableTracker:
+        return self._value.read(self._ctx)
+
+    def as_proxy(self) -> Any:
+        """The node of the graph that computes it; a nest of nodes for a list or tuple. Raises NotProxyable."""
+        return self._read().as_proxy()
+
+    def is_proxy(self) -> bool:
+        """Whether `as_proxy` has an answer."""
+        try:
+            self.as_proxy()
+        except NotProxyable:
+            return False
+        return True
+
+    def as_fake(self) -> Any:
+        """The fake tensor, or symbolic number, that stands for it. Do not write to it."""
+        return self.as_proxy().meta["example_value"]
+
+    def size(self, dim: int | None = None) -> Any:
+        """The size of a tensor, or of one of its dimensions; a torch.SymInt where it varies."""
+        fake = self.as_fake()
+        return fake.size() if dim is None else fake.size(dim)
+
+    def python_type(self) -> type[Any]:
+        """What `type(value)` gives."""
+        return self._value.python_type()
+
+    def as_python_constant(self) -> Any:
+        """The value, if it is known. Raises NotConstant. Do not write to it."""
+        return self._read().as_constant()
+
+    def is_python_constant(self) -> bool:
+        """Whether `as_python_constant` has an answer."""
+        return self._read().is_constant()
+
+    def is_dynamic(self) -> bool:
+        """Whether it is a number that may be another one in the next call of the same graph."""
+        value = self._read()
+        return isinstance(value, SymbolicNumberVariable) and (
+            not isinstance(value.value, torch.SymInt) or settled_size(value.value) is None
+        )
+
+    def force_static(self) -> None:
+        """Take a number for the one it is in this call; a guard says so. Raises AssertionError for what is no number."""
+        value = self._read()
+        if isinstance(value, SymbolicNumberVariable):
+            value.specialize()
+        elif not value.is_constant():
+            raise AssertionError(f"cannot force {self!r} static")
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+
+class ComptimeContext:
+    """The place in a function that is being captured, as a function given to `comptime` sees it.
+
+    `stacklevel`: 0 is the frame that calls `comptime`, 1 its caller, as far as both are in one capture.
+    """
+
+    def __init__(self, ctx: Interpreter, level: int = 0) -> None:
+        self._ctx = ctx
+        self._level = level
+
+    def _frame(self, stacklevel: int) -> SymbolicFrame:
+        return self._ctx.running[-1 - self._level - stacklevel]
+
+    def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
+        """A local variable. Raises KeyError."""
+        return ComptimeVar(self._ctx, self._locals(stacklevel)[name])
+
+    def _locals(self, stacklevel: int) -> dict[str, VariableTracker]:
+        frame = self._frame(stacklevel)
+        cells = {name: cell.content for name, cell in frame.cells.items() if cell.content is not None}
+        return {**frame.locals, **cells}
+
+    def graph(self) -> torch.fx.Graph:
+        """The graph as far as it has come. Do not write to it."""
+        return self._ctx.graph.graph
+
+    def parent(self) -> ComptimeContext:
+        """The same for the caller."""
+        return ComptimeContext(self._ctx, self._level + 1)
+
+    def graph_break(self, msg: str = "ComptimeContext.graph_break") -> None:
+        """End the graph here."""
+        self._ctx.break_graph("DX208", message=msg)
+
+    def assert_static(self, val: ComptimeVar) -> None:
+        """Raise AssertionError if the number may vary."""
+        if val.is_dynamic():
+            raise AssertionError(f"expected a number that does not vary, but {val!r} does")
+
+    def sleep(self, sec: float) -> None:
+        """Wait."""
+        time.sleep(sec)
+
+    # -- printing
+
+    def print(self, val: Any, *, file: TextIO | None = None) -> None:
+        """What is known of a value."""
+        print(repr(val), file=file)
+
+    def print_graph(self, *, verbose: bool = True, file: TextIO | None = None) -> None:
+        """The graph as far as it has come, as Python."""
+        print(self.graph().python_code("self", verbose=verbose).src, file=file)
+
+    def print_locals(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """What is known of each local variable."""
+        for name, value in self._locals(stacklevel).items():
+            print(f"{name} = {value!r}", file=file)
+
+    def print_value_stack(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """The values on the frame's stack, the top last."""
+        for value in self._frame(stacklevel).stack:
+            print(f"- {value!r}", file=file)
+
+    def print_bt(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """The frames that are in this capture, outermost first, in the form of a traceback."""
+        frames = self._ctx.user_stack()
+        for frame in frames[: len(frames) - self._level - stacklevel]:
+            print(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {frame.code.strip()}', file=file)
+
+    def print_disas(self, *, file: TextIO | None = None, stacklevel: int = 0) -> None:
+        """The bytecode of the frame, with a mark where it stands."""
+        frame = self._frame(stacklevel)
+        print(dis.Bytecode(frame.parsed.code, current_offset=frame.current.offset).dis(), file=file)
+
+    def print_guards(self, *, file: TextIO | None = None) -> None:
+        """The guards that there are so far."""
+        for guard in self._ctx.guards.guards:
+            print(guard.text(), file=file)
+
+
+AtCompileTime = Callable[[ComptimeContext], Any]
+
+
+def _nothing() -> None:
+    """What runs instead where nothing is captured, unless the program says otherwise."""
+
+
+class Comptime:
+    """Run code while a function is captured: `comptime(fn)` calls `fn(ctx)` then, and `fallback_fn()` in plain Python.
+
+    Also as a decorator of a function that is defined in the middle of another. What `fn` closes over it sees as it is known
+    then: constants as they are, tensors and symbolic numbers as ComptimeVar.
+
+    >>> comptime(lambda ctx: ctx.print_graph())
+    >>> comptime.print_locals()
+    """
+
+    @staticmethod
+    def __call__(fn: AtCompileTime, fallback_fn: Callable[[], Any] = _nothing) -> None:
+        """Call `fn` with a ComptimeContext while capturing; `fallback_fn` otherwise."""
+        fallback_fn()
+
+    @staticmethod
+    def print(e: Any) -> None:
+        """What is known of a value; in plain Python the value."""
+        print(e)
+
+    @staticmethod
+    def print_graph() -> None:
+        """See ComptimeContext.print_graph."""
+
+    @staticmethod
+    def print_locals(*, stacklevel: int = 0) -> None:
+        """See ComptimeContext.print_locals."""
+
+    @staticmethod
+    def print_value_stack(*, stacklevel: int = 0) -> None:
+        """See ComptimeContext.print_value_stack."""
+
+    @staticmethod
+    def print_value_stack_and_return(e: Any, *, stacklevel: int = 0) -> Any:
+        """The same in the middle of an expression: returns `e`."""
+        return e
+
+    @staticmethod
+    def print_bt(*, stacklevel: int = 0) -> None:
+        """See ComptimeContext.print_bt."""
+
+    @staticmethod
+    def print_disas(*, stacklevel: int = 0) -> None:
+        """See ComptimeContext.print_disas."""
+
+    @staticmethod
+    def print_guards() -> None:
+        """See ComptimeContext.print_guards."""
+
+    @staticmethod
+    def graph_break() -> None:
+        """End the graph here."""
+
+    @staticmethod
+    def assert_static(val: Any) -> None:
+        """Raise if the number may vary."""
+
+    @staticmethod
+    def force_static(val: Any) -> None:
+        """Take a number for the one it is in this call."""
+
+    @staticmethod
+    def breakpoint() -> None:
+        """Stop in the debugger, in a function with a variable `ctx`, the ComptimeContext."""
+
+    @staticmethod
+    def sleep(sec: float) -> None:
+        """Wait."""
+
+
+comptime = Comptime()
+
+
+# -- what the translator makes of the calls ---------------------------------------------------------------------------
+
+
+def _run(ctx: Any, fn: Callable[..., Any], *args: Any) -> VariableTracker:
+    """Call a function of the program, or a short form, at this place. What it raises goes to the program as ComptimeError."""
+    try:
+        fn(ComptimeContext(ctx), *args)
+    except (GraphBreak, UserRaised, DynexploreError):
+        raise
+    except Exception as error:
+        raise ComptimeError(f"{type(error).__name__}: {error}") from error
+    return NONE
+
+
+def _call(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`comptime(fn, fallback_fn)`; the second is for plain Python."""
+    function = (args[0] if args else kwargs["fn"]).read(ctx)
+    if isinstance(function, FunctionVariable):
+        return _run(ctx, function.live_value())
+    if isinstance(function, NestedFunctionVariable):
+        return _run(ctx, _made_now(ctx, function))
+    ctx.break_graph("DX212", callee=function.describe())
+
+
+def _made_now(ctx: Any, function: NestedFunctionVariable) -> types.FunctionType:
+    """A function that the frame has defined, with what is known of all that it closes over."""
+    cells = tuple(types.CellType(_known(ctx, cell.load(ctx))) for cell in function.cells)
+    defaults = tuple(_known(ctx, value.read(ctx)) for value in function.defaults)
+    made = types.FunctionType(function.code, function.namespace, function.code.co_name, defaults, cells)
+    made.__kwdefaults__ = {name: _known(ctx, value.read(ctx)) for name, value in function.keyword_defaults.items()}
+    return made
+
+
+def _known(ctx: Any, value: VariableTracker) -> Any:
+    if isinstance(value, TensorVariable | SymbolicNumberVariable):
+        return ComptimeVar(ctx, value)
+    try:
+        return value.as_constant() if value.is_constant() else value.live_value()
+    except NotConstant:
+        return ComptimeVar(ctx, value)
+
+
+def _debug(ctx: ComptimeContext) -> None:
+    sys.breakpointhook()
+
+
+_SHORT: dict[str, Callable[..., Any]] = {
+    **{name: getattr(ComptimeContext, name) for name in (
+        "print", "print_graph", "print_locals", "print_value_stack", "print_bt", "print_disas", "print_guards", "assert_static",
+    )},
+    "print_value_stack_and_return": lambda ctx, value, **level: ctx.print_value_stack(**level),
+    "graph_break": lambda ctx: ctx.graph_break("comptime.graph_break"),
+    "force_static": lambda ctx, value: value.force_static(),
+    "breakpoint": _debug,
+    "sleep": lambda ctx, seconds: ctx.sleep(seconds.as_python_constant()),
+}  # fmt: skip
+"""What each short form does, given the context and its arguments as ComptimeVar; keywords are constants."""
+
+
+def _answer_for(name: str) -> Answer:
+    def answer(ctx: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+        level = {key: value.as_constant() for key, value in kwargs.items() if key == "stacklevel"}
+        given = [*args, *(value for key, value in kwargs.items() if key != "stacklevel")]
+        _run(ctx, lambda at: _SHORT[name](at, *(ComptimeVar(ctx, value) for value in given), **level))
+        return given[0] if name == "print_value_stack_and_return" else NONE
+
+    return answer
+
+
+def _declare(name: str, answer: Answer) -> None:
+    """Ours, and torch's once it is imported."""
+    rule(getattr(Comptime, name))(answer)
+    late_rule("torch._dynamo.comptime", f"_Comptime.{name}")(answer)
+
+
+for _name in _SHORT:
+    _declare(_name, _answer_for(_name))
+_declare("__call__", _call)

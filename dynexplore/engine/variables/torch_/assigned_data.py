@@ -1,0 +1,60 @@
+"""`p.data = t`: a tensor gets other data, as averages of weights and clipped weights do it.
+
+The idea: for the rest of the frame the tensor's tracker stands for another node, which has the new data and gives gradients to the
+tensor (graph/taken_data.py). The tensor itself is assigned to when the graph has run, like an attribute of any object, so that what
+else lies in its old memory stays what it was, and what lies in the new memory is shared.
+
+In: assignments to `.data` of tensors that were there before the frame. Out: a node; an assignment in the modified code.
+torch/_dynamo/variables/tensor.py (method_setattr) does the same job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from dynexplore.engine.graph.taken_data import take_data
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.rules import setter
+from dynexplore.engine.variables.torch_.tensor import DataVariable, TensorVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+@setter(torch.Tensor, "data")
+def _assign(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> None:
+    value = value.read(ctx)
+    because = _why_not(ctx, tensor, value)
+    if because is not None or not isinstance(value, TensorVariable):
+        ctx.break_graph("DX408", attribute="data", because=because)
+    before = tensor.before or TensorVariable(tensor.node, tensor.fake, tensor.source, tensor.real)
+    if tensor.before is None:
+        ctx.graph.note_replaced(tensor.node)
+    made = ctx.operation("call_function", take_data, [before, value], {})
+    assert isinstance(made, TensorVariable)
+    ctx.journal.must_replay(tensor, f"{tensor.describe()}.data")
+    tensor.before, tensor.assigned_data = before, value
+    tensor.node, tensor.fake = made.node, made.fake
+
+
+def _why_not(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> str | None:
+    """Why the assignment is made by Python; None: it is traced."""
+    if type(tensor) is not TensorVariable or tensor.real is None or tensor.source is None or not tensor.source.guardable:
+        return "the tensor was made in this frame, or is of a class of its own"
+    if type(value) not in (TensorVariable, DataVariable) or not isinstance(value, TensorVariable):
+        return f"what is assigned is a {value.type_name()}"
+    if ctx.function_modes.may_be_asked or torch._C._functorch.peek_interpreter_stack() is not None:
+        return "a mode or a transform of torch is active"
+    first = tensor.fake if tensor.before is None else tensor.before.fake
+    if not first.is_leaf or first.is_inference() or value.fake.is_inference():
+        return "the tensor has a history, or is one of inference mode"
+    return None if _what_it_is(first) == _what_it_is(value.fake) else "the new data is of another shape, dtype or device"
+
+
+def _what_it_is(fake: torch.Tensor) -> tuple[object, ...]:
+    """What must be the same; a size that varies is unlike any other."""
+    sizes = (*fake.shape, *fake.stride())
+    fixed = sizes if all(type(size) is int for size in sizes) else object()
+    return fixed, fake.dtype, fake.device, fake.layout

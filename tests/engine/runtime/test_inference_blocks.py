@@ -1,0 +1,106 @@
+"""Blocks of inference mode inside a graph, under a compiler: the same values, marked as eager marks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import CountingBackend, assert_same_as_eager, graphs_compiled
+
+
+def views(x):
+    y = x * 1
+    with torch.inference_mode():
+        z = y.view(-1) * 2
+    return y, z, z[1:]
+
+
+def writes_into_a_view(x):
+    y = x * 1
+    with torch.inference_mode():
+        y.view(-1).add_(1)
+    return y * 2
+
+
+def detaches(x):
+    with torch.inference_mode():
+        y = x.detach()
+        with torch.inference_mode(False):
+            z = x * 3
+        y = y + z
+    return y, z, x * 2
+
+
+def breaks_inside(x):
+    y = x[1:] * 2
+    with torch.inference_mode():
+        z = y[0] + 1
+        print("inside")
+        z = z + x[0]
+    return y, z
+
+
+@torch.inference_mode()
+def decorated(x):
+    return x.view(-1)[1:] * 2, x
+
+
+PROGRAMS = [views, writes_into_a_view, detaches, breaks_inside, decorated]
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_view_in_a_block_of_inference_mode(program: Any, gradients: bool) -> None:
+    """A compiler that traces the block on functional tensors raises, and leaves torch's dispatcher unusable."""
+
+    def asked(x: torch.Tensor) -> Any:
+        outs = program(x)
+        return outs, [out.is_inference() for out in (outs if isinstance(outs, tuple) else (outs,))]
+
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=gradients)
+    assert_same_as_eager(asked, x, backend="aot_eager", graphs=range(1, 4))
+    expected, actual = program(x), dynexplore.optimize("aot_eager")(program)(x)
+    pairs = zip(expected, actual, strict=True) if isinstance(expected, tuple) else [(expected, actual)]
+    for wanted, got in pairs:
+        assert (got.is_inference(), got.requires_grad) == (wanted.is_inference(), wanted.requires_grad)
+
+
+def test_a_result_of_inference_mode_is_refused_by_autograd() -> None:
+    """It cannot be saved for backward, whoever made it."""
+    dynexplore.reset()
+    _, marked, _ = dynexplore.optimize("aot_eager")(views)(torch.ones(3))
+    with pytest.raises(RuntimeError, match="cannot be saved for backward"):
+        marked * torch.ones(3, requires_grad=True)
+    assert graphs_compiled() == 1
+
+
+def test_a_call_in_inference_mode_is_compiled_as_it_is() -> None:
+    """What is inside of inference mode anyway needs no marks."""
+    backend = CountingBackend("aot_eager")
+    with torch.inference_mode():
+        outs = dynexplore.optimize(backend)(views)(torch.ones(3))
+    assert [out.is_inference() for out in outs] == [True] * 3
+    assert "_enter_inference_mode" in backend.targets()[0]
+
+
+def views_without_gradients(x):
+    y = x * 1
+    with torch.no_grad():
+        of_result, of_input = y.view(-1), x.view(-1)
+    return y, of_result, of_input, y.detach(), x.data[0]
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+def test_a_view_that_is_taken_without_gradients_has_none(leaf: bool) -> None:
+    """What is computed from it does not count in the gradients of what it is a view of."""
+    seen = []
+    for wrap in (lambda fn: fn, dynexplore.optimize("aot_eager")):
+        x = torch.ones(2, 2, requires_grad=True)
+        outs = wrap(views_without_gradients)(x if leaf else x * 1)
+        sum(out.sum() for out in outs).backward()
+        seen.append((x.grad.tolist(), [(out.requires_grad, out.is_leaf) for out in outs], outs[0].data_ptr() == outs[1].data_ptr()))
+    assert seen[0] == seen[1]
+    assert graphs_compiled() == 1

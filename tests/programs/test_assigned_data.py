@@ -1,0 +1,134 @@
+"""`p.data = t` inside the compiled function (torch_/assigned_data.py): other data, the same tensor, the same gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from engine_checks import assert_same_as_eager
+
+BACKENDS = ("eager", "aot_eager")
+X = torch.linspace(-1, 1, 8).reshape(2, 4)
+
+
+class Layers(nn.Module):
+    """Two layers, of which one is made what the other is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.mean = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.kept = self.net.weight.data  # on the memory that the weight has at first
+
+
+class Averaged(Layers):
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            for mean, value in zip(self.mean.parameters(), self.net.parameters(), strict=True):
+                mean.data = mean.data * 0.9 + value.data * 0.1
+        return self.net(x) - self.mean(x), self.mean.weight.is_leaf, self.mean.weight.requires_grad, type(self.mean.weight)
+
+
+class Clipped(Layers):
+    def forward(self, x: torch.Tensor) -> Any:
+        before = self.net(x)
+        self.net.weight.data = self.net.weight.data.clamp(-0.1, 0.1)
+        return before, self.net(x), self.kept * 2
+
+
+class Swapped(Layers):
+    """Weights are put in for one call, and the old ones put back."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        backup = self.net.weight.data
+        self.net.weight.data = self.mean.weight.data
+        inside = self.net(x)
+        self.net.weight.data = backup
+        return inside, self.net(x)
+
+
+class Shared(Layers):
+    """From now on two parameters are one memory, which is written to."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            self.net.weight.data = self.mean.weight.data
+            self.mean.weight.mul_(2)
+        return self.net(x), self.mean(x)
+
+
+class WrittenLater(Layers):
+    def forward(self, x: torch.Tensor) -> Any:
+        with torch.no_grad():
+            new = self.net.weight * 2
+            self.net.weight.data = new
+            new.add_(1)
+            self.net.weight.mul_(0.5)
+            seen = self.net.weight.data + 1
+        return self.net(x), new, seen
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("model", [Averaged, Clipped, Swapped, Shared])
+def test_assigned_data_is_in_the_graph(model: type[nn.Module], backend: str) -> None:
+    """Values, gradients, and what is on the old and on the new memory, are eager's in each call."""
+    compiled = 0 if model is Clipped else 1  # its weights are used before they are clipped: it runs as it stands
+    assert_same_as_eager(model(), X, graphs=compiled, breaks=0, calls=3, backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_assigned_data_is_written_to_later(backend: str) -> None:
+    """What is written to the new data in the same frame is seen by both names."""
+    assert_same_as_eager(WrittenLater(), X, calls=3, backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_data_of_an_argument(backend: str) -> None:
+    """An argument gets the data of another one, and is returned as the same object."""
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> Any:
+        x.data = y
+        return x, x * 2, y
+
+    def computed(x: torch.Tensor, y: torch.Tensor) -> Any:
+        x.data = y.sin()
+        return x
+
+    for function in (f, computed):
+        assert_same_as_eager(function, X.clone(), X * 2, graphs=1, breaks=0, calls=2, backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_data_that_python_assigns(backend: str) -> None:
+    """Another shape, another dtype, a tensor of this frame: the assignment breaks the graph."""
+
+    def reshaped(x: torch.Tensor) -> Any:
+        x.data = x.data[0] * 2
+        return x + 1
+
+    def cast(x: torch.Tensor) -> Any:
+        x.data = x.data.double()
+        return x + 1
+
+    def made_here(x: torch.Tensor) -> Any:
+        y = x + 1
+        y.data = x * 3
+        return y
+
+    for function in (reshaped, cast, made_here):
+        assert_same_as_eager(function, X.clone(), breaks=["DX408"], backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backward_computes_with_data_that_replaced_what_it_kept(backend: str) -> None:
+    """Autograd keeps a leaf itself: what is assigned to it after its use is what its gradient is computed with."""
+
+    def replaced(x: torch.Tensor, w: torch.Tensor) -> Any:
+        y = x * (x * w)
+        x.data = y.detach().clone()
+        return y * x
+
+    pairs = [(X.clone().requires_grad_(), X.clone().requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(replaced, *pairs[0], then=pairs[1:], backend=backend, graphs=0)  # captured, and run as it stands
