@@ -23,6 +23,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine.events import clip
+from dynexplore.engine.raw_attributes import closure_values
 from dynexplore.lenses.outcome import LOSES, REFUSES, SAME, WRONG
 from dynexplore.tools.accuracy import first_difference
 
@@ -131,9 +132,7 @@ def _named(fn: Any) -> list[tuple[str, Any]]:
     function = getattr(fn, "__func__", fn)
     if (code := getattr(function, "__code__", None)) is None:
         return named
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # not assigned yet
-            named.append((name, cell.cell_contents))
+    named += closure_values(function)
     return named + [(name, function.__globals__[name]) for name in code.co_names if name in function.__globals__]
 
 

@@ -32,6 +32,7 @@ from dynexplore.lenses.symbolic_trace import SymbolicTrace
 from dynexplore.lenses.this_engine import ThisEngine
 from dynexplore.lenses.torch_compile import TorchCompile
 from dynexplore.lenses.torch_export import TorchExport
+from dynexplore.session import torch_compiled
 
 LENSES: tuple[Lens, ...] = (
     SymbolicTrace(),
@@ -86,7 +87,7 @@ def compare(
     (('abs', 'add'), ('abs', 'add'), True)
     """
     settings = Settings(None if methods is None else tuple(methods), None if second is None else tuple(second), seconds)
-    target = optimized.original_of(fn)
+    target = torch_compiled.original_of(fn)
     if not callable(target):
         raise TypeError(f"compare takes a function, a bound method or an nn.Module, not {type(fn).__name__}")
     lenses = list(_chosen(settings.methods))
@@ -105,6 +106,11 @@ def _chosen(methods: tuple[str, ...] | None) -> Iterator[Lens]:
 
 
 def _compare(fn: Callable[..., Any], lenses: Sequence[Lens], settings: Settings, /, *args: Any, **kwargs: Any) -> Comparison:
+    with torch_compiled.uncompiled(fn):
+        return _compared(fn, lenses, settings, args, kwargs)
+
+
+def _compared(fn: Any, lenses: Sequence[Lens], settings: Settings, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Comparison:
     against = isolation.reason_against()
     alone = isolation.here if against else isolation.in_a_child
     _prepare(lenses)

@@ -19,6 +19,7 @@ from dynexplore.lenses.outcome import Compared, Graph, Outcome
 from dynexplore.views import html_text
 from dynexplore.views.counts import plural
 from dynexplore.views.html_text import escape
+from dynexplore.views.packages import MissingPackage, needed
 
 STYLE = """
 .dynx .methods { display: flex; flex-wrap: wrap; gap: 8px 24px; align-items: flex-start; }
@@ -28,7 +29,7 @@ STYLE = """
 .dynx .method ul { margin: 2px 0 4px; padding-left: 18px; }
 .dynx .method svg { max-width: 100%; height: auto; }
 .dynx.dynx.dynx td.wrong { font-weight: 700; color: var(--jp-error-color1, #d32f2f); }
-.dynx.dynx.dynx td.failed { color: var(--jp-warn-color0, #b26a00); }
+.dynx.dynx.dynx td.failed { color: var(--jp-warn-color0, light-dark(#8a5200, #ffb74d)); }
 .dynx svg .edge path { stroke: currentColor; } .dynx svg .edge polygon { stroke: currentColor; fill: currentColor; }
 .dynx svg .cluster text { fill: currentColor; }
 """.strip()
@@ -81,9 +82,10 @@ def _graph(graph: Graph) -> str:
 
 def _drawing(graph: Graph) -> str:
     """The diagram as SVG, or its DOT text where nothing can draw it."""
-    import graphviz
-
-    source = graph.dot()
+    try:
+        source, graphviz = graph.dot(), needed("graphviz", "Drawing a graph")
+    except MissingPackage as missing:
+        return f"<p>{escape(str(missing))}</p>"
     if len(graph.nodes) > MOST_DRAWN:
         return f"<pre>{escape(source)}</pre>"
     try:

@@ -24,10 +24,13 @@ import torch.fx
 from dynexplore.engine import display_hooks, tool_hooks
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode.versions import PYTHON
-from dynexplore.engine.runtime import optimized, other_tracers
+from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.recording.recording import ENGINES, Recording
+from dynexplore.recording.engines import OURS, TORCH
+from dynexplore.recording.recording import Recording
+from dynexplore.recording.shown import Printed
+from dynexplore.session import torch_compiled
 from dynexplore.session.notebook_session import CodeOfText, NotebookSession
 from dynexplore.session.session import Session, watched_store
 from dynexplore.views import cache_timeline, text
@@ -50,7 +53,8 @@ class Explanation:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
-        self.value = self.session.call(*args, **kwargs)
+        with torch_compiled.uncompiled(self.function):
+            self.value = self.session.call(*args, **kwargs)
         return self.value
 
     def follow_cell(self, text: str, code_of: CodeOfText, only: str = "") -> None:
@@ -120,19 +124,19 @@ class Explanation:
         return [call.outcome for call in cache_timeline.calls(self.recording)]
 
     @property
-    def timeline(self) -> str:
+    def timeline(self) -> Printed:
         """Calls and cache entries as a table to print: which call made, hit or missed which entry, and by which guard."""
-        return cache_timeline.text(self.recording)
+        return Printed(cache_timeline.text(self.recording))
 
     @property
-    def modified_python(self) -> str:
+    def modified_python(self) -> Printed:
         """What runs in place of each frame, as Python: inputs, the call of the graph, side effects, resume functions.
 
         >>> print(*explain(lambda x: x.relu(), torch.ones(2)).modified_python.splitlines()[-2:], sep="\\n")
             ___out_0, = ___v_0
             return ___out_0
         """
-        return modified_python(self.recording)
+        return Printed(modified_python(self.recording))
 
     def __iter__(self) -> Iterator[Any]:
         return iter((str(self), self.out_guards, self.graphs, self.ops_per_graph))
@@ -170,9 +174,13 @@ class Explainer:
     """
 
     def __init__(
-        self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True, engine: str = ENGINES[0]
+        self, fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool = True, engine: str = OURS
     ) -> None:
+        self._name = optimized.name_of(fn)
         self._made = functools.partial(_explanation_of, fn, backend, options, real, engine)
+
+    def __repr__(self) -> str:
+        return f"{self._name} to be explained: call this with its arguments, or its `calls(...)` for several calls"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Explanation:
         """Call the function; the `Explanation` of this one call."""
@@ -224,7 +232,7 @@ def explain(
     nopython: bool = False,
     dynamic: bool | None = None,
     real: bool = True,
-    engine: str = ENGINES[0],
+    engine: str | None = None,
     **kwargs: Any,
 ) -> Any:
     """Call `fn(*args, **kwargs)` under the engine; an `Explanation` of what was captured.
@@ -237,6 +245,7 @@ def explain(
     for this the graphs are replayed on copies. `real=False` leaves it out.
 
     `engine="torch.compile"` tells what torch.compile does instead: it compiles the function, and is watched; no real values then.
+    Without a name that is told of what torch.compile has wrapped, and of a module with compiled parts.
 
     The call's prints and mutations happen, once. Its exceptions are raised.
 
@@ -246,37 +255,37 @@ def explain(
     Dynamo produced 1 graph, with 0 graph breaks and 1 op
     """
     options = Options(nopython, dynamic)
-    if engine not in ENGINES:
-        raise ValueError(f"there is no engine {engine!r}; there are: {', '.join(ENGINES)}")
+    asked = torch_compiled.chosen(engine, fn)
+    if engine is None and torch_compiled.has_compiled_part(fn):
+        asked = TORCH
     if not args and not kwargs:
-        return Explainer(fn, backend, options, real, engine)
-    return Explainer(fn, backend, options, real, engine)(*args, **kwargs)
+        return Explainer(fn, backend, options, real, asked)
+    return Explainer(fn, backend, options, real, asked)(*args, **kwargs)
 
 
 def _explanation_of(
-    fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool, engine: str = ENGINES[0]
+    fn: Callable[..., Any], backend: str | CompilerFn, options: Options, real: bool, engine: str = OURS
 ) -> Explanation:
     """An explanation without calls so far."""
     hooks = tool_hooks.connected()
-    if engine != ENGINES[0] and hooks is not None:
+    if engine != OURS and hooks is not None:
         watched: Explanation = hooks.watched_explanation(fn, backend, options)
         return watched
-    wrapped = optimized.original_of(fn)
-    target = other_tracers.inside_torch_compile(wrapped)
+    target = torch_compiled.original_of(fn)
     recording = Recording(title=optimized.name_of(target))
     recording.versions = f"Python {PYTHON}, torch {torch.__version__}"
     recording.rank = _rank()
     store = watched_store(backend, options, recording, real=real)
     assert store.observers.graphs is not None
     explainer = functools.partial(Explainer, backend=backend, options=options, real=real)
-    if target is not wrapped and store.observers.notices is not None:
+    if torch_compiled.is_compiled(fn) and store.observers.notices is not None:
         store.observers.notices[_TAKEN_OFF] = None
     return Explanation(recording, store.observers.graphs, Session(target, store, explainer, recording))
 
 
 _TAKEN_OFF = (
     "It is compiled by torch.compile: here stands what dynexplore captures of the function inside; "
-    f'explain(..., engine="{ENGINES[1]}") shows what torch.compile does.'
+    f'explain(..., engine="{TORCH}") shows what torch.compile does.'
 )
 
 

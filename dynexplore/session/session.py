@@ -41,6 +41,7 @@ from dynexplore.session.first_frame import DryRunFrame
 from dynexplore.session.live_run import LiveRun
 from dynexplore.session.prediction import Prediction
 from dynexplore.session.verdicts import EntryVerdict, judge
+from dynexplore.views.counts import plural
 
 
 def watched_store(backend: str | CompilerFn | Backend, options: Options, recording: Recorder, *, real: bool = False) -> Store:
@@ -72,6 +73,10 @@ class Session:
         self.call_count = 0
         self.about = ""
         self._holds: Any = None  # what is to live as long as this does
+
+    def __repr__(self) -> str:
+        counts = f"{plural(self.call_count, 'call')}, {plural(len(self.entries), 'cache entry', 'cache entries')}"
+        return f"Session({self.recording.title}: {counts})"
 
     @property
     def function(self) -> Any:

@@ -76,6 +76,8 @@ class EntryVerdict:
                 lines.append(f"  {'':<11}  {reached}expected {guard.expected}, found {guard.actual}")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def judge(cache: CodeCache, scope: Scope, recording: Recording) -> list[EntryVerdict]:
     """The verdict of every entry of a code object, in the order in which they are tried; `recording` told of them."""

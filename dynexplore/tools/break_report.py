@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
-from dynexplore.engine import native
+from dynexplore.engine import native, tool_hooks
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
@@ -26,8 +26,11 @@ from dynexplore.engine.graph_breaks import KINDS
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.engines import OURS
 from dynexplore.recording.recording import Recording
+from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
+from dynexplore.tools import torch_runs
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report, html_text
 from dynexplore.views.counts import plural
@@ -51,7 +54,11 @@ class BreakCost:
 
     @property
     def page(self) -> str:
-        """Its entry in the docs of a checkout; `python -m dynexplore.engine.graph_breaks` prints the page anywhere."""
+        """Its entry in the docs of a checkout (`python -m dynexplore.engine.graph_breaks` prints it anywhere), or torch.compile's
+        page ("": there is none).
+        """
+        if self.broke.kind not in KINDS:
+            return ev.torch_page(self.broke.kind)
         return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
 
     def as_issue(self) -> str:
@@ -73,6 +80,7 @@ class BreakReport:
     costs: tuple[BreakCost, ...]
     operators: int
     inside: int
+    engine: str = OURS
 
     def __iter__(self) -> Iterator[BreakCost]:
         return iter(self.costs)
@@ -86,7 +94,8 @@ class BreakReport:
     def __str__(self) -> str:
         share = f"{self.inside} of {plural(self.operators, 'operator')} run in graphs"
         places = "1 place breaks" if len(self.costs) == 1 else f"{len(self.costs)} places break"
-        lines = [f"{self.function}: {places} the graph; {share}"]
+        whose = "" if self.engine == OURS else f"{self.engine} of "
+        lines = [f"{whose}{self.function}: {places} the graph; {share}"]
         for number, cost in enumerate(self.costs, 1):
             outside = f"{plural(len(cost.operators), 'operator')} outside ({cost.seconds * 1e6:.0f} us)"
             lines += [
@@ -94,7 +103,7 @@ class BreakReport:
                 f"{number}. {cost.broke.kind} {cost.broke.title}, {cost.count} x, {outside}",
                 f"   at  {cost.place}",
                 f"   fix {cost.broke.fix}",
-                f"   see {cost.page}",
+                *([f"   see {cost.page}"] if cost.page else []),
             ]
         return "\n".join(lines)
 
@@ -105,14 +114,14 @@ class BreakReport:
         prefix = html_text.next_prefix()
         rows = [
             (
-                f'<a href="#{prefix}-{cost.broke.kind.lower()}">{cost.broke.kind}</a>',
+                _linked(cost, prefix),
                 *map(html_report.escape, (cost.broke.title, cost.place, str(cost.count), str(len(cost.operators)))),
                 *map(html_report.escape, (f"{cost.seconds * 1e6:.0f} us", cost.broke.fix)),
             )
             for cost in self.costs
         ]
         issues = (html_report.to_copy(f"{cost.broke.kind}: copy as an issue report", cost.as_issue()) for cost in self.costs)
-        kinds = [KINDS[name] for name in dict.fromkeys(cost.broke.kind for cost in self.costs)]
+        kinds = [KINDS[name] for name in dict.fromkeys(cost.broke.kind for cost in self.costs) if name in KINDS]
         entries = (
             html_report.entry(
                 f"{prefix}-{kind.id.lower()}",
@@ -126,10 +135,11 @@ class BreakReport:
         return html_report.report(html_report.line(first), html_report.table(header, rows) if rows else "", *issues, *entries)
 
 
-def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakReport:
+def all_breaks(fn: Callable[..., Any], /, *args: Any, engine: str | None = None, **kwargs: Any) -> BreakReport:
     """Find every graph break of a call in one pass, ordered by what they cost, each with how to fix it.
 
-    The call runs twice, on copies of its arguments. Raises what the call raises.
+    The call runs twice, on copies of its arguments. Raises what the call raises. The breaks are this engine's, and torch.compile's
+    of a function or module that is compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
 
     >>> def f(x):
     ...     print("woo")
@@ -139,8 +149,15 @@ def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakRep
     woo
     1
     """
+    asked = torch_compiled.chosen(engine, fn)
+    with torch_compiled.uncompiled(fn):
+        inside = torch_compiled.original_of(fn)
+        start = StartingState(inside, args, kwargs)
+        return _ours(inside, start) if asked == OURS else _torchs(fn, start)
+
+
+def _ours(fn: Callable[..., Any], start: StartingState) -> BreakReport:
     recording = Recording(title=getattr(fn, "__qualname__", type(fn).__qualname__))
-    start = StartingState(fn, args, kwargs)
     counted = counters.snapshot()
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
@@ -154,7 +171,29 @@ def all_breaks(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> BreakRep
         native.leave(outer)
         start.fresh()
         counters.put_back(counted)
-    return BreakReport(recording.title, tuple(_costs(recording, ran)), len(ran), sum(bool(run.graph) for run in ran))
+    return _report(recording, _costs(recording, ran), ran)
+
+
+def _torchs(fn: Callable[..., Any], start: StartingState) -> BreakReport:
+    """The call is watched while torch.compile works on it, and once more under the profiler."""
+    hooks = tool_hooks.connected()
+    assert hooks is not None  # the front door has connected them
+    outer = native.enter(None)
+    try:
+        watched = hooks.watched_explanation(fn, torch_runs.in_ranges("eager"), Options())
+        first_args, first_kwargs = start.fresh()
+        watched.call(*first_args, **first_kwargs)
+        next_args, next_kwargs = start.fresh()
+        ran = profiled(lambda: watched.call(*next_args, **next_kwargs), with_stack=True)
+    finally:
+        native.leave(outer)
+        start.fresh()
+    recording: Recording = watched.recording
+    return _report(recording, _costs_by_place(recording, ran), ran)
+
+
+def _report(recording: Recording, costs: list[BreakCost], ran: list[OperatorRun]) -> BreakReport:
+    return BreakReport(recording.title, tuple(costs), len(ran), sum(bool(run.graph) for run in ran), recording.engine)
 
 
 def _own_version() -> str:
@@ -166,15 +205,42 @@ def _own_version() -> str:
 
 def _costs(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
     """One row for each place and kind."""
+    costs = []
+    for breaks in _places(recording):
+        frames = {broke.frame for broke in breaks}
+        costs.append(_cost(recording, breaks, [run for run in ran if not run.graph and run.frame in frames]))
+    return _ordered(costs)
+
+
+def _costs_by_place(recording: Recording, ran: list[OperatorRun]) -> list[BreakCost]:
+    """The same where operators are known by the lines of Python that they came from."""
+    places = _places(recording)
+    given_up = {skipped.frame for skipped in recording.of(ev.FrameSkipped)}
+    outside = torch_runs.due_to(ran, [breaks[0] for breaks in places], given_up)
+    return _ordered([_cost(recording, breaks, outside.get(number, [])) for number, breaks in enumerate(places)])
+
+
+def _places(recording: Recording) -> list[list[ev.GraphBroke]]:
+    """The breaks by place and kind."""
     places: dict[tuple[str, str], list[ev.GraphBroke]] = {}
     for broke in recording.breaks:
         place = broke.user_stack[-1].place if broke.user_stack else ""
         places.setdefault((broke.kind, place), []).append(broke)
-    costs = []
-    for breaks in places.values():
-        frames = {broke.frame for broke in breaks}
-        outside = [run for run in ran if not run.graph and run.frame in frames]
-        code = recording.code_of(breaks[0])
-        names, seconds = tuple(run.name for run in outside), sum(run.seconds for run in outside)
-        costs.append(BreakCost(breaks[0], len(breaks), names, seconds, code.source if code is not None else ""))
+    return list(places.values())
+
+
+def _cost(recording: Recording, breaks: list[ev.GraphBroke], outside: list[OperatorRun]) -> BreakCost:
+    code = recording.code_of(breaks[0])
+    names, seconds = tuple(run.name for run in outside), sum(run.seconds for run in outside)
+    return BreakCost(breaks[0], len(breaks), names, seconds, code.source if code is not None else "")
+
+
+def _ordered(costs: list[BreakCost]) -> list[BreakCost]:
     return sorted(costs, key=lambda cost: (-len(cost.operators), -cost.seconds))
+
+
+def _linked(cost: BreakCost, prefix: str) -> str:
+    """The kind, with a link to what is said of it: below the table, or on torch.compile's page."""
+    kind = html_report.escape(cost.broke.kind)
+    there = f"#{prefix}-{kind.lower()}" if cost.broke.kind in KINDS else html_report.escape(cost.page)
+    return f'<a href="{there}">{kind}</a>' if there else kind

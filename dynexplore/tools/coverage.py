@@ -19,6 +19,9 @@ from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options, Store
+from dynexplore.recording.engines import OURS
+from dynexplore.session import torch_compiled
+from dynexplore.tools import torch_runs
 from dynexplore.tools.operator_profile import OperatorRun, profiled
 from dynexplore.views import html_report
 from dynexplore.views.counts import plural
@@ -27,7 +30,7 @@ from dynexplore.views.counts import plural
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """Operators and seconds, inside graphs and in all; `outside` counts the operators that no graph holds, by
-    name; `notice` says what the backend lacked ("": nothing), so that its graphs ran as they are.
+    name; `notice` says what the backend lacked ("": nothing), so that its graphs ran as they are. `engine`: whose graphs.
     """
 
     operators_inside: int
@@ -37,6 +40,7 @@ class Coverage:
     graphs: int
     outside: tuple[tuple[str, int], ...]
     notice: str = ""
+    engine: str = OURS
 
     @property
     def of_operators(self) -> float:
@@ -50,10 +54,14 @@ class Coverage:
 
     def __str__(self) -> str:
         share = f"{self.operators_inside} of {self.operators} operators ({self.of_operators:.1%})"
-        lines = [f"{share} and {self.of_time:.1%} of their time run inside {plural(self.graphs, 'graph')}"]
+        lines = [f"{share} and {self.of_time:.1%} of their time run inside {plural(self.graphs, 'graph')}{self._whose}"]
         lines += [f"  outside: {count} x {name}" for name, count in self.outside]
         lines += [self.notice] * bool(self.notice)
         return "\n".join(lines)
+
+    @property
+    def _whose(self) -> str:
+        return "" if self.engine == OURS else f" of {self.engine}"
 
     __repr__ = __str__
 
@@ -63,18 +71,27 @@ class Coverage:
         return html_report.report(html_report.line(first), rows if self.outside else "", html_report.line(self.notice))
 
 
-def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "eager", **kwargs: Any) -> Coverage:
+def coverage(
+    fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "eager", engine: str | None = None, **kwargs: Any
+) -> Coverage:
     """Measure the share of operators, and of their time, that run inside graphs.
 
     The call runs twice, on copies of its arguments: once to compile, once under PyTorch's profiler. With a backend that
-    fuses operators, the fused ones are counted.
+    fuses operators, the fused ones are counted. The graphs are this engine's, and torch.compile's of a function or module that is
+    compiled by that; `engine` ("dynexplore", "torch.compile") says it outright.
 
     >>> print(coverage(lambda x: (x + 1) * 2, torch.ones(2)).of_operators)
     1.0
     """
+    asked, inside = torch_compiled.chosen(engine, fn), torch_compiled.original_of(fn)
     store = make_store(resolve(backend), Options())
     store.observers.notices = {}
-    ran = measured(fn, StartingState(fn, args, kwargs), store)
+    with torch_compiled.uncompiled(fn):
+        start = StartingState(inside, args, kwargs)
+        if asked == OURS:
+            ran = measured(inside, start, store)
+        else:
+            ran = measured_twice(torch_runs.compiled_in_ranges(fn, backend), start)
     inside = [run for run in ran if run.graph]
     outside = Counter(run.name for run in ran if not run.graph)
     return Coverage(
@@ -85,19 +102,24 @@ def coverage(fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = 
         len({run.graph for run in inside}),
         tuple(outside.most_common()),
         " ".join(store.observers.notices),
+        asked,
     )
 
 
 def measured(fn: Any, start: StartingState, store: Store) -> list[OperatorRun]:
     """Compile in a store of its own, then run once more under the profiler."""
+    with config.patch(profiler_ranges=True, log_level="ERROR"):
+        return measured_twice(optimized.wrap(fn, store.region), start)
+
+
+def measured_twice(called: Callable[..., Any], start: StartingState) -> list[OperatorRun]:
+    """Call once, which compiles, and once more under the profiler."""
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
-        with config.patch(profiler_ranges=True, log_level="ERROR"):
-            called = optimized.wrap(fn, store.region)
-            args, kwargs = start.fresh()
-            called(*args, **kwargs)
-            args, kwargs = start.fresh()
-            return profiled(lambda: called(*args, **kwargs))
+        args, kwargs = start.fresh()
+        called(*args, **kwargs)
+        args, kwargs = start.fresh()
+        return profiled(lambda: called(*args, **kwargs))
     finally:
         native.leave(outer)
         start.fresh()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,10 +34,13 @@ from dynexplore.engine.events import clip
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.engines import OURS, TORCH
 from dynexplore.recording.memory import Memory
 from dynexplore.recording.recording import Recording
+from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
 from dynexplore.tools.accuracy import Difference, first_difference
 from dynexplore.tools.graph_failure import same_random_numbers
@@ -46,10 +50,15 @@ from dynexplore.views import html_report
 _ANY = float("inf")
 """A tolerance: any values will do."""
 
+Compile = Callable[[Any], Any]
+"""A backend -> what is called: the function, captured by one engine or the other."""
+
 _NEXT = {
     "plain Python": "The program fails without any compiler: fix it first.",
     "capture": "The engine itself is at fault. dynexplore.explain(f, ...) shows where its trace departs from the program;"
     " dynexplore.record_frame(f, ...) saves the frame for a report. Please report it.",
+    "capture by torch.compile": "torch.compile's capture is at fault. dynexplore.explain(f, ..., engine='torch.compile') shows its"
+    " steps. Please report it to PyTorch.",
     "AOTAutograd": "The captured graphs are right, their forward and backward graphs are not:"
     " dynexplore.minify(f, ..., backend='aot_eager') makes a small program that fails the same way.",
     "backend": "The graphs are right and what the backend makes of them is not:"
@@ -86,7 +95,8 @@ class Diagnosis:
 
     `failing` is the first stage that raised or gave something else than plain Python; None when all agree. `advice` is what
     to do next. `unsteady` tells where plain Python itself gives something else each time ("" for a program that does not).
-    `memory` is what the graphs need in forward and backward (`recording.memory`); empty where AOTAutograd was not run.
+    `memory` is what the graphs need in forward and backward (`recording.memory`); empty where AOTAutograd was not run, and of
+    torch.compile's. `engine` is whose capture was tried.
     """
 
     function: str
@@ -94,6 +104,7 @@ class Diagnosis:
     advice: str
     unsteady: str = ""
     memory: Memory = field(default_factory=Memory)
+    engine: str = OURS
 
     @property
     def failing(self) -> Stage | None:
@@ -103,7 +114,12 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [f"{'layer':<14}{'backend':<28}{'':<7}{'first call':>12}{'next call':>12}{'memory':>12}"]
         lines += ["".join((f"{row[0]:<14}{row[1]:<28}{row[2]:<7}", *(f"{cell:>12}" for cell in row[3:]))) for row in self._rows()]
-        return "\n".join([f"Diagnosis of {self.function}", *(line.rstrip() for line in lines), *self._conclusion()])
+        return "\n".join([self._title, *(line.rstrip() for line in lines), *self._conclusion()])
+
+    @property
+    def _title(self) -> str:
+        whose = "" if self.engine == OURS else f", captured by {self.engine}"
+        return f"Diagnosis of {self.function}{whose}"
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         for stage in self.stages:
@@ -135,7 +151,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         head = ("layer", "backend", "", "first call", "next call", "memory")
-        table = html_report.rows(head, self._rows(), f"Diagnosis of {self.function}")
+        table = html_report.rows(head, self._rows(), self._title)
         return html_report.report(table, *map(html_report.line, self._conclusion()))
 
 
@@ -144,13 +160,20 @@ def _milliseconds(seconds: float) -> str:
 
 
 def diagnose(
-    fn: Callable[..., Any], /, *args: Any, backend: str | CompilerFn = "inductor", tolerance: float | None = None, **kwargs: Any
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    backend: str | CompilerFn = "inductor",
+    tolerance: float | None = None,
+    engine: str | None = None,
+    **kwargs: Any,
 ) -> Diagnosis:
     """Find the first layer of the stack that fails: plain Python, capture, AOTAutograd, or the backend.
 
     Args: fn: a function, bound method or module, called with copies of the other arguments a few times; what it prints
     appears each time. backend: the one that is suspected, by name or as a callable. tolerance: how far results may be
-    apart, relative to the largest element; None takes what rounding does to the dtype (accuracy.ALLOWED).
+    apart, relative to the largest element; None takes what rounding does to the dtype (accuracy.ALLOWED). engine: whose capture is
+    tried: "dynexplore" or "torch.compile"; None: torch.compile's of what is compiled by that, else this engine's.
 
     Modules and optimizers that the call can reach get their content back afterwards.
 
@@ -160,7 +183,17 @@ def diagnose(
     None
     """
     resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
-    start = StartingState(fn, args, kwargs)
+    asked = torch_compiled.chosen(engine, fn)
+    with torch_compiled.uncompiled(fn):
+        inside = torch_compiled.original_of(fn)
+        compiled = functools.partial(_compiled, inside) if asked == OURS else functools.partial(_by_torch, fn)
+        return _diagnosed(inside, StartingState(inside, args, kwargs), compiled, asked, backend, tolerance)
+
+
+def _diagnosed(
+    fn: Any, start: StartingState, compiled: Compile, engine: str, backend: str | CompilerFn, tolerance: float | None
+) -> Diagnosis:
+    """Stage after stage, until one fails."""
     plain, expected, unsteady = _run_plain(fn, start, tolerance)
     stages = [plain]
     known_failures: set[str] = set()  # of operators, which the program itself catches
@@ -169,16 +202,18 @@ def diagnose(
         if stages[-1].failure or expected is None:
             break
         counters["graph_failure"].clear()
-        stage = _run_stage(fn, start, layer, chosen, expected, tolerance, bool(unsteady))
+        stage = _run_stage(compiled, start, layer, chosen, expected, tolerance, bool(unsteady))
         raised = set(counters["graph_failure"])
         stages.append(_raised_by_a_graph(stage, raised - known_failures) if layer != "capture" else stage)
         known_failures |= raised
-    agree = not stages[-1].failure and any(stage.layer == "AOTAutograd" for stage in stages)
+    agree = engine == OURS and not stages[-1].failure and any(stage.layer == "AOTAutograd" for stage in stages)
     memory = _memory_of(fn, start) if agree else Memory()
     start.fresh()
     counters.put_back(counted)
     failing = stages[-1].layer if stages[-1].failure else ""
-    return Diagnosis(optimized.name_of(fn), tuple(stages), _advice(failing, backend), unsteady, memory)
+    by_torch = failing == "capture" and engine == TORCH
+    advice = _advice("capture by torch.compile" if by_torch else failing, backend)
+    return Diagnosis(optimized.name_of(fn), tuple(stages), advice, unsteady, memory, engine)
 
 
 def _memory_of(fn: Any, start: StartingState) -> Memory:
@@ -240,7 +275,7 @@ def _run_plain(fn: Any, start: StartingState, tolerance: float | None) -> tuple[
 
 
 def _run_stage(
-    fn: Any,
+    compiled: Compile,
     start: StartingState,
     layer: str,
     backend: str | CompilerFn,
@@ -251,7 +286,7 @@ def _run_stage(
     name = backend if isinstance(backend, str) else optimized.name_of(backend)
     measured = _Measured()
     try:
-        called = _compiled(fn, backend)
+        called = compiled(backend)
         with _as_compilers_are_tested(backend):
             with measured:
                 outcome = _observe(called, start)[0]
@@ -261,7 +296,8 @@ def _run_stage(
     except MissingCompiler as error:
         return dataclasses.replace(measured.stage(layer, name, ""), missing=str(error))
     except Exception as error:  # whatever it is, it is the finding
-        return measured.stage(layer, name, _words(error))
+        absent = missing_compiler(error)
+        return dataclasses.replace(measured.stage(layer, name, "" if absent else _words(error)), missing=absent)
     return measured.stage(layer, name, str(difference or ""), second)
 
 
@@ -288,6 +324,11 @@ class _Measured:
 def _compiled(fn: Any, backend: str | CompilerFn) -> Any:
     """The function under the engine, in a store that nobody else has."""
     return optimized.wrap(fn, make_store(resolve(backend), Options()).region)
+
+
+def _by_torch(fn: Any, backend: str | CompilerFn) -> Any:
+    """The function under torch.compile, compiled anew."""
+    return torch_compiled.compiled_anew(fn, backend)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.engine.variables.scalars.constant import is_constant_value
 from dynexplore.recording.recording import Recording
+from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
 
 TracingMode = Literal["real", "fake", "symbolic"]
@@ -71,6 +72,7 @@ def export(
         raise ValueError(f"tracing_mode is 'real', 'fake' or 'symbolic', not {tracing_mode!r}")
     if not aten_graph and (decomposition_table is not None or tracing_mode != "real"):
         raise ValueError("decomposition_table and tracing_mode say how an aten graph is made: pass aten_graph=True")
+    torch_compiled.refuse(fn, "export")
     _refuse_twins(fn, args, kwargs)
     start = StartingState(fn, args, kwargs)
     own_args, own_kwargs = start.fresh()

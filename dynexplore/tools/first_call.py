@@ -27,8 +27,10 @@ from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CacheStore, Entry, FrameState, Region, RegionCall, unskip_code
 from dynexplore.engine.runtime import optimized, other_tracers
 from dynexplore.engine.translate.resume import argument_slots
+from dynexplore.session import torch_compiled
 
 _MODULE_CALL = torch.nn.Module.__call__
+_DYNAMO = "torch._dynamo"
 
 
 class NotCalled(DynexploreError, LookupError):
@@ -42,6 +44,8 @@ class FirstCall:
     target: Any
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    is_compiled: bool = False
+    """Whether torch.compile compiles it in this program."""
 
     @property
     def name(self) -> str:
@@ -68,7 +72,7 @@ def at_first_call(program: Callable[[], object], file: str, wanted: str, look: C
     watch = _Watch(file, wanted, look)
     watched = RegionCall(program, Region(CacheStore(), watch))
     unskip_code(_MODULE_CALL.__code__)  # a region that met a module's call before has marked it; the next one will again
-    with contextlib.suppress(_ProgramEnded):
+    with contextlib.suppress(_ProgramEnded), watch.torch_compile:
         watched()
     if watch.error is not None:
         raise watch.error
@@ -83,6 +87,9 @@ class _Watch:
     def __init__(self, file: str, wanted: str, look: Callable[[FirstCall], Any]) -> None:
         self.file, self.wanted, self.look = file, wanted, look
         self.called: dict[str, None] = {}
+        self.torch_compile = contextlib.ExitStack()
+        """Until the call, what torch.compile made runs as plain Python: it would compile the frame before it is seen here."""
+        self._stances: list[object] = []
         self.is_reached = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -90,12 +97,17 @@ class _Watch:
     def __call__(self, state: FrameState) -> Entry | None:
         if self.is_reached:
             return None
+        if not self._stances and _is_imported(_DYNAMO):
+            self._stances.append(self.torch_compile.enter_context(torch.compiler.set_stance("force_eager")))
+            for code in other_tracers.code_of_wrappers():
+                unskip_code(code)  # as of modules' calls
         call = self._wanted_module(state) if state.code is _MODULE_CALL.__code__ else self._wanted_function(state)
         if call is None:
             return None
         self.is_reached = True
+        self.torch_compile.close()
         try:
-            with other_tracers.dynamo_off():  # a program that uses torch.compile: that would compile what the tool runs
+            with other_tracers.dynamo_off(), torch_compiled.uncompiled(call.target):
                 self.result = self.look(call)
         except BaseException as error:  # the program may not catch what is not its own
             self.error = error
@@ -103,7 +115,8 @@ class _Watch:
 
     def _wanted_module(self, state: FrameState) -> FirstCall | None:
         module, args, kwargs = state.values
-        call = FirstCall(other_tracers.inside_torch_compile(module), tuple(args), dict(kwargs))
+        is_compiled = torch_compiled.is_compiled(module) or other_tracers.is_below_torch_compile(sys._getframe())
+        call = FirstCall(torch_compiled.original_of(module), tuple(args), dict(kwargs), is_compiled)
         if not self.wanted:
             return call if call.has_tensor() else None
         program = vars(sys.modules["__main__"])
@@ -129,6 +142,12 @@ class _Watch:
         return f"no function of {self.file}, and no module, is called with a tensor; called are: {called}"
 
 
+def _is_imported(name: str) -> bool:
+    """Whether a module has been imported, to its end."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    return spec is not None and not getattr(spec, "_initializing", False)
+
+
 def _call_of(state: FrameState) -> FirstCall:
     """The call that begins a frame, from the contents of its argument slots."""
     code = state.code
@@ -146,7 +165,7 @@ def _call_of(state: FrameState) -> FirstCall:
     if args and _is_method_of(code, args[0]):
         receiver, *args = args
         function = types.MethodType(function, receiver)
-    return FirstCall(function, tuple(args), kwargs)
+    return FirstCall(function, tuple(args), kwargs, other_tracers.is_below_torch_compile(sys._getframe()))
 
 
 def _is_method_of(code: types.CodeType, first: Any) -> bool:

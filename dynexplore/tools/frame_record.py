@@ -36,6 +36,7 @@ from dynexplore.engine.runtime.cache import function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import dispatch
 from dynexplore.engine.translate.resume import argument_slots, resume_point
+from dynexplore.session import torch_compiled
 from dynexplore.tools.frame_file import write_frame
 from dynexplore.tools.frame_values import SavedValues, global_names, packed_code, tensor_text
 from dynexplore.views.counts import plural
@@ -97,6 +98,7 @@ def record_frame(
     ...     dynexplore.replay(file).qualname
     'Linear'
     """
+    torch_compiled.refuse(fn, "record_frame")
     target = optimized.original_of(fn)
     function = getattr(target, "__func__", target)
     if not isinstance(function, types.FunctionType):

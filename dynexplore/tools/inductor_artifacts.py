@@ -25,6 +25,8 @@ from torch.utils._pytree import tree_leaves
 from dynexplore.engine import display_hooks
 from dynexplore.engine.config import check_parts, config
 from dynexplore.engine.events import ARTIFACT_PARTS, ArtifactMade
+from dynexplore.recording.engines import OURS
+from dynexplore.session import torch_compiled
 from dynexplore.session.explain import Explanation, explain
 from dynexplore.tools.generated_kernels import Kernel, kernels_of
 from dynexplore.views import text
@@ -100,7 +102,8 @@ def inductor_artifacts(
     """
     if backend not in BACKENDS:
         raise ValueError(f"artefacts are known only of the backends {' and '.join(BACKENDS)}, not of {backend!r}")
-    made = InductorArtifacts(explain(fn, backend=backend).__enter__().explanation)
+    torch_compiled.refuse(fn, "inductor_artifacts")
+    made = InductorArtifacts(explain(fn, engine=OURS, backend=backend).__enter__().explanation)
     with config.patch(artifacts=tuple(parts)):
         _run_backward(made.explanation.call(*args, **kwargs))
     made.notice = made.explanation.notice

@@ -24,6 +24,8 @@ from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
 from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
+from dynexplore.recording.engines import OURS
+from dynexplore.session import torch_compiled
 from dynexplore.tools.behind_aot import Keeping, Seen, graphs_behind_aot, inner_compiler
 from dynexplore.tools.graph_failure import Compiler, Predicate, failure_of
 from dynexplore.tools.shrinking import After, Minified, operators, shrink
@@ -43,6 +45,7 @@ def minify(
     after: After = "dynamo",
     fails: Predicate | None = None,
     tolerance: float | None = None,
+    engine: str | None = None,
     **kwargs: Any,
 ) -> Minified:
     """Find the smallest graph that still fails under a backend, and write the program that shows it.
@@ -52,6 +55,7 @@ def minify(
     "dynamo": the captured graph; "aot": the forward or backward graph that AOTAutograd makes of it. fails: `(graph,
     inputs) -> bool`, what counts as failing; None: compiling or running raises, or values or gradients differ from the
     graph run as it is. tolerance: how far they may be apart, relative to the largest element.
+    engine: whose graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile's of what is compiled by that, else ours.
 
     Raises NothingFails when no graph of the call fails; ValueError for another `after`.
 
@@ -64,7 +68,9 @@ def minify(
     """
     if after not in ("dynamo", "aot"):
         raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
-    seen = _graphs_of_call(fn, args, kwargs)
+    asked = torch_compiled.chosen(engine, fn)
+    with torch_compiled.uncompiled(fn):
+        seen = _graphs_of_call(fn, args, kwargs, asked)
     compiler: Compiler = resolve(backend)
     if after == "aot":
         seen = [inner for graph, inputs in seen for inner in graphs_behind_aot(graph, inputs, backend)]
@@ -73,17 +79,23 @@ def minify(
         failure = failure_of(graph, inputs, compiler, fails, tolerance)
         if failure is not None:
             return shrink(graph, inputs, compiler, failure, backend=backend, after=after, fails=fails, tolerance=tolerance)
-    raise NothingFails(f"{_none_fails(len(seen))} under {backend!r} (after={after!r})")
+    whose = "" if asked == OURS else f"as {asked} captures it, "
+    raise NothingFails(f"{whose}{_none_fails(len(seen))} under {backend!r} (after={after!r})")
 
 
-def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Seen:
-    start = StartingState(fn, args, kwargs)
+def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any], engine: str) -> Seen:
+    inside = torch_compiled.original_of(fn)
+    start = StartingState(inside, args, kwargs)
     keeping = Keeping()
+    if engine == OURS:
+        called = optimized.wrap(inside, make_store(resolve(keeping), Options(dynamic=False)).region)
+    else:
+        called = torch_compiled.compiled_anew(fn, keeping, dynamic=False)
     own_args, own_kwargs = start.fresh()
     outer = native.enter(None)  # of nested regions the outer wins: be in none
     try:
         with config.patch(log_level="ERROR"):
-            optimized.wrap(fn, make_store(resolve(keeping), Options(dynamic=False)).region)(*own_args, **own_kwargs)
+            called(*own_args, **own_kwargs)
     finally:
         native.leave(outer)
         start.fresh()

@@ -28,23 +28,26 @@ from dynexplore.engine.runtime.profiler_ranges import GRAPH, GUARDS
 
 @dataclass(frozen=True, slots=True)
 class OperatorRun:
-    """One operator that ran: its name, seconds, the graph that it ran in ("" for none), the latest frame that began."""
+    """One operator that ran: its name, seconds, the graph that it ran in ("" for none), the latest frame that began; `stack`: the
+    Python that called it, innermost first, as "file(line): function", where that was asked for.
+    """
 
     name: str
     seconds: float
     graph: str
     frame: int
+    stack: tuple[str, ...] = ()
 
 
 class ProfilerRunning(DynexploreError, RuntimeError):
     """The program is being profiled already, and torch has one profiler for each thread."""
 
 
-def profiled(call: Callable[[], Any]) -> list[OperatorRun]:
+def profiled(call: Callable[[], Any], *, with_stack: bool = False) -> list[OperatorRun]:
     """Run the call once under the profiler. Raises ProfilerRunning where one is at work."""
     if _profiler_enabled():
         raise ProfilerRunning("operators are counted by torch's profiler, which is running already: ask after its block has ended")
-    with profile() as watching:  # type: ignore[no-untyped-call]
+    with profile(with_stack=with_stack) as watching:  # type: ignore[no-untyped-call]
         call()
     events = sorted(watching.function_events, key=lambda event: event.time_range.start)
     return list(_operators(events))
@@ -59,7 +62,7 @@ def _operators(events: list[FunctionEvent]) -> Iterator[OperatorRun]:
             above = list(_parents(event))
             if not any("::" in name for name in above):
                 graph = next((name.removeprefix(GRAPH) for name in above if name.startswith(GRAPH)), "")
-                yield OperatorRun(event.name, event.cpu_time_total / 1e6, graph, frame)
+                yield OperatorRun(event.name, event.cpu_time_total / 1e6, graph, frame, tuple(event.stack or ()))
 
 
 def _parents(event: FunctionEvent) -> Iterator[str]:

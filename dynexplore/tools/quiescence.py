@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine.counters import counters
+from dynexplore.session import torch_compiled
 from dynexplore.views import html_report
 from dynexplore.views.counts import plural
 
@@ -58,6 +59,7 @@ def until_quiet(fn: Callable[..., Any], calls: Iterable[tuple[Any, ...]], *, rou
     """
     if rounds < 1:
         raise ValueError(f"rounds is 1 or more, not {rounds}")
+    torch_compiled.refuse(fn, "until_quiet")
     arguments = list(calls)
     compiled: list[int] = []
     while len(compiled) < rounds and not (compiled and not compiled[-1]):

@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.raw_attributes import closure_values
 from dynexplore.tools.importable import import_name, is_installed
 
 
@@ -180,13 +181,7 @@ def _scope(value: Any) -> Iterator[tuple[str, Any]]:
     for function in functions:
         yield from function.__globals__.items()
     for function in functions:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if name == "__class__":
-                continue
-            try:
-                yield name, cell.cell_contents
-            except ValueError:
-                continue  # not assigned yet
+        yield from ((name, value) for name, value in closure_values(function) if name != "__class__")
 
 
 def _methods(kind: type) -> Iterator[types.FunctionType]:

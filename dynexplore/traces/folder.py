@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dynexplore.engine.errors import RecordingError
-from dynexplore.recording.recording import ENGINES, Recording
+from dynexplore.recording.engines import TORCH
+from dynexplore.recording.recording import Recording
 from dynexplore.traces.compiles import Contents, compiles_of
 from dynexplore.traces.sources import Sources
 from dynexplore.traces.telling import tell
@@ -41,9 +42,14 @@ class Opened:
     notices: list[str] = field(default_factory=list)
 
 
-def open_traces(path: Path, *, rank: int | None = None, progress: Progress = lambda done, of: None) -> Opened:
-    """Read a folder, or one log. RecordingError, in one sentence, where there is no log, none of this rank, or nothing in it."""
-    files = logs_in(path)
+def open_traces(
+    path: Path, *, rank: int | None = None, progress: Progress = lambda done, of: None, logs: Sequence[Path] | None = None
+) -> Opened:
+    """Read a folder, or one log. RecordingError, in one sentence, where there is no log, none of this rank, or nothing in it.
+
+    `logs` are those of the folder that are to be read (all).
+    """
+    files = logs_in(path) if logs is None else logs
     total, done = sum(file.stat().st_size for file in files), 0
     told: list[tuple[TraceLog, Contents]] = []
     notices: list[str] = []
@@ -101,7 +107,7 @@ def _chosen(ranks: list[int], wanted: int | None, path: Path) -> int | None:
 
 
 def _recorded(path: Path, logs: list[tuple[TraceLog, Contents]], rank: int | None) -> Recording:
-    recording = Recording(title=path.name or str(path), engine=ENGINES[1])
+    recording = Recording(title=path.name or str(path), engine=TORCH)
     recording.process, recording.rank = None, rank
     recording.forget_times()
     sources = Sources()

@@ -12,8 +12,10 @@ PyTorch has no counterpart; tlparse writes a folder of pages.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -147,12 +149,8 @@ class _Teller:
         for node in nodes:
             self._record(
                 compile_.began,
-                ev.NodeAdded(
-                    frame=frame, attempt=attempt, graph=compile_.name, name=node.name, op=node.op, target=node.target,
-                    args=node.args, kwargs=node.kwargs, inputs=node.inputs, dtype=node.dtype, shape=node.shape,
-                    device=node.device, file=node.file, line=node.line,
-                ),
-            )  # fmt: skip
+                ev.NodeAdded(frame=frame, attempt=attempt, graph=compile_.name, **dataclasses.asdict(node)),
+            )
         return nodes
 
     def _compiled(self, compile_: Compile, frame: int, attempt: int, nodes: list[graph_text.PrintedNode]) -> None:
@@ -168,8 +166,28 @@ class _Teller:
                 outputs=next((node.inputs for node in nodes if node.op == "output"), ()),
                 nodes=tuple(node.name for node in nodes),
                 seconds=seconds_of(compile_.metrics.get("backend_compile_time_s")),
+                pieces=self._pieces(compile_, nodes),
             ),
         )  # fmt: skip
+
+    def _pieces(self, compile_: Compile, nodes: list[graph_text.PrintedNode]) -> tuple[ev.GraphPiece, ...]:
+        """The parts that DDPOptimizer split a graph into: torch prints each, in the order of forward, and names its nodes anew."""
+        printed = compile_.of("optimize_ddp_split_child")
+        children = [graph_text.nodes_of(self._text(one, graph_text.MOST)) for one in printed]
+        whole = [node for node in nodes if node.op.startswith("call_")]
+        if [node.target for node in whole] != [node.target for child in children for node in child if node.op.startswith("call_")]:
+            return ()
+        operators = iter(whole)
+        inputs = {node.name: node for node in nodes if node.op == "placeholder"}
+        pieces = []
+        for number, child in enumerate(children, 1):
+            used = [inputs[one.name] for one in child if one.op == "placeholder" and one.name in inputs]
+            parameters = [one for one in used if "_parameters_" in one.name]
+            own = tuple(next(operators).name for one in child if one.op.startswith("call_"))
+            names = tuple(torch_words.parameter_name(one.target) for one in parameters)
+            size = sum(map(_bytes_of, parameters))
+            pieces.append(ev.GraphPiece(number, own, (len(children) - number,), names, size))
+        return tuple(pieces) if all(piece.nodes for piece in pieces) else ()
 
     def _breaks(self, compile_: Compile, frame: int, attempt: int, function: str, operations: int) -> None:
         told: set[str] = set()
@@ -378,6 +396,15 @@ def _reasons(text: str) -> list[str]:
     except (ValueError, RecursionError):
         return [text] if text else []  # a reason that is alone is written as it is
     return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+
+
+def _bytes_of(node: graph_text.PrintedNode) -> int:
+    """The bytes of a tensor of which type and sizes are printed; 0 where a size is a symbol."""
+    bits = re.search(r"\d+", node.dtype)
+    sizes = node.shape.strip("[]").split(",") if node.shape.strip("[]") else []
+    if not all(size.strip().isdecimal() for size in sizes):
+        return 0
+    return math.prod(int(size) for size in sizes) * (int(bits[0]) if bits else 8) // 8
 
 
 def _backend(compile_: Compile) -> str:

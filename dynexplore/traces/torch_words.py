@@ -39,6 +39,20 @@ def _held(match: re.Match[str]) -> str:
     return f"[{match[1]}]" if match[1].isdigit() else f".{match[1]}"
 
 
+_MANGLED = re.compile(r"^[lL]_self_+(?=modules_|parameters_)|_*(?:modules|parameters)_+")
+
+
+def parameter_name(source: str) -> str:
+    """A parameter as `named_parameters` calls it, from its source, or from the name that torch gives to an input for it.
+
+    >>> parameter_name("self.layers[0].weight"), parameter_name("L_self_modules_first_parameters_weight_")
+    ('layers.0.weight', 'first.weight')
+    """
+    if re.match(r"[lL]_self_", source):
+        return ".".join(part for part in _MANGLED.sub(".", source).strip("_").split(".") if part)
+    return re.sub(r"\[(\d+)\]", r".\1", source).removeprefix("self.").removeprefix("self")
+
+
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.*?)_at_\d+$")
 
 

@@ -1,0 +1,48 @@
+"""compare_engines: one call under torch.compile and under this engine, step by step beside each other.
+
+Which idea lives here: `compare` asks what each way to capture makes of a call; here two of them, which read the same bytecode, are
+watched while they do. Each makes the same call, from the same state, in this process: what torch.compile remembers of the program
+stays as it is, for the function is compiled anew.
+
+In:  a function, bound method or module, and arguments.
+Out: `TwoCaptures`: where the two part, and both recordings.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynexplore.engine.runtime import optimized
+from dynexplore.engine.runtime.starting_state import StartingState
+from dynexplore.recording.engines import OURS, TORCH
+from dynexplore.session import torch_compiled
+from dynexplore.session.explain import explain
+from dynexplore.two_engines.two_captures import TwoCaptures
+
+
+def compare_engines(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TwoCaptures:
+    """Capture `fn(*args, **kwargs)` with torch.compile and with this engine: where the first step, node or guard parts them.
+
+    The call is made twice, each time from the same arguments, modules and random numbers; what it prints comes twice. An exception
+    of the call is the caller's.
+
+    >>> import torch
+    >>> captures = compare_engines(lambda x: x.abs() + 1, torch.ones(2))
+    >>> captures.has_same_graphs, [len(recording.graphs) for recording in captures.recordings.values()]
+    (True, [1, 1])
+    """
+    target = torch_compiled.original_of(fn)
+    if not callable(target):
+        raise TypeError(f"compare_engines takes a function, a bound method or an nn.Module, not {type(fn).__name__}")
+    start = StartingState(target, args, kwargs)
+    try:
+        their_args, their_kwargs = start.fresh()
+        theirs = explain(fn, engine=TORCH)(*their_args, **their_kwargs)
+        our_args, our_kwargs = start.fresh()
+        ours = explain(target, engine=OURS)(*our_args, **our_kwargs)
+    finally:
+        start.fresh()
+    return TwoCaptures(theirs.recording, ours.recording, theirs.unseen, optimized.name_of(target))

@@ -1,0 +1,85 @@
+"""A function under torch.compile whose graphs run in ranges of the profiler; which graph break an operator outside is due to.
+
+Which idea lives here: the cost of a break is what runs outside of graphs because of it. PyTorch's profiler tells for each
+operator whether a compiled graph called it, and from which lines of Python it came. An operator that came from the line that broke
+belongs to that break; any other of a function that broke belongs to the break that made torch give the function up, or to the one
+before it.
+
+In:  what people pass, a backend; the operators of a run, the breaks of a recording.
+Out: `compiled_in_ranges`, a callable; `due_to`, operators by break.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any
+
+import torch.fx
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.runtime.backends import CompilerFn, resolve
+from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
+from dynexplore.engine.shown_files import shown_file
+from dynexplore.session import torch_compiled
+from dynexplore.tools.operator_profile import OperatorRun
+from dynexplore.traces.torch_words import plain_function
+
+
+def in_ranges(backend: str | CompilerFn) -> CompilerFn:
+    """The same backend, whose graphs tell the profiler when they run."""
+    known, numbers = resolve(backend), itertools.count(1)
+
+    def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        return ranged(known(graph, inputs), f"{GRAPH}{next(numbers)}")
+
+    compile_graph.__name__ = compile_graph.__qualname__ = known.name
+    return compile_graph
+
+
+def compiled_in_ranges(fn: Any, backend: str | CompilerFn) -> Callable[..., Any]:
+    """What torch.compile makes of a function, anew, each graph in a range of the profiler."""
+    return torch_compiled.compiled_anew(fn, in_ranges(backend))
+
+
+_LEVEL = re.compile(r"(.*)\((\d+)\): (.*)")
+Level = tuple[str, int, str]
+
+
+def due_to(ran: Iterable[OperatorRun], breaks: Sequence[ev.GraphBroke], given_up: Container[int]) -> dict[int, list[OperatorRun]]:
+    """The operators outside of graphs, by the number of the break that they are due to; those of none are left out. `given_up` are
+    the frames that torch runs as plain Python.
+    """
+    operators: dict[int, list[OperatorRun]] = {}
+    for run in ran:
+        number = None if run.graph else _break_of(run, breaks, given_up)
+        if number is not None:
+            operators.setdefault(number, []).append(run)
+    return operators
+
+
+def _levels(stack: Iterable[str]) -> Iterable[Level]:
+    """File, line and function of each level of Python, innermost first, as a recording calls them."""
+    for level in filter(None, map(_LEVEL.fullmatch, stack)):
+        yield shown_file(level[1]), int(level[2]), plain_function(level[3])
+
+
+def _break_of(run: OperatorRun, breaks: Sequence[ev.GraphBroke], given_up: Container[int]) -> int | None:
+    placed = [(number, broke) for number, broke in enumerate(breaks) if broke.user_stack]
+    for file, line, function in _levels(run.stack):
+        at_line = [n for n, broke in placed if (broke.user_stack[-1].file, broke.user_stack[-1].line) == (file, line)]
+        inside = [(n, broke) for n, broke in placed if (broke.user_stack[0].file, broke.user_stack[0].function) == (file, function)]
+        if at_line:
+            return at_line[0]
+        if inside:
+            return max(inside, key=lambda one: _nearness(one[1], line, given_up))[0]
+    return None
+
+
+def _nearness(broke: ev.GraphBroke, line: int, given_up: Container[int]) -> tuple[bool, bool, int]:
+    """How likely it is that a line of the function runs as plain Python because of this break."""
+    at = broke.user_stack[0].line
+    return broke.frame in given_up, at <= line, at if at <= line else -at
