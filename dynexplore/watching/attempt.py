@@ -156,6 +156,7 @@ class Attempt:
         self._callees = 0
         self._place: Place = _NOWHERE
         self._broken: Any = None
+        self._end: Callable[[int], ev.Event] | None = None
         self._guards: set[Any] = set()
         self._guard_count = -1
 
@@ -289,12 +290,18 @@ class Attempt:
         stack, live = self.values.stack(translator.stack), self.values.named(translator.symbolic_locals)
         place = -1 if row is None else row.offset
         self._broken = translator
-        self._rows.append(
-            lambda frame: made(
-                frame=frame, attempt=self.number, offset=place, inline=number, stack=self.values.stack_now(stack),
-                live_locals=self.values.named_now(live),
-            )
+        self._end = lambda frame: made(
+            frame=frame, attempt=self.number, offset=place, inline=number, stack=self.values.stack_now(stack),
+            live_locals=self.values.named_now(live),
         )  # fmt: skip
+        self._rows.append(self._end)
+
+    def broke_whole(self, event: Callable[[int], ev.Event]) -> None:
+        """The frame is given up: this is its break, instead of the one that was to end a graph of it."""
+        if self._end is not None:
+            self._rows.remove(self._end)
+        self._end = event
+        self._rows.append(event)
 
     def describe(self, graph: Any) -> None:
         """Read the nodes of a graph now: torch forgets their values when the graph is compiled."""

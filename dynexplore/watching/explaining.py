@@ -2,8 +2,8 @@
 
 Which idea lives here: an explanation is a recording of some calls, and what they returned. Here the function is compiled by
 torch.compile and each call is watched. A function that is compiled already is taken out of its wrapper and compiled anew, with code
-of its own, so that neither what torch remembers of it nor what the program does afterwards changes. A module keeps its code, which
-all modules of its class share: torch may answer from what it remembers.
+of its own, so that neither what torch remembers of it nor what the program does afterwards changes (session/torch_compiled.py).
+Where only parts of a module are compiled, the call is made as the program makes it, and torch may answer from what it remembers.
 
 In:  a function or module, a backend, options. Out: `WatchedExplanation`.
 
@@ -12,17 +12,17 @@ PyTorch's counterpart: `explain` in torch/_dynamo/eval_frame.py.
 
 from __future__ import annotations
 
-import types
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.runtime import optimized, other_tracers, reports
+from dynexplore.engine.runtime import optimized, reports
 from dynexplore.engine.runtime.stores import Options
-from dynexplore.session import changed_inputs
+from dynexplore.recording.engines import OURS
+from dynexplore.session import changed_inputs, torch_compiled
 from dynexplore.session.explain import Explanation
 from dynexplore.watching.real_guards import TorchPrediction
 from dynexplore.watching.watch import Watch
@@ -34,9 +34,12 @@ class WatchedExplanation(Explanation):
     """
 
     def __init__(self, fn: Callable[..., Any], backend: Any, options: Options, *, steps: bool = True) -> None:
-        self._watch = Watch(steps=steps, title=optimized.name_of(original_of(fn)), keep_graphs=True)
-        how = {"backend": backend, "fullgraph": options.nopython, "dynamic": options.dynamic}
-        self._compiled: Callable[..., Any] = torch.compile(_with_own_code(original_of(fn)), **how)
+        self._inside = torch_compiled.original_of(fn)
+        self._watch = Watch(steps=steps, title=optimized.name_of(self._inside), keep_graphs=True)
+        self._is_a_part = not torch_compiled.is_compiled(fn) and torch_compiled.has_compiled_part(fn)
+        self._compiled: Callable[..., Any] = self._inside
+        if not self._is_a_part:
+            self._compiled = torch_compiled.compiled_anew(fn, backend, fullgraph=options.nopython, dynamic=options.dynamic)
         self._calls = 0
         self.function = fn
         self.recording = self._watch.recording
@@ -52,7 +55,7 @@ class WatchedExplanation(Explanation):
         self.recording.record(reports.call_began(self._calls, args, kwargs))
         error = ""
         try:
-            with self._watch:
+            with self._as_it_was_given(), self._watch:
                 self.value = self._compiled(*args, **kwargs)
             if not self.recording.frames_since(before):
                 self._watch.note_hit(self._compiled)
@@ -63,6 +66,10 @@ class WatchedExplanation(Explanation):
         finally:
             self.recording.record(ev.CallEnded(frame=0, call=self._calls, error=error))
 
+    def _as_it_was_given(self) -> contextlib.AbstractContextManager[None]:
+        """Only where parts of a module are compiled do they stay so: the rest of it is called as plain Python."""
+        return contextlib.nullcontext() if self._is_a_part else torch_compiled.uncompiled(self._inside)
+
     def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
         """Which entry would serve this call, and which guard of the others says no; nothing is run, nothing is changed."""
         return self._watch.check(self._compiled, *args, **kwargs)
@@ -71,7 +78,7 @@ class WatchedExplanation(Explanation):
         """What the latest call would have met with some inputs changed: new values by the input's name or path, of a tensor also a
         dict with some of shape, dtype, device, requires_grad. TypeError or ValueError, in one sentence, for what cannot be so.
         """
-        args, kwargs = changed_inputs.changed_call(original_of(self.function), *self._inputs, {**(changes or {}), **more})
+        args, kwargs = changed_inputs.changed_call(self._inside, *self._inputs, {**(changes or {}), **more})
         return self.check(*args, **kwargs)
 
     def follow_cell(self, text: str, code_of: Any, only: str = "") -> None:
@@ -79,21 +86,19 @@ class WatchedExplanation(Explanation):
 
     @property
     def notice(self) -> str:
-        """What could not be seen, in sentences ("": nothing)."""
-        return " ".join(self._watch.notices)
+        """Whose capture it is, where nobody asked for it by name, and what could not be seen, in sentences ("": nothing)."""
+        return " ".join([*self._recognized, *self.unseen])
 
+    @property
+    def unseen(self) -> list[str]:
+        """What of torch.compile could not be seen, in sentences."""
+        return self._watch.notices
 
-def original_of(target: Any) -> Any:
-    """What this engine, or torch.compile, has wrapped; any other object itself."""
-    return other_tracers.inside_torch_compile(optimized.original_of(target))
-
-
-def _with_own_code(target: Any) -> Any:
-    """A copy of a plain function with a code object of its own: torch keeps what it compiled by code object."""
-    if not isinstance(target, types.FunctionType):
-        return target
-    made = types.FunctionType(
-        target.__code__.replace(), target.__globals__, target.__name__, target.__defaults__, target.__closure__
-    )
-    made.__kwdefaults__, made.__qualname__, made.__module__ = target.__kwdefaults__, target.__qualname__, target.__module__
-    return made
+    @property
+    def _recognized(self) -> list[str]:
+        other = f'explain(..., engine="{OURS}") shows what this engine captures.'
+        if self._is_a_part:
+            return [f"Parts of it are compiled by torch.compile, and the call is watched as it is; {other}"]
+        if torch_compiled.is_compiled(self.function):
+            return [f"It is compiled by torch.compile, and here stands what that does; {other}"]
+        return []

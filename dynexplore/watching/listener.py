@@ -118,9 +118,9 @@ class Listener:
         tensors = {source: words for source, (words, _) in attempt.tensor_checks.items()} if attempt is not None else {}
         return KnownEntry(number, frame.number, tensors, attempt.guard_numbers if attempt is not None else {})
 
-    def hit(self, code: types.CodeType | None) -> None:
+    def hit(self, code: types.CodeType | None, region: int = -1) -> None:
         """Record that the entry in front of a code object served a call; nothing where that entry is not known."""
-        entries = self._look(private_torch.entries_of, code) if code is not None else None
+        entries = self._look(private_torch.entries_of, code, region) if code is not None else None
         known = self.known(entries[0].code) if entries else None
         if code is None or known is None:
             return
@@ -258,7 +258,7 @@ class Listener:
             reason = f"torch.compile's limit of {limit} entries is reached"
         elif attempt is not None and (cause := break_causes.of_error(error)) is not None:
             place, stack = attempt.failed_at or ((0, -1), ())
-            attempt.keep(functools.partial(_whole_frame_broke, cause, place, stack, attempt.number))
+            attempt.broke_whole(functools.partial(_whole_frame_broke, cause, place, stack, attempt.number))
             reason = "its graph breaks where torch.compile cannot resume"
         self._tell_attempts(frame)
         if self._output is not None:
@@ -376,7 +376,8 @@ class Listener:
             if self._keep_graphs:
                 self.graphs.append(graph)
             if made is not None:
-                attempt.compiled(functools.partial(made, seconds=time.perf_counter() - began))
+                pieces = self._look(private_torch.pieces_of, output.compiler_fn, graph, attempt.target_of) or ()
+                attempt.compiled(functools.partial(made, seconds=time.perf_counter() - began, pieces=pieces))
             return result
 
         return call_user_compiler

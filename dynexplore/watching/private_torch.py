@@ -16,6 +16,7 @@ variables/lazy.py, and torch/_guards.py.
 from __future__ import annotations
 
 import importlib
+import json
 import linecache
 import re
 import types
@@ -28,7 +29,8 @@ import torch
 from dynexplore.engine import events as ev
 from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.narrator import target_text, tensor_words
-from dynexplore.traces.torch_words import PLAIN_TYPES, plain_function, plain_source
+from dynexplore.recording.job import Collective
+from dynexplore.traces.torch_words import PLAIN_TYPES, parameter_name, plain_function, plain_source
 
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, AssertionError, RuntimeError)
 """What reading an object raises that is not as it was in the torch that this was written for."""
@@ -302,10 +304,19 @@ def entries_in(entries: Any) -> list[Any]:
     return chain
 
 
-def entries_of(code: types.CodeType) -> list[Any]:
-    """The cache entries of a code object, in the order in which torch tries them."""
+def entries_of(code: types.CodeType, region: int = -1) -> list[Any]:
+    """The cache entries of a code object, in the order in which torch tries them; of a region that keeps its entries to itself,
+    where one is named."""
     owner, last = ENTRIES.holder()
-    return entries_in(getattr(owner, last)(code))
+    of_region = getattr(owner, "_get_cache_entries_for_region", None) if region >= 0 else None
+    return entries_in(getattr(owner, last)(code) if of_region is None else of_region(code, region))
+
+
+def region_of(compiled: Any) -> int:
+    """The number of the region of what torch.compile made with `isolate_recompiles`; -1 for the one that all others share."""
+    context = getattr(compiled, "__dict__", {}).get("dynamo_ctx", compiled)
+    region = getattr(context, "_isolate_recompiles_id", -1)
+    return region if isinstance(region, int) else -1
 
 
 def asked(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -372,6 +383,28 @@ def _module_of(node: torch.fx.Node) -> str:
     return path.partition(".")[2]
 
 
+def pieces_of(compiler: Any, graph: Any, source_of: Callable[[str], str]) -> tuple[ev.GraphPiece, ...]:
+    """The parts that DDPOptimizer split this graph into, in the order of forward; () where it is whole, or another compiler.
+
+    Its buckets stand in the order of forward; gradients come the other way round, so the last one is sent first. It knows
+    parameters by the inputs of the graph: `source_of` says what people call these.
+    """
+    buckets = getattr(getattr(compiler, "__self__", None), "buckets", None) or ()
+    if len(buckets) < 2:
+        return ()
+    inputs = {str(node.target): node.name for node in graph.graph.nodes if node.op == "placeholder"}
+    return tuple(
+        ev.GraphPiece(
+            number=number,
+            nodes=tuple(node.name for node in reversed(bucket.nodes)),
+            buckets=(len(buckets) - number,),
+            parameters=tuple(parameter_name(source_of(inputs[name])) for name in inputs if name in bucket.params),
+            parameter_bytes=int(bucket.size),
+        )
+        for number, bucket in enumerate(buckets, 1)
+    )
+
+
 # -- guards ------------------------------------------------------------------------------------------------------------
 
 
@@ -396,6 +429,31 @@ def guard_facts(guard: Any) -> GuardFacts:
     line = stack[-1].lineno or 0 if stack else 0
     checks = tuple(dict.fromkeys(str(one) for one in guard.code_list or ()))
     return GuardFacts(_SCOPES.get(str(name)[:2], ""), plain_source(str(name)), guard.inner_create_fn().__name__, checks, line)
+
+
+# -- collectives -------------------------------------------------------------------------------------------------------
+
+FLIGHT_RECORDER = PrivateName("torch._C._distributed_c10d", "_dump_fr_trace_json", "the collectives that a process began")
+
+
+def collectives() -> list[Collective]:
+    """The collectives that torch's flight recorder saw, oldest first; empty where it is off, or not there. Sends are none."""
+    try:
+        owner, last = FLIGHT_RECORDER.holder()
+        told = json.loads(getattr(owner, last)())["entries"]
+        return [_collective(entry) for entry in told if not entry["is_p2p"]]
+    except (*ABSENT, OSError):
+        return []
+
+
+def _collective(entry: Mapping[str, Any]) -> Collective:
+    name, description = entry["process_group"]
+    group = description if description == "default_pg" else str(name)
+    operation = str(entry["profiling_name"]).rpartition(":")[2]
+    sizes = ", ".join(
+        f"{dtype.lower()}{size}" for dtype, size in zip(entry["input_dtypes"], entry["input_sizes"], strict=False)
+    )
+    return Collective(group, int(entry["collective_seq_id"]), operation, ev.clip(sizes), int(entry["time_created_ns"]))
 
 
 # -- places in the user's program --------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ PyTorch's counterpart: `get_guard_fail_reason` in torch/_dynamo/guards.py.
 
 from __future__ import annotations
 
-import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,9 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.raw_attributes import closure_values
+from dynexplore.engine.translate.resume import argument_slots
+from dynexplore.session.first_frame import slot_values
 from dynexplore.traces import recompile_reasons
 from dynexplore.views.headline import change
 from dynexplore.watching import private_torch
@@ -69,14 +71,18 @@ class KnownEntry:
 
 
 def predict(
-    target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], known: Callable[[Any], KnownEntry | None]
+    target: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    known: Callable[[Any], KnownEntry | None],
+    region: int = -1,
 ) -> TorchPrediction:
     """Ask the guards of every entry of a function's code; `known` says what a watch knows of an entry, by its modified code."""
     function = target.forward if isinstance(target, torch.nn.Module) else target
     scope_locals = frame_locals(function, args, kwargs)
     plain = getattr(function, "__func__", function)
     scope = scope_locals, plain.__globals__
-    verdicts = tuple(_verdict(entry, scope, known) for entry in private_torch.entries_of(plain.__code__))
+    verdicts = tuple(_verdict(entry, scope, known) for entry in private_torch.entries_of(plain.__code__, region))
     hit = next((verdict for verdict in verdicts if verdict.hits), None)
     outcome = "hit" if hit is not None else "recompile" if verdicts else "compile"
     return TorchPrediction(outcome, hit.entry if hit is not None else -1, verdicts)
@@ -88,18 +94,8 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     if not isinstance(plain, types.FunctionType):
         raise TypeError(f"the guards of {type(plain).__name__} cannot be asked: it is no Python function")
     owner = () if plain is function else (function.__self__,)
-    bound = inspect.signature(plain).bind(*owner, *args, **kwargs)
-    bound.apply_defaults()
-    cells = zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True)
-    return {**{name: cell.cell_contents for name, cell in cells if _is_filled(cell)}, **bound.arguments}
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 (asking is the point)
-    except ValueError:
-        return False
-    return True
+    slots = zip(argument_slots(plain.__code__), slot_values(plain, (*owner, *args), kwargs), strict=True)
+    return {**dict(closure_values(plain)), **dict(slots)}
 
 
 def _verdict(entry: Any, scope: recompile_reasons.Scope, known: Callable[[Any], KnownEntry | None]) -> TorchVerdict:

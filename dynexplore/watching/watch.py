@@ -19,9 +19,10 @@ import torch
 
 from dynexplore.engine import display_hooks
 from dynexplore.engine.bytecode.versions import PYTHON
-from dynexplore.engine.runtime import other_tracers
 from dynexplore.recording.recording import Recording
+from dynexplore.session import torch_compiled
 from dynexplore.views import text
+from dynexplore.watching import private_torch
 from dynexplore.watching.listener import Listener
 from dynexplore.watching.real_guards import TorchPrediction, predict
 
@@ -81,13 +82,14 @@ class Watch:
         recompile
           entry 1: does not fit: `n` was 2, now 5
         """
-        return predict(other_tracers.inside_torch_compile(fn), args, kwargs, self._listener.known)
+        return predict(torch_compiled.original_of(fn), args, kwargs, self._listener.known, private_torch.region_of(fn))
 
     def note_hit(self, fn: Any) -> None:
         """Record that a call of `fn` was served by an entry: torch moves the one that did to the front."""
-        target = other_tracers.inside_torch_compile(fn)
+        target = torch_compiled.original_of(fn)
         function = target.forward if isinstance(target, torch.nn.Module) else target
-        self._listener.hit(getattr(getattr(function, "__func__", function), "__code__", None))
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        self._listener.hit(code, private_torch.region_of(fn))
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write what was seen to a file, as `Recording.save` does."""

@@ -14,6 +14,7 @@ from watching.programs import Net, branches, one_graph, prints
 
 import dynexplore
 from dynexplore import cli
+from dynexplore.cli_program import uses_torch_compile
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 
@@ -93,10 +94,10 @@ def test_an_unknown_engine_is_named() -> None:
 
 @pytest.mark.parametrize("make", [lambda: torch.compile(one_graph, backend="eager"), lambda: torch.compile(Net(), backend="eager")])
 def test_this_engine_explains_what_is_inside_torch_compile(make: Any) -> None:
-    """Given what torch.compile has wrapped, this engine explains the function or module inside, and says so."""
+    """Asked by name about what torch.compile has wrapped, this engine explains the function or module inside, and says so."""
     target = make()
     given = (torch.ones(2, 4),) if isinstance(target, torch.nn.Module) else (torch.ones(2), torch.ones(2), 3)
-    explained = dynexplore.explain(target, *given)
+    explained = dynexplore.explain(target, *given, engine="dynexplore")
     assert explained.graph_count == 1
     assert not explained.breaks
     assert "It is compiled by torch.compile" in str(explained)
@@ -137,14 +138,44 @@ def test_the_command_can_leave_steps_out(script: Path, tmp_path: Path) -> None:
 
 
 def test_explain_of_a_script_points_to_watch(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`dynexplore explain` says of a script that uses torch.compile where its captures are to be seen."""
-    assert cli.main(["explain", "--no-real", str(script)]) == 0
+    """`dynexplore explain --engine dynexplore` says of a script that uses torch.compile where its captures are to be seen."""
+    assert cli.main(["explain", "--no-real", "--engine", "dynexplore", str(script)]) == 0
     assert f"What torch.compile did: dynexplore watch {script}" in capsys.readouterr().out
 
 
+def test_explain_watches_a_script_that_names_torch_compile(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`dynexplore explain` of a script whose own module uses torch.compile runs it as it is, watches, and says so."""
+    main = script.parent / "main.py"
+    main.write_text("import script\n", encoding="utf-8")
+    assert cli.main(["explain", str(main)]) == 0
+    printed = capsys.readouterr().out
+    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at line 8: " in printed
+    assert "main.py uses torch.compile, and above stands what that did; --engine dynexplore: what this engine does." in printed
+
+
+@pytest.mark.plain("looks at the text of scripts")
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        ("import torch\nf = torch.compile(print)", True),
+        ("from torch import compile", True),
+        ("import re\np = re.compile('a')", False),
+        ("model.compile()\nmodel.compile(backend='eager')", True),
+        ("code = compile('1', 'f', 'eval')", False),
+        ("not Python", False),
+    ],
+)
+def test_scripts_are_recognized_by_their_text(text: str, uses: bool, tmp_path: Path) -> None:
+    """A script uses torch.compile when it names it, or calls `.compile()` for what it does, not for what it returns."""
+    path = tmp_path / "one.py"
+    path.write_text(text, encoding="utf-8")
+    assert uses_torch_compile(path) is uses
+
+
 def test_breaks_of_a_script_that_uses_torch_compile(script: Path) -> None:
-    """The tools that run inside the first call of a function are not compiled by a torch.compile around it."""
+    """The tools that run inside the first call of a function see the function itself, not what torch.compile made of it."""
     command = [sys.executable, "-m", "dynexplore", "breaks", str(script)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stderr
-    assert "DX206 printing or logging" in ended.stdout
+    assert "which torch.compile compiles" in ended.stdout
+    assert "1. GB0059 Failed to trace builtin operator, 1 x" in ended.stdout

@@ -1,0 +1,210 @@
+"""What one rank compiled, one by one, in a form that can be laid beside that of another rank.
+
+Which idea lives here: ranks run the same program, so what one compiles should be what all compile: the same functions, in the
+same order, with the same graphs and guards. A compilation is known by its function (file, name, and the line from where a
+resume function goes on) and by how many of that function came before it. What may differ between two healthy ranks is left out
+of what is compared: addresses, and the number of the device that each rank has to itself.
+
+In:  a rank's Recording. Out: `compilations(rank, recording)`; `Compilation`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import GraphView, Recording
+from dynexplore.views.headline import as_the_program_says, cause_of, change
+from dynexplore.views.names import frame_name, is_library, short_file
+
+Key = tuple[str, str, int]
+"""File, name and first line of a function, as all ranks know it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One frame that a rank compiled, or gave up. `number` counts those of the same function from 1; `begins` are seconds since
+    1970 by the clock of the rank's host (None: not known). `cause` says why it was compiled although there was an entry before.
+    """
+
+    rank: int
+    frame: int
+    key: Key
+    name: str
+    number: int
+    begins: float | None
+    seconds: float
+    outcome: str
+    cause: str
+    graphs: tuple[GraphView, ...]
+    guards: tuple[str, ...]
+    breaks: tuple[str, ...]
+    failure: str
+
+    @property
+    def place(self) -> str:
+        """`model.py:12`."""
+        return f"{short_file(self.key[0])}:{self.key[2]}" if self.key[2] else short_file(self.key[0])
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether anything came of it: a frame without tensor work is looked at and let go."""
+        return self.outcome == "compiled" or bool(self.graphs or self.breaks or self.failure)
+
+    @property
+    def is_library(self) -> bool:
+        """Whether nobody of the program's own wrote it."""
+        return is_library(self.key[0])
+
+    @property
+    def operators(self) -> int:
+        """Operators of its graphs."""
+        return sum(graph.op_count for graph in self.graphs)
+
+
+def compilations(rank: int, recording: Recording) -> list[Compilation]:
+    """What a rank compiled, in order."""
+    return _Reading(rank, recording).all()
+
+
+class _Reading:
+    def __init__(self, rank: int, recording: Recording) -> None:
+        self.rank = rank
+        self.recording = recording
+        self.seen: Counter[Key] = Counter()
+        self.entered: dict[int, int] = {}
+        self.left: dict[int, int] = {}
+        for position, event in enumerate(recording):
+            if isinstance(event, ev.FrameEntered):
+                self.entered.setdefault(event.frame, position)
+            elif isinstance(event, ev.FrameFinished):
+                self.left[event.frame] = position
+        self.graphs: dict[int, list[GraphView]] = {}
+        for graph in recording.graphs:
+            self.graphs.setdefault(graph.frame, []).append(graph)
+        self.guards: dict[int, list[str]] = {}
+        for guard in recording.guards:
+            self.guards.setdefault(guard.frame, []).append(guard_words(guard))
+
+    def all(self) -> list[Compilation]:
+        return [self.one(entered) for entered in self.recording.frames]
+
+    def one(self, entered: ev.FrameEntered) -> Compilation:
+        recording, frame = self.recording, entered.frame
+        code = entered.code
+        key = (short_file(code.file) if is_library(code.file) else code.file, frame_name(recording, entered), code.first_line)
+        self.seen[key] += 1
+        finished = recording.of_frame(frame, ev.FrameFinished)
+        begins, seconds = self.times(frame, finished[-1].seconds if finished else 0.0)
+        return Compilation(
+            self.rank, frame, key, key[1], self.seen[key], begins, seconds,
+            outcome=finished[-1].outcome if finished else "not finished",
+            cause=_cause(recording, frame),
+            graphs=tuple(self.graphs.get(frame, ())),
+            guards=tuple(dict.fromkeys(self.guards.get(frame, ()))),
+            breaks=tuple(map(_break_words, recording.of_frame(frame, ev.GraphBroke))),
+            failure=_failure(recording, frame),
+        )  # fmt: skip
+
+    def times(self, frame: int, seconds: float) -> tuple[float | None, float]:
+        """When it began, and how long it took: what is told of it, else the time between its first and last event."""
+        first = self.recording.moment(self.entered[frame])
+        last = self.recording.moment(self.left[frame]) if frame in self.left else None
+        if first is None:
+            return None, seconds
+        return first.wall, seconds or (last.wall - first.wall if last is not None else 0.0)
+
+
+def _cause(recording: Recording, frame: int) -> str:
+    again = recording.of_frame(frame, ev.Recompiled)
+    failed = recording.of_frame(frame, ev.GuardFailed)
+    if not again:
+        return ""
+    return change(as_the_program_says(recording, failed[0])) if failed else again[0].reason
+
+
+def _failure(recording: Recording, frame: int) -> str:
+    limits = recording.of_frame(frame, ev.CacheLimitReached)
+    if limits:
+        return f"the limit of {limits[0].limit} entries is reached, it runs as plain Python from then on"
+    failures = recording.of_frame(frame, ev.BackendFailed)
+    if failures:
+        return f"the backend {failures[0].backend} failed: {(failures[0].error.strip().splitlines() or ['no reason is given'])[0]}"
+    bugs = recording.of_frame(frame, ev.EngineFailed)
+    return f"the engine failed: {bugs[0].error}" if bugs else ""
+
+
+def _break_words(broke: ev.GraphBroke) -> str:
+    return f"{broke.kind} {_line_of(broke)}: {cause_of(broke)}"
+
+
+def _line_of(broke: ev.GraphBroke) -> str:
+    own = [one for one in broke.user_stack if one.line and not is_library(one.file)] or list(broke.user_stack)
+    return f"at {short_file(own[-1].file)}:{own[-1].line}" if own else "at an unknown line"
+
+
+# -- what is compared ------------------------------------------------------------------------------------------------------
+
+_DEVICE = re.compile(r"\b(cuda|xpu|hpu|npu|privateuseone):\d+|\b(device=(?:type=)?'?(?:cuda|xpu)'?, index=)\d+|\bdevice=\d+")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b|\b\d{10,}\b")
+_IDENTITY = re.compile(r"(___check_(?:type|obj)_id\(.*?, )\d+(?=[,)])")
+_COUNTER = re.compile(r"(__compiled_fn|__resume_at|torch_dynamo_resume_in_\w+?_at|___dict_version|___\w+?)_\d+\w*")
+
+
+def same_words(words: str) -> str:
+    """A text without what differs between two ranks that do the same: addresses, numbers of devices, of generated names.
+
+    >>> same_words("___check_obj_id(x, 94387209114240) on cuda:3")
+    '___check_obj_id(x, ...) on cuda'
+    >>> same_words("___check_type_id(x, 752625424), type=<class 'Net'>")
+    "___check_type_id(x, ...), type=<class 'Net'>"
+    """
+    plain = _DEVICE.sub(lambda match: match[1] or match[2] or "device", words)
+    return _COUNTER.sub(r"\1", _ADDRESS.sub("...", _IDENTITY.sub(r"\1...", plain)))
+
+
+def guard_words(guard: ev.GuardInstalled) -> str:
+    """A guard as it is compared: what it is about, its kind, and what it expects."""
+    about = guard.source or guard.scope or "the process"
+    said = guard.expected if guard.kind in _EXPECTED_SAYS_IT and guard.expected else guard.expression or guard.expected
+    return same_words(f"{guard.kind} `{about}`: {said}" if said else f"{guard.kind} `{about}`")
+
+
+_EXPECTED_SAYS_IT = ("TENSOR_MATCH", "EQUALS", "EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH")
+
+
+def node_words(node: ev.NodeAdded) -> str:
+    """A node as it is compared.
+
+    >>> node_words(ev.NodeAdded(frame=1, graph="g", name="add", op="call_function", target="add", args="(x, 1)",
+    ...                         dtype="float32", shape="[4]", device="cuda:1"))
+    'add = add(x, 1) -> float32[4] cuda'
+    """
+    if node.op == "placeholder":
+        shown = f"input `{node.target}`"
+    elif node.op == "output":
+        shown = f"output {node.args}"
+    else:
+        more = "" if node.kwargs in ("", "{}") else f" {node.kwargs}"
+        shown = f"{node.name} = {node.target}{node.args}{more}"
+    return same_words(f"{shown} -> {node.dtype}{node.shape} {node.device}".rstrip() if node.dtype else shown)
+
+
+_COLLECTIVE = re.compile(
+    r"_?c10d(?:_functional)?\b.*?(all_reduce|all_gather|reduce_scatter|broadcast|all_to_all|barrier)\w*"
+    r"|\b(all_reduce|all_gather|reduce_scatter|all_to_all_single|broadcast)(?:_into_tensor|_tensor|_single|_coalesced)?_?\b"
+)
+
+
+def collectives_of(graph: GraphView) -> list[str]:
+    """The collectives that stand in a graph, in order, each with the sizes of its result."""
+    nodes = [node for node in graph.nodes if node.op == "call_function" and _is_collective(node)]
+    return [same_words(f"{node.target.rpartition('.')[2] or node.target} of {node.dtype}{node.shape}") for node in nodes]
+
+
+def _is_collective(node: ev.NodeAdded) -> bool:
+    return "wait_tensor" not in node.target and bool(_COLLECTIVE.search(node.target))

@@ -1,0 +1,146 @@
+"""What a job of several processes left behind, opened: a file of each rank, or the logs that TORCH_TRACE wrote for each.
+
+Which idea lives here: a job that ends badly leaves some of its files, half of one, or those of the job before. What can be read is
+shown, and what is missing is said: a rank without a file is often the one that failed.
+
+In:  a folder. Out: `open_ranks(path)`: `Ranks`; `holds_ranks(path)`; `file_of(rank)`, how a rank's file is called.
+
+PyTorch's counterpart: tlparse --all-ranks-html.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from dynexplore.engine.errors import RecordingError
+from dynexplore.ranks.differences import rank_words
+from dynexplore.ranks.ranks import Ranks
+from dynexplore.recording.recording import Recording
+from dynexplore.traces.folder import Progress, logs_in, open_traces, rank_in_name
+from dynexplore.views.counts import plural
+
+_FILE = re.compile(r"rank_(\d{1,6})\.json")
+
+
+def file_of(rank: int) -> str:
+    """The name of a rank's file."""
+    return f"rank_{rank}.json"
+
+
+def files_in(folder: Path) -> dict[int, Path]:
+    """The files of ranks in a folder, by rank."""
+    try:
+        files = {int(match[1]): file for file in folder.iterdir() if (match := _FILE.fullmatch(file.name))}
+    except OSError as error:
+        raise RecordingError(f"{folder} cannot be read: {error.strerror}") from None
+    return dict(sorted(files.items()))
+
+
+def holds_ranks(path: Path) -> bool:
+    """Whether a folder has files, or logs, of several processes of one job."""
+    if not path.is_dir():
+        return False
+    if files_in(path):
+        return True
+    return len({rank for log in logs_in(path) for rank in rank_in_name(log)}) > 1
+
+
+def open_ranks(path: str | os.PathLike[str], *, progress: Progress = lambda done, of: None) -> Ranks:
+    """The ranks of a job, side by side: the folder is one that `dynexplore watch --ranks` filled, or that TORCH_TRACE left.
+
+    Needs neither torch nor the program. RecordingError, in one sentence, where none of the files can be read.
+    """
+    path = Path(path)
+    files = files_in(path)
+    return _from_files(path, files) if files else _from_logs(path, progress)
+
+
+# -- files that a watch gathered ---------------------------------------------------------------------------------------
+
+
+def _from_files(path: Path, files: dict[int, Path]) -> Ranks:
+    recordings: dict[int, Recording] = {}
+    notices = []
+    for rank, file in files.items():
+        try:
+            recordings[rank] = read_file(file)
+        except RecordingError as error:
+            notices.append(f"{file.name} cannot be shown: {error}.")
+    recordings, others = _of_one_job(recordings)
+    if others:
+        notices.append(f"{_files(others)} left out: {'it is' if len(others) == 1 else 'they are'} of another job.")
+    if not recordings:
+        raise RecordingError(" ".join(notices))
+    lost = missing(recordings, [*files])
+    if lost:
+        size = _world_size(recordings)
+        files_of = "There is no file" if len(lost) == 1 else "There are no files"
+        notices.append(f"{files_of} of {rank_words(lost)}, of {size} ranks: ended before it could write one, or runs still.")
+    return Ranks(recordings, notices)
+
+
+def read_file(file: Path) -> Recording:
+    """The recording of a rank. RecordingError, in one sentence, where it cannot be read."""
+    try:
+        return Recording.from_json(file.read_bytes())
+    except OSError as error:
+        raise RecordingError(f"it cannot be read: {error.strerror}") from None
+
+
+def missing(recordings: dict[int, Recording], known: Iterable[int] = ()) -> list[int]:
+    """The ranks of a job of which there is nothing."""
+    return [rank for rank in range(_world_size(recordings)) if rank not in recordings and rank not in known]
+
+
+def _world_size(recordings: dict[int, Recording]) -> int:
+    """How many ranks the job has; 0 where no recording says it."""
+    return max((one.job.world_size for one in recordings.values() if one.job is not None), default=0)
+
+
+def _of_one_job(recordings: dict[int, Recording]) -> tuple[dict[int, Recording], list[int]]:
+    """The recordings of the latest job, and the ranks whose file is of an older one."""
+    began: dict[str, float] = {}
+    for one in recordings.values():
+        first, name = one.moment(0), _job_name(one)
+        began[name] = max(began.get(name, 0.0), first.wall if first is not None else 0.0)
+    if len(began) < 2:
+        return recordings, []
+    latest = max(began, key=lambda name: began[name])
+    ours = {rank: one for rank, one in recordings.items() if _job_name(one) == latest}
+    return ours, [rank for rank in recordings if rank not in ours]
+
+
+def _job_name(recording: Recording) -> str:
+    return recording.job.name if recording.job is not None else ""
+
+
+def _files(ranks: list[int]) -> str:
+    return f"{', '.join(file_of(rank) for rank in ranks)} {'is' if len(ranks) == 1 else 'are'}"
+
+
+# -- logs of TORCH_TRACE -----------------------------------------------------------------------------------------------
+
+
+def _from_logs(path: Path, progress: Progress) -> Ranks:
+    recordings: dict[int, Recording] = {}
+    notices: list[str] = []
+    logs = logs_in(path)
+    total, done = sum(log.stat().st_size for log in logs), 0
+    for rank in sorted({rank for log in logs for rank in rank_in_name(log)}):
+        own = [log for log in logs if rank in rank_in_name(log)]
+        try:
+            opened = open_traces(path, rank=rank, progress=lambda read, of, before=done: progress(before + read, total), logs=own)  # type: ignore[misc]
+            recordings[rank] = opened.recording
+            notices += [notice for notice in opened.notices if not notice.startswith("This is rank ")]
+        except RecordingError as error:
+            notices.append(str(error))
+        done += sum(log.stat().st_size for log in own)
+    nameless = [log for log in logs if not rank_in_name(log)]
+    if nameless:
+        notices.append(f"{plural(len(nameless), 'log')} of no rank {'is' if len(nameless) == 1 else 'are'} left out.")
+    if not recordings:
+        raise RecordingError(" ".join(dict.fromkeys(notices)))
+    return Ranks(recordings, notices, path.name)

@@ -1,0 +1,126 @@
+"""Several ranks as one picture: a lane for each rank, time from left to right, a bar for each compilation.
+
+Which idea lives here: that one rank compiles while the others stand still is seen at once where all share one time axis, and
+nowhere else. What all ranks compiled is blue; what was compiled again is orange; what other ranks did not do alike has a red
+edge; a thin grey bar is the time that a rank was at a collective before the last one came. Where clocks are not aligned the
+picture says so.
+
+In:  SideBySide. Out: `picture(beside)`, one SVG element; its bars are links to the rows below, `STYLE` colours it.
+
+PyTorch's counterpart: chromium_events.json of tlparse, one file a rank, for a trace viewer.
+"""
+
+from __future__ import annotations
+
+from dynexplore.ranks.compilations import Compilation
+from dynexplore.ranks.differences import rank_words
+from dynexplore.ranks.side_by_side import SideBySide, ordinal
+from dynexplore.views.html_text import escape
+
+WIDTH, LEFT, RIGHT, TOP, LANE, BOTTOM = 960, 64, 12, 18, 30, 24
+"""The picture's size in its own units, the room around the lanes, and the height of one."""
+
+BAR, WAIT = 14, 5
+"""Heights of a compilation and of a wait."""
+
+NARROWEST = 2.0
+"""A compilation is at least so wide: it can be seen, and pointed at."""
+
+MOST_LANES = 32
+"""With more ranks, those that differ come first."""
+
+MOST_WAITS = 400
+"""So many waits are drawn, the longest."""
+
+SHORTEST_WAIT = 0.002
+"""Seconds; what is shorter is no wait."""
+
+STYLE = (
+    "svg.lanes { max-width: 100%; height: auto; font: 11px system-ui, sans-serif } .lanes text { fill: currentColor }"
+    " .lanes .lane { fill: #8882 } .lanes .made { fill: #0b63c5 } .lanes .again { fill: #e08a00 } .lanes .odd { stroke: #d1242f;"
+    " stroke-width: 2 } .lanes .wait { fill: #888 } .lanes .axis { stroke: #888; fill: none }"
+)
+
+
+def picture(beside: SideBySide) -> str:
+    """The lanes as an SVG element; "" where there is nothing to draw. None of its texts is markup."""
+    bars = [one for row in beside.rows for one in row.of.values() if one.begins is not None]
+    if not bars:
+        return ""
+    return _Drawing(beside, bars).svg()
+
+
+class _Drawing:
+    def __init__(self, beside: SideBySide, bars: list[Compilation]) -> None:
+        self.beside = beside
+        self.bars = bars
+        self.lanes = {rank: TOP + number * LANE for number, rank in enumerate(_chosen(beside))}
+        self.height = TOP + len(self.lanes) * LANE + BOTTOM
+        self.waits = self._waits()
+        ends = [beside.begins(one) + one.seconds for one in bars] + [begins + length for _, begins, length, _ in self.waits]
+        self.seconds = max(max(ends), 1e-6)
+
+    def x(self, seconds: float) -> float:
+        return round(LEFT + seconds / self.seconds * (WIDTH - LEFT - RIGHT), 1)
+
+    def svg(self) -> str:
+        unlike = self.beside.unlike_frames
+        shapes = []
+        for rank, top in self.lanes.items():
+            shapes.append(f'<rect class="lane" x="{LEFT}" y="{top}" width="{WIDTH - LEFT - RIGHT}" height="{LANE - 6}"/>')
+            shapes.append(f'<text x="{LEFT - 6}" y="{top + BAR}" text-anchor="end">rank {rank}</text>')
+        shapes += [self._bar(one, (one.rank, one.frame) in unlike) for one in self.bars if one.rank in self.lanes]
+        shapes += [self._wait(*wait) for wait in self.waits]
+        shapes += [self._axis(), self._left_out()]
+        size = f'viewBox="0 0 {WIDTH} {self.height}" width="{WIDTH}" height="{self.height}"'
+        title = f"what {rank_words(self.lanes)} compiled, over {self.seconds:.2f} seconds"
+        named = f'role="img" aria-label="{title}"'
+        return f'<svg xmlns="http://www.w3.org/2000/svg" class="lanes" {size} {named}>{"".join(shapes)}</svg>'
+
+    def _bar(self, one: Compilation, is_odd: bool) -> str:
+        begins = self.beside.begins(one)
+        left = self.x(begins)
+        width = max(self.x(begins + one.seconds) - left, NARROWEST)
+        kind = ("again" if one.cause else "made") + (" odd" if is_odd else "")
+        which = f", {ordinal(one.number)} time" if one.number > 1 else ""
+        said = f"rank {one.rank}: {one.name} ({one.place}){which}, {begins:.2f} s +{one.seconds:.2f} s"
+        title = f"<title>{escape(said + (f': {one.cause}' if one.cause else ''))}</title>"
+        top = self.lanes[one.rank] + 1
+        return f'<rect class="{kind}" x="{left:g}" y="{top}" width="{width:g}" height="{BAR}">{title}</rect>'
+
+    def _waits(self) -> list[tuple[int, float, float, str]]:
+        """Rank, beginning, length and collective of each wait that is drawn."""
+        zero = self.beside.zero
+        waits = [
+            (rank, arrival.seconds[rank] - zero, waited, arrival.what)
+            for arrival in self.beside.clock.arrivals()
+            for rank, waited in arrival.waited.items()
+            if rank in self.lanes and waited >= SHORTEST_WAIT and arrival.seconds[rank] >= zero
+        ]
+        return sorted(waits, key=lambda wait: -wait[2])[:MOST_WAITS]
+
+    def _wait(self, rank: int, begins: float, seconds: float, what: str) -> str:
+        left, top = self.x(begins), self.lanes[rank] + BAR + 3
+        width = max(self.x(begins + seconds) - left, 0.5)
+        title = f"<title>{escape(f'rank {rank} was at {what} {seconds:.2f} s before the last rank')}</title>"
+        return f'<rect class="wait" x="{left:g}" y="{top}" width="{width:g}" height="{WAIT}">{title}</rect>'
+
+    def _axis(self) -> str:
+        y = self.height - BOTTOM + 2
+        marks = [f'<path class="axis" d="M{LEFT} {y}H{WIDTH - RIGHT}"/>']
+        for number in range(5):
+            at = self.seconds * number / 4
+            anchor = "end" if number == 4 else "middle" if number else "start"
+            marks.append(f'<text x="{self.x(at):g}" y="{y + 14}" text-anchor="{anchor}">{at:.2f} s</text>')
+        return "".join(marks)
+
+    def _left_out(self) -> str:
+        left = [rank for rank in self.beside.recordings if rank not in self.lanes]
+        return f'<text x="{LEFT}" y="{TOP - 6}">not drawn: {escape(rank_words(left))}</text>' if left else ""
+
+
+def _chosen(beside: SideBySide) -> list[int]:
+    """The ranks that have a lane, in order."""
+    unlike = beside.unlike_ranks
+    first = sorted(beside.recordings, key=lambda rank: (rank not in unlike, rank))[:MOST_LANES]
+    return sorted(first)

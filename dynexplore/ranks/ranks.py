@@ -1,0 +1,98 @@
+"""`Ranks`: the recordings of a job's processes, side by side.
+
+Which idea lives here: what stands behind the printed form and the page. A recording for each rank, what is missing, and the answers
+to the three questions that somebody with several ranks has: what was not alike, who waited for whom, and what did rank N do.
+
+In:  recordings by rank, sentences about what could not be read. Out: `Ranks`.
+
+PyTorch's counterpart: tlparse --all-ranks-html.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from dynexplore.engine import display_hooks
+from dynexplore.ranks import ranks_html, ranks_text
+from dynexplore.ranks.compilations import Compilation
+from dynexplore.ranks.differences import Difference
+from dynexplore.ranks.shared_clock import SharedClock
+from dynexplore.ranks.side_by_side import SideBySide
+from dynexplore.recording.recording import Recording, redacted
+from dynexplore.views.headline import Headline
+
+
+class Ranks:
+    """The recordings of several ranks: `ranks[3]` is that of rank 3; `notices` say what is missing or could not be read.
+
+    >>> two = Ranks({rank: Recording(title="train.py") for rank in (0, 1)})
+    >>> print(two.headline)
+    train.py on 2 ranks: nothing was compiled.
+    """
+
+    def __init__(self, recordings: Mapping[int, Recording], notices: Sequence[str] = (), title: str = "") -> None:
+        self.beside = SideBySide(recordings, notices, title)
+
+    @property
+    def recordings(self) -> Mapping[int, Recording]:
+        """The recording of each rank, by its number."""
+        return self.beside.recordings
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What is missing, or could not be read, in sentences."""
+        return self.beside.notices
+
+    def __getitem__(self, rank: int) -> Recording:
+        if rank not in self.recordings:
+            raise KeyError(f"there is no recording of rank {rank}; there are: {', '.join(map(str, self.recordings)) or 'none'}")
+        return self.recordings[rank]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.recordings)
+
+    def __len__(self) -> int:
+        return len(self.recordings)
+
+    @property
+    def clock(self) -> SharedClock:
+        """The clock that the ranks share: `how` says how it was found."""
+        return self.beside.clock
+
+    @property
+    def compilations(self) -> Mapping[int, Sequence[Compilation]]:
+        """What each rank compiled, in order."""
+        return self.beside.compilations
+
+    def differences(self) -> tuple[Difference, ...]:
+        """Where the ranks differ, the worst first; () where they are alike."""
+        return self.beside.differences
+
+    @property
+    def headline(self) -> Headline:
+        """What is worst, where and why, and what to do."""
+        return ranks_text.headline(self.beside)
+
+    def __str__(self) -> str:
+        return ranks_text.report(self.beside)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return ranks_html.fragment(self.beside)
+
+    def save_html(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
+        """Write one page: the ranks side by side, and the explorer of each. Return what the file holds, in a sentence."""
+        return display_hooks.connected().save(self, path, redact=redact)
+
+    @property
+    def holds(self) -> str:
+        """What a file made of these recordings holds, in one sentence."""
+        return next(iter(self.recordings.values()), Recording()).holds
+
+    def redacted(self) -> Ranks:
+        """The same without tensor elements, string constants, paths and names of hosts."""
+        made = {rank: one if one.redacted else redacted(one) for rank, one in self.recordings.items()}
+        return Ranks(made, self.notices)

@@ -1,0 +1,119 @@
+"""One clock for all ranks: the times of each rank's host, moved so that they agree; or the statement that they do not.
+
+Which idea lives here: processes of one host read one clock. Clocks of two hosts may be seconds apart, but both hosts know when
+they began the same collectives, and no rank is long ahead of the others there. So the middle of these distances is the distance
+of the two clocks, as well as it can be known; how far it is off can be seen in how far the single distances lie apart. Where
+neither host nor collectives are known, times are shown as each host told them, and called not aligned.
+
+In:  the recordings of all ranks. Out: `SharedClock.of(recordings)`: `at(rank, wall)`, `how`; `arrivals()`, who came when.
+
+PyTorch has no counterpart; its flight recorder's analyzer compares the order of collectives, not their times.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dynexplore.recording.job import Collective
+from dynexplore.recording.recording import Recording
+from dynexplore.views.counts import plural
+
+_NANOSECONDS = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A collective that all ranks began: when each of them did, on the shared clock."""
+
+    group: str
+    sequence: int
+    what: str
+    seconds: Mapping[int, float]
+
+    @property
+    def waited(self) -> dict[int, float]:
+        """How many seconds each rank was there before the last one."""
+        last = max(self.seconds.values())
+        return {rank: last - at for rank, at in self.seconds.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedClock:
+    """See the head of this file. `how` is a sentence; `is_aligned` whether times of two ranks may be compared."""
+
+    how: str
+    is_aligned: bool
+    shifts: Mapping[int, float] = field(default_factory=dict)
+    shared: tuple[tuple[str, int, Mapping[int, Collective]], ...] = ()
+
+    @classmethod
+    def of(cls, recordings: Mapping[int, Recording]) -> SharedClock:
+        """The clock of these ranks."""
+        shared = tuple(_shared(recordings))
+        still = dict.fromkeys(recordings, 0.0)
+        hosts = {one.job.host if one.job is not None else "" for one in recordings.values()}
+        if any(one.moment(0) is None for one in recordings.values() if len(one)):
+            return cls("Times: not known of all ranks.", False, still, shared)
+        if len(recordings) < 2:
+            return cls("", True, still, shared)
+        if len(hosts) == 1 and "" not in hosts:
+            return cls("Times: one clock, all ranks ran on one host.", True, still, shared)
+        if shared:
+            shifts, apart = _shifts(recordings, shared)
+            where = f"{plural(len(shared), 'collective')} that all ranks began"
+            sure = f", to about {apart * 1000:.0f} ms" if len(shared) > 1 else ""
+            return cls(f"Times: the hosts' clocks are aligned at {where}{sure}.", True, shifts, shared)
+        return cls(_NOT_ALIGNED, False, still)
+
+    def at(self, rank: int, wall: float) -> float:
+        """A time of a rank's host, on the shared clock."""
+        return wall - self.shifts.get(rank, 0.0)
+
+    def arrivals(self) -> list[Arrival]:
+        """When each rank came to the collectives that all began, in order of time; none where the clocks are not aligned."""
+        if not self.is_aligned:
+            return []
+        return [self._arrival(*one) for one in self.shared]
+
+    def _arrival(self, group: str, number: int, ours: Mapping[int, Collective]) -> Arrival:
+        seconds = {rank: self.at(rank, one.wall / _NANOSECONDS) for rank, one in ours.items()}
+        return Arrival(group, number, next(iter(ours.values())).what, seconds)
+
+
+_NOT_ALIGNED = "Times: not aligned. Each rank's are those of its own host's clock, and no shared collective is known."
+
+
+def _shared(recordings: Mapping[int, Recording]) -> Iterator[tuple[str, int, Mapping[int, Collective]]]:
+    """The collectives that each rank began, the same one under the same number."""
+    jobs = {rank: one.job for rank, one in recordings.items() if one.job is not None}
+    if len(jobs) < len(recordings) or len(jobs) < 2:
+        return
+    told = {rank: job.shared for rank, job in jobs.items()}
+    first, job = next(iter(jobs.items()))
+    for number in sorted(told[first]):
+        ours = {rank: known[number] for rank, known in told.items() if number in known}
+        if len(ours) == len(told) and len({one.what for one in ours.values()}) == 1:
+            yield job.everyones_group, number, ours
+
+
+def _shifts(
+    recordings: Mapping[int, Recording], shared: tuple[tuple[str, int, Mapping[int, Collective]], ...]
+) -> tuple[dict[int, float], float]:
+    """How far each rank's clock is ahead of the first one's, and how far that may be off."""
+    first, *others = recordings
+    shifts, apart = {first: 0.0}, 0.0
+    for rank in others:
+        distances = sorted((ours[rank].wall - ours[first].wall) / _NANOSECONDS for _, _, ours in shared)
+        shifts[rank] = statistics.median(distances)
+        apart = max(apart, _middle_half(distances))
+    return shifts, apart
+
+
+def _middle_half(distances: list[float]) -> float:
+    """How far the middle half of them lies apart."""
+    quarter = len(distances) // 4
+    kept = list(itertools.islice(distances, quarter, len(distances) - quarter))
+    return (kept[-1] - kept[0]) / 2

@@ -1,0 +1,112 @@
+"""What there is to show of several ranks: all of it computed once, for the text, the picture and the page.
+
+In:  the recordings of the ranks, what could not be read. Out: `SideBySide`, and its `rows`: a function on all ranks.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dynexplore.ranks.compilations import Compilation, Key, compilations
+from dynexplore.ranks.differences import Difference, differences
+from dynexplore.ranks.shared_clock import SharedClock
+from dynexplore.recording.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One compilation of a function as each rank made it; a rank that made none is missing."""
+
+    key: Key
+    number: int
+    of: Mapping[int, Compilation]
+    differs: bool
+
+    @property
+    def any(self) -> Compilation:
+        """One of them."""
+        return next(iter(self.of.values()))
+
+    @property
+    def name(self) -> str:
+        """`step`, `step, 2nd`."""
+        return self.any.name if self.number == 1 else f"{self.any.name}, {ordinal(self.number)}"
+
+
+def ordinal(number: int) -> str:
+    """`2nd`.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd']
+    """
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+class SideBySide:
+    """See the head of this file."""
+
+    def __init__(self, recordings: Mapping[int, Recording], notices: Sequence[str], title: str) -> None:
+        self.recordings = dict(sorted(recordings.items()))
+        self.notices = list(notices)
+        self.title = title or next((one.title for one in self.recordings.values() if one.title), "")
+
+    @functools.cached_property
+    def clock(self) -> SharedClock:
+        """The clock that the ranks share."""
+        return SharedClock.of(self.recordings)
+
+    @functools.cached_property
+    def compilations(self) -> Mapping[int, Sequence[Compilation]]:
+        """What each rank compiled, in order."""
+        return {rank: compilations(rank, one) for rank, one in self.recordings.items()}
+
+    @functools.cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        """Where the ranks differ, the worst first."""
+        return tuple(differences(self.compilations, self.recordings, self.clock))
+
+    @functools.cached_property
+    def unlike_ranks(self) -> list[int]:
+        """The ranks that did something otherwise than most, that of the worst difference first."""
+        return list(dict.fromkeys(rank for one in self.differences for rank in one.ranks))
+
+    @functools.cached_property
+    def unlike_frames(self) -> frozenset[tuple[int, int]]:
+        """The frames that differences are about: rank, and number in its recording."""
+        return frozenset(frame for one in self.differences for frame in one.frames)
+
+    @functools.cached_property
+    def rows(self) -> list[Row]:
+        """The compilations, those of one function and number together, in the order in which the first rank began them.
+
+        What belongs to a library and became no graph is left out where all ranks are alike.
+        """
+        beside: dict[tuple[Key, int], dict[int, Compilation]] = {}
+        for rank, ours in self.compilations.items():
+            for one in ours:
+                if one.is_compiled:
+                    beside.setdefault((one.key, one.number), {})[rank] = one
+        made = [
+            Row(key, number, of, any((rank, one.frame) in self.unlike_frames for rank, one in of.items()))
+            for (key, number), of in beside.items()
+        ]
+        told = [row for row in made if row.differs or not row.any.is_library or row.any.graphs or row.any.failure]
+        return sorted(told, key=lambda row: min(self.begins(one) for one in row.of.values()))
+
+    @functools.cached_property
+    def zero(self) -> float:
+        """The moment on the shared clock at which the first rank began to compile."""
+        times = [self._at(one) for ours in self.compilations.values() for one in ours if one.begins is not None and one.is_compiled]
+        return min(times, default=0.0)
+
+    def begins(self, one: Compilation) -> float:
+        """When a compilation began, in seconds since the first one of all; 0 where that is not known."""
+        return self._at(one) - self.zero if one.begins is not None else 0.0
+
+    def _at(self, one: Compilation) -> float:
+        return self.clock.at(one.rank, one.begins or 0.0)

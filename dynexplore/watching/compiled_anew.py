@@ -1,0 +1,60 @@
+"""A function given to torch.compile anew, beside what the program has compiled of it.
+
+Which idea lives here: torch.compile keeps its entries beside the code object and tries each of them. To see it work, a function
+needs code of its own. All modules of a class share the code of `forward`, so a module gets a backend that no entry knows, and
+entries that do not count with the program's (before torch 2.12 they count).
+
+In:  a function, method or module, not wrapped; a backend; options of torch.compile. Out: what is called in its place.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+
+from dynexplore.engine.runtime.backends import CompilerFn, resolve
+
+
+def compiled_anew(target: Any, backend: str | CompilerFn, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
+    """A function, method or module under torch.compile with this backend; no entry of the program serves its calls."""
+    inside = _with_own_code(target)
+    options: dict[str, Any] = {"dynamic": dynamic, "fullgraph": fullgraph}
+    if isinstance(inside, torch.nn.Module) and _ISOLATE in inspect.signature(torch.compile).parameters:
+        options[_ISOLATE] = True
+    made: Callable[..., Any] = torch.compile(inside, backend=_of_its_own(backend), **options)
+    return made
+
+
+_ISOLATE = "isolate_recompiles"
+"""An option of torch 2.12 and later: entries that are not counted with those of the program."""
+
+
+def _of_its_own(backend: str | CompilerFn) -> CompilerFn:
+    """The same backend as an object that no entry of torch's knows, so that none of them serves."""
+    known = resolve(backend)
+
+    def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        return known(graph, inputs)
+
+    compile_graph.__name__ = compile_graph.__qualname__ = known.name
+    return compile_graph
+
+
+def _with_own_code(target: Any) -> Any:
+    """A copy of a plain function or method with a code object of its own: torch keeps what it compiled by code object."""
+    if isinstance(target, types.MethodType):
+        return types.MethodType(_with_own_code(target.__func__), target.__self__)
+    if not isinstance(target, types.FunctionType):
+        return target
+    made = types.FunctionType(
+        target.__code__.replace(), target.__globals__, target.__name__, target.__defaults__, target.__closure__
+    )
+    made.__kwdefaults__, made.__qualname__, made.__module__ = target.__kwdefaults__, target.__qualname__, target.__module__
+    return made
