@@ -53,6 +53,9 @@ class Annotations:
         self.breaks: dict[Line, list[BreakMark]] = {}
         self._entered = {(e.frame, e.attempt, e.callee): e for e in recording.of(ev.InlineEntered)}
         self._lines: dict[int, dict[int, int]] = {}
+        self._by_file: dict[str, list[ev.CodeView]] = {}
+        for code in recording.codes.values():
+            self._by_file.setdefault(code.file, []).append(code)
         for number, graph in enumerate(recording.graphs, 1):
             for node in graph.nodes:
                 if node.op.startswith("call_"):
@@ -63,11 +66,30 @@ class Annotations:
                 self._note_break(position, event)
 
     def of_code(self, code: ev.CodeView) -> dict[int, tuple[list[int], list[BreakMark]]]:
-        """Line -> the numbers of the graphs that hold it, and the breaks there; lines without either are left out."""
-        last = code.first_line + code.source.count("\n")
-        lines = range(code.first_line, last + 1)
-        marks = {line: (self.graphs.get((code.id, line), []), self.breaks.get((code.id, line), [])) for line in lines}
-        return {line: mark for line, mark in marks.items() if any(mark)}
+        """Line -> the numbers of the graphs that hold it, and the breaks there; lines without either are left out.
+
+        The text of a function, or of a cell, holds the functions that are defined in it: their lines are marked there as well.
+        """
+        marks: dict[int, tuple[list[int], list[BreakMark]]] = {}
+        for one in (code, *self._defined_in(code)):
+            for line in range(one.first_line, one.first_line + one.source.count("\n") + 1):
+                graphs, breaks = self.graphs.get((one.id, line), []), self.breaks.get((one.id, line), [])
+                if graphs or breaks:
+                    before = marks.get(line, ([], []))
+                    known = {mark.cause for mark in before[1]}
+                    new = [mark for mark in breaks if mark.cause not in known]
+                    marks[line] = sorted({*before[0], *graphs}), [*before[1], *new]
+        return marks
+
+    def _defined_in(self, code: ev.CodeView) -> Iterator[ev.CodeView]:
+        """The functions whose text is a part of this one's, by file, lines and letters: names of files are not unique."""
+        lines = [line.strip() for line in code.source.splitlines()]
+        for other in self._by_file.get(code.file, ()):
+            at = other.first_line - code.first_line
+            if 0 <= at < len(lines) and 0 < len(other.source) < len(code.source):
+                own = [line.strip() for line in other.source.splitlines()]
+                if lines[at : at + len(own)] == own:
+                    yield other
 
     def _places(self, event: ev.PlacedEvent) -> Iterator[Line]:
         """The line of an event, and those of the calls that lead to it."""

@@ -2,7 +2,8 @@
 
 Which idea lives here: a graph is drawn by others (the `dot` program, WebAssembly in the browser, svg.py); this file only
 makes the text, and the package `graphviz` writes it. Every node has an `id` and a `class`, which graphviz keeps in its SVG, so
-that a click finds the node. Nodes of one module path stand in one cluster, clusters nest as the modules do (groups.py).
+that a click finds the node. Nodes of one module path stand in one cluster, clusters nest as the modules do (groups.py). An edge
+bears the dtype and shape of what goes along it.
 
 In:  the nodes of a graph (events `NodeAdded`), and which groups are closed.
 Out: DOT text. It is never executed, no text of a program is taken for markup, and no font but Courier is asked for
@@ -14,11 +15,14 @@ PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-
-import graphviz
+from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.events import NodeAdded
 from dynexplore.views.groups import Box, Group, closed_box, drawn, grouped
+from dynexplore.views.packages import needed
+
+if TYPE_CHECKING:
+    import graphviz
 
 COLOURS = {
     "placeholder": "#dbeafe",
@@ -57,20 +61,28 @@ def dot(
     root = grouped(nodes)
     boxes, edges = drawn(root, closed, piece_of or {})
     _fill(graph, root, boxes, closed)
-    for source, target in edges:
-        graph.edge(identifier(source), identifier(target), _attributes={"id": literal(f"edge-{source}-{target}")})
+    for source, target, flow in edges:
+        facts = {"id": literal(f"edge-{source}-{target}")}
+        if flow:
+            facts["label"] = _package().nohtml(literal(flow))
+        graph.edge(identifier(source), identifier(target), _attributes=facts)
     return text_of(graph)
 
 
 def digraph(name: str, *, node_colour: str = "", **graph_attributes: str) -> graphviz.Digraph:
     """An empty graph in the style of all our drawings."""
     filled = {"fillcolor": node_colour} if node_colour else {}
-    return graphviz.Digraph(
+    made: graphviz.Digraph = _package().Digraph(
         literal(name),
         graph_attr={"bgcolor": "transparent", "fontname": "Courier", **graph_attributes},
         node_attr={"shape": "box", "style": "rounded,filled", "fontname": "Courier", "fontsize": "10", **filled},
         edge_attr={"fontname": "Courier", "fontsize": "9"},
     )
+    return made
+
+
+def _package() -> Any:
+    return needed("graphviz", "Writing a graph as DOT text")
 
 
 def text_of(graph: graphviz.Digraph) -> str:
@@ -87,7 +99,7 @@ def _fill(graph: graphviz.Digraph, group: Group, boxes: dict[str, Box], closed: 
             continue
         facts = {"id": literal("module-" + inner.path), "label": literal(inner.title)}
         style = {"style": "rounded,dashed", "color": "#94a3b8", "fontsize": "10"}
-        cluster = graphviz.Digraph(literal("cluster_" + inner.path), graph_attr={**facts, **style})
+        cluster = _package().Digraph(literal("cluster_" + inner.path), graph_attr={**facts, **style})
         _fill(cluster, inner, boxes, closed)
         graph.subgraph(cluster)
 
@@ -96,7 +108,7 @@ def _add(graph: graphviz.Digraph, box: Box) -> None:
     attributes = {
         "id": literal(box.ident),
         "class": literal(f"{box.kind} piece-{box.piece}" if box.piece else box.kind),
-        "label": graphviz.nohtml("\\n".join(map(literal, box.lines))),
+        "label": _package().nohtml("\\n".join(map(literal, box.lines))),
         "tooltip": literal(box.tooltip),
         "fillcolor": COLOURS.get(box.kind, OTHER),
     }
@@ -107,7 +119,7 @@ def _add(graph: graphviz.Digraph, box: Box) -> None:
 
 def literal(text: str) -> str:
     """Text that graphviz shows as it is: no escapes, no HTML; line ends and control characters are spaces."""
-    escaped: str = graphviz.escape("".join(letter if letter.isprintable() else " " for letter in text))
+    escaped: str = _package().escape("".join(letter if letter.isprintable() else " " for letter in text))
     return escaped
 
 

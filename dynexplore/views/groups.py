@@ -14,8 +14,10 @@ PyTorch's counterpart: none; torch/fx/passes/graph_drawer.py draws all nodes fla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dynexplore.engine.events import NodeAdded, clip
 from dynexplore.views.counts import plural
@@ -64,6 +66,14 @@ class Box:
     tooltip: str
     piece: int = 0
     first: int = -1
+
+
+class Edge(NamedTuple):
+    """An edge between two boxes, and the dtype and shape of what goes along it (several: the first and a count)."""
+
+    source: str
+    target: str
+    flow: str
 
 
 def grouped(nodes: Sequence[NodeAdded]) -> Group:
@@ -115,39 +125,68 @@ def start_closed(root: Group, most: int = PAGE) -> set[str]:
 
 def drawn(
     root: Group, closed: Collection[str], piece_of: Mapping[str, int] | None = None
-) -> tuple[dict[str, Box], list[tuple[str, str]]]:
-    """The boxes by the name that edges use, in the order of the tree, and the edges between them, each once."""
+) -> tuple[dict[str, Box], list[Edge]]:
+    """The boxes by the name that edges use, in the order of the tree, and the edges between them, each once.
+
+    What a node gives stands on the edges to its readers; in its box only where nobody reads it.
+    """
+    read = {source for node in root.within() for source in node.inputs}
     boxes: dict[str, Box] = {}
     standing: dict[str, str] = {}  # node -> the box that it is in
-    _collect(root, closed, boxes, standing, piece_of or {})
-    edges: dict[tuple[str, str], None] = {}
+
+    def collect(group: Group) -> None:
+        for node in group.nodes:
+            boxes[node.name] = _node_box(node, (piece_of or {}).get(node.name, 0), is_read=node.name in read)
+            standing[node.name] = node.name
+        for inner in group.inner:
+            if inner.path not in closed:
+                collect(inner)
+                continue
+            box = closed_box(inner)
+            boxes[box.name] = box
+            standing.update(dict.fromkeys((node.name for node in inner.within()), box.name))
+
+    collect(root)
+    return boxes, _edges(root, standing)
+
+
+def _edges(root: Group, standing: Mapping[str, str]) -> list[Edge]:
+    """The edges between boxes; `standing` says in which box a node is."""
+    results = {node.name: short_type(f"{node.dtype}{node.shape}") for node in root.within()}
+    flows: dict[tuple[str, str], dict[str, None]] = {}
     for node in root.within():
         for source in node.inputs:
             start, end = standing.get(source), standing[node.name]
             if start is not None and start != end:
-                edges[start, end] = None
-    return boxes, list(edges)
+                flow = flows.setdefault((start, end), {})
+                if results[source]:
+                    flow[results[source]] = None
+    return [Edge(start, end, _several(list(flow))) for (start, end), flow in flows.items()]
 
 
-def _collect(
-    group: Group, closed: Collection[str], boxes: dict[str, Box], standing: dict[str, str], piece_of: Mapping[str, int]
-) -> None:
-    for node in group.nodes:
-        boxes[node.name] = _node_box(node, piece_of.get(node.name, 0))
-        standing[node.name] = node.name
-    for inner in group.inner:
-        if inner.path not in closed:
-            _collect(inner, closed, boxes, standing, piece_of)
-            continue
-        box = closed_box(inner)
-        boxes[box.name] = box
-        standing.update(dict.fromkeys((node.name for node in inner.within()), box.name))
+def _several(results: Sequence[str]) -> str:
+    """What goes along an edge between groups: the first of several kinds of tensors, and how many others."""
+    more = f" +{len(results) - 1}" if len(results) > 1 else ""
+    return results[0] + more if results else ""
 
 
-def _node_box(node: NodeAdded, piece: int) -> Box:
+def short_type(result: str) -> str:
+    """A dtype and shape as they are written on an edge.
+
+    >>> short_type("bfloat16[2, 4]"), short_type("int64[]"), short_type("uint8[3]"), short_type("bool[]")
+    ('bf16[2, 4]', 'i64[]', 'u8[3]', 'bool[]')
+    """
+    return _LONG_TYPE.sub(lambda name: _SHORT_TYPES[name[1]] + name[2], result)
+
+
+_LONG_TYPE = re.compile(r"^(float|bfloat|int|uint|complex)(\d+)")
+_SHORT_TYPES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
+
+
+def _node_box(node: NodeAdded, piece: int, *, is_read: bool) -> Box:
     lines = [node.name, clip(f"{node.op} {node.target}", 60)]
-    if node.dtype or node.shape:
-        lines.append(f"{node.dtype}{node.shape}")
+    if (node.dtype or node.shape) and not is_read:
+        lines.append(short_type(f"{node.dtype}{node.shape}"))
     if node.op == "output":
         lines = ["output"]
     if piece:

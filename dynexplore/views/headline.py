@@ -11,7 +11,7 @@ their code had entries, operators are the call nodes of a graph.
 
 In:  a Recording.
 Out: `headline(recording)`: what the explorer, the text report, the static page and `print(explain(...))` begin with;
-     `worst_break(recording)`: the break that an explorer opens at.
+     `worst_break(recording)`: the break that an explorer opens at, `in_its_function` any break there.
 
 PyTorch's counterpart: the first line of ExplainOutput in torch/_dynamo/backends/debugging.py, which counts.
 """
@@ -19,11 +19,13 @@ PyTorch's counterpart: the first line of ExplainOutput in torch/_dynamo/backends
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dynexplore.engine import events as ev
-from dynexplore.recording.recording import ENGINES, Recording
+from dynexplore.recording.engines import OURS
+from dynexplore.recording.recording import Recording
 from dynexplore.views.counts import plural
 from dynexplore.views.names import frame_name, home_file, is_entry, is_library, plain_name, short_file
 
@@ -71,7 +73,7 @@ def counted(recording: Recording) -> str:
 
 def _name(recording: Recording) -> str:
     name = plain_name(recording.title)
-    if recording.engine != ENGINES[0]:
+    if recording.engine != OURS:
         of = {"<cell>": " of this cell", "": "", "<lambda>": " of the lambda"}.get(name, f" of {name}")
         return f"{recording.engine}{of}"
     return {"<cell>": "This cell", "": "This recording", "<lambda>": "The lambda"}.get(name, name)
@@ -118,7 +120,8 @@ def _failed_backend(recording: Recording) -> Headline | None:
     function = _function_of(recording, first.frame)
     error = first.error.strip().splitlines()
     reason = error[0] if error else "no reason is given"
-    where = f"It could not compile the graph of {function or 'the function'} ({operators}): {reason}"
+    function = {"": "the function", "<cell>": "this cell"}.get(function, function)
+    where = f"It could not compile the graph of {function} ({operators}): {reason}"
     remedy = 'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.'
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
@@ -140,16 +143,32 @@ _TELLING = ("function", "operation", "type", "name", "method", "module")
 
 
 def _graph_break(recording: Recording) -> Headline | None:
-    breaks = recording.breaks
-    if not breaks:
+    costly = _costliest_break(recording)
+    if costly is None:
         return None
-    first = breaks[0]
-    place = _place_of_break(recording, first)
-    others = [other for other in dict.fromkeys(_place_of_break(recording, broke) for broke in breaks) if other != place]
-    where = f"The graph breaks{' first' if others else ''} {place}: {cause_of(first)}."
+    place = _place_of_break(recording, costly)
+    others = [other for other in dict.fromkeys(_place_of_break(recording, broke) for broke in recording.breaks) if other != place]
+    where = f"The graph breaks{' first' if others else ''} {place}: {cause_of(costly)}."
+    if others and place != _place_of_break(recording, recording.breaks[0]):
+        where = f"The graph break that costs most is {place}: {cause_of(costly)}."
     if others:
         where += f" Also {_listed(others)}."
-    return Headline(f"{_name(recording)}: {counted(recording)}.", where, remedy_of(first), "break", _position(recording, first))
+    return Headline(f"{_name(recording)}: {counted(recording)}.", where, remedy_of(costly), "break", _position(recording, costly))
+
+
+def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
+    """The first of the breaks that end much graph work: what a loop does before its first batch breaks, too, and costs little.
+
+    Much is at least half of the operators that any other break ends.
+    """
+    operators: Counter[int] = Counter()
+    for graph in recording.graphs:
+        operators[graph.frame] += graph.op_count
+    cut: Counter[tuple[ev.UserFrame, ...]] = Counter()  # a place breaks in each caller
+    for broke in recording.breaks:
+        cut[broke.user_stack[-1:]] = max(cut[broke.user_stack[-1:]], operators[broke.frame])
+    most = max(cut.values(), default=0)
+    return next((broke for broke in recording.breaks if 2 * cut[broke.user_stack[-1:]] >= most), None)
 
 
 def cause_of(broke: ev.GraphBroke) -> str:
@@ -199,12 +218,15 @@ def _called_from(recording: Recording, frame: int) -> list[ev.UserFrame]:
 
 
 def worst_break(recording: Recording) -> ev.GraphBroke | None:
-    """Return the first break, as the function that it stands in has it: its callers break as well, and earlier."""
-    breaks = recording.breaks
-    if not breaks:
-        return None
-    same = [broke for broke in breaks if broke.user_stack[-1:] == breaks[0].user_stack[-1:] and broke.kind == breaks[0].kind]
-    own = [broke for broke in same if not broke.inline and len(broke.user_stack) <= 1]
+    """Return the break that costs most, as the function that it stands in has it."""
+    costly = _costliest_break(recording)
+    return None if costly is None else in_its_function(recording, costly)
+
+
+def in_its_function(recording: Recording, broke: ev.GraphBroke) -> ev.GraphBroke:
+    """Return a break as the function that it stands in has it: its callers break as well, and earlier."""
+    same = [one for one in recording.breaks if one.user_stack[-1:] == broke.user_stack[-1:] and one.kind == broke.kind]
+    own = [one for one in same if not one.inline and len(one.user_stack) <= 1]
     return (own or same)[0]
 
 
@@ -220,7 +242,7 @@ def _limit(recording: Recording) -> Headline | None:
     last = recording.of(ev.GuardFailed)
     cause = f": {change(as_the_program_says(recording, last[-1]))}" if last else ""
     where = f"{plain_name(first.function)} runs as plain Python from then on{cause}."
-    setting = "config.cache_size_limit" if recording.engine == ENGINES[0] else "torch._dynamo.config.recompile_limit"
+    setting = "config.cache_size_limit" if recording.engine == OURS else "torch._dynamo.config.recompile_limit"
     remedy = f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
     return Headline(what, where, remedy, "break", _position(recording, first))
 
@@ -272,6 +294,8 @@ def change(failed: ev.GuardFailed) -> str:
         return f"{name} {_tensor_change(failed.expected, failed.actual)}"
     if failed.kind in ("EQUALS", "NUMBER"):
         return f"{name} was {failed.expected}, now {failed.actual}"
+    if failed.kind == "SHAPE_ENV":
+        return f"`{failed.expected}` fails: {failed.actual}"
     if failed.expected == "no such attribute":
         return f"{name} did not exist before, now it is {failed.actual}"
     if failed.kind == "MODULE_STATE":
@@ -359,7 +383,7 @@ def _nothing(recording: Recording) -> Headline | None:
         return None
     what = f"{_name(recording)}: nothing was captured."
     if not recording.frames:
-        if recording.engine != ENGINES[0]:
+        if recording.engine != OURS:
             return Headline(what, f"Nothing was compiled by {recording.engine}, or it was compiled before.")
         if recording.of(ev.CallBegan):
             return Headline(what, "Nothing that it calls is translated.")
@@ -370,7 +394,7 @@ def _nothing(recording: Recording) -> Headline | None:
 def _clean(recording: Recording) -> Headline:
     graphs = recording.graphs
     if len(graphs) == 1:
-        does = "is" if recording.engine == ENGINES[0] else "makes"
+        does = "is" if recording.engine == OURS else "makes"
         what = f"{_name(recording)} {does} one graph of {plural(graphs[0].op_count, 'operator')}: no graph break, no recompile."
     else:
         operators = sum(graph.op_count for graph in graphs)

@@ -1,10 +1,10 @@
 """What the story view of the explorer is given besides the panes: the headline, where to begin, the marks of the source, and the
 nodes of attempts whose graph never ran.
 
-Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first graph break, in
-the function that breaks (its callers break, too); where nothing breaks, the first operator that a line of the user's code put into
-the graph, of the frame that has most of them. The engine's own wrapper around a module is no frame that anybody would look for: it
-is left out of lists wherever a frame of the user's code stands beside it.
+Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first graph break that
+ends much work, in the function that breaks (its callers break, too); where nothing breaks, the first operator that a line of the
+user's code put into the graph, of the frame that has most of them. The engine's own wrapper around a module is no frame that
+anybody would look for: it is left out of lists wherever a frame of the user's code stands beside it.
 
 In:  a Recording, its states frame by frame.
 Out: `story_data(recording, states)`, `frame_story(...)` and `marks_of(...)`, plain data for widgets/static/explorer/.
@@ -20,7 +20,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.annotated import Annotations
-from dynexplore.views.headline import headline, worst_break
+from dynexplore.views.headline import headline, in_its_function, worst_break
 from dynexplore.views.names import frame_name, input_names, is_entry, is_library
 from dynexplore.views.timeline import State
 
@@ -48,8 +48,8 @@ def _place_of(recording: Recording, states: States, position: int) -> list[int]:
     if position < 0:
         return []
     event = recording.events[position]
-    if isinstance(event, ev.GraphBroke) and (broke := worst_break(recording)) is not None and event is recording.breaks[0]:
-        event = broke
+    if isinstance(event, ev.GraphBroke):
+        event = in_its_function(recording, event)
     for number, state in enumerate(states.get(event.frame, ())):
         if state.event is event or event in state.caused:
             return [event.frame, number]
@@ -60,7 +60,7 @@ def _place_of(recording: Recording, states: States, position: int) -> list[int]:
 
 
 def opening(recording: Recording, states: States) -> list[int]:
-    """Frame and number of the state to begin with: the first break, else the user's first operator, else the first step."""
+    """Frame and number of the state to begin with: the costliest break, else the user's first operator, else the first step."""
     broke = worst_break(recording)
     if broke is not None:
         return _place_of(recording, states, recording.events.index(broke))
@@ -85,7 +85,9 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
     made = [
         (number, state)
         for number, state in enumerate(states)
-        if state.attempt == last and any(node.op.startswith("call_") for node in state.nodes)
+        if state.attempt == last
+        and not isinstance(state.event, ev.SubgraphCompiled)  # what ends a block of no_grad is put there, and is nobody's line
+        and any(node.op.startswith("call_") for node in state.nodes)
     ]
     own = [number for number, state in made if state.code is not None and not is_library(state.code.file)]
     return next(iter(own or [number for number, _ in made]), None)

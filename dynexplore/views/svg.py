@@ -6,7 +6,8 @@ its inputs, in the order of the middle of what it reads. Both keep the ids of do
 background of the page.
 
 In:  the graphs of a recording.
-Out: `svg(graphs)`, one document with the graphs below each other; `drawing(graph)` of one.
+Out: `svg(graphs)`, one document with the graphs below each other; `drawing(graph)` of one; `labelled`, the element that the other
+     pictures of this room stand in.
 
 PyTorch's counterpart: torch/fx/passes/graph_drawer.py, which needs pydot and the program.
 """
@@ -17,12 +18,14 @@ import html
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from dynexplore.recording.recording import GraphView
 from dynexplore.views import groups
 from dynexplore.views.dot import COLOURS, OTHER, dot
+from dynexplore.views.html_text import escape
+from dynexplore.views.packages import MissingPackage
 
 LONGEST_SECONDS = 60
 """A graph that takes the program longer is drawn in plain layers."""
@@ -33,6 +36,7 @@ _BETWEEN, _BELOW, _TITLE = 16, 34, 24
 _STYLE = """
 .title, .plain text { font: 11px Courier, monospace; fill: #111827; } .title.title { font-weight: bold; fill: #64748b; }
 .plain path { fill: none; stroke: #64748b; } .plain rect { stroke: #64748b; }
+.plain .flow { font-size: 9px; fill: #64748b; text-anchor: middle; }
 """.strip()
 
 
@@ -65,6 +69,29 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
     return "\n".join([head, f"<style>{_STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
+def labelled(name: str, words: str, style: str, size: tuple[int, int], drawn: Iterable[str]) -> str:
+    """Return a picture as an SVG element of class `name` with its style; for those who do not see it, `words` are its label.
+
+    >>> labelled("dot", "a dot", "", (2, 2), ['<path d="M0 0h1"/>'])[:52]
+    '<svg class="dot" role="img" aria-label="a dot" viewB'
+    """
+    label = escape(words.replace("\n", "; "))
+    width, height = size
+    return (
+        f'<svg class="{name}" role="img" aria-label="{label}" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}"><style>{style}</style>{"".join(drawn)}</svg>'
+    )
+
+
+def fitting(text: str, letters: int) -> str:
+    """The text, or as much of its beginning as fits.
+
+    >>> fitting("BINARY_OP", 7)
+    'BINARY…'
+    """
+    return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
 def drawing(graph: GraphView, closed: Collection[str] = ()) -> Drawing:
     """Draw one graph, by the program or in plain layers; the groups whose paths are `closed` are one box each."""
     (drawn,) = drawings([(graph, closed)])
@@ -93,11 +120,11 @@ def _by_program(wanted: Sequence[tuple[GraphView, Collection[str]]]) -> list[Dra
     program = shutil.which("dot")
     if program is None or not wanted:
         return None
-    text = "".join(dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of) for graph, closed in wanted)
     try:
+        text = "".join(dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of) for graph, closed in wanted)
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None  # it is there and does not work: as good as missing
+    except (OSError, subprocess.SubprocessError, MissingPackage):
+        return None  # it does not work, or nothing writes its input: as good as missing
     pictures = _OUTER.findall(_PAGE.sub('id="graph0"', done.stdout))
     if len(pictures) != len(wanted):
         return None
@@ -111,7 +138,7 @@ def _by_program(wanted: Sequence[tuple[GraphView, Collection[str]]]) -> list[Dra
 @dataclass(slots=True)
 class _Box:
     what: groups.Box
-    inputs: list[str]
+    inputs: dict[str, str]  # what it reads, and what comes along the edge
     x: float = 0.0
     y: float = 0.0
 
@@ -131,16 +158,16 @@ class _Box:
 def _in_layers(graph: GraphView, closed: Collection[str]) -> Drawing:
     shown, arrows = groups.drawn(groups.grouped(graph.nodes), closed, graph.piece_of)
     order = {node.name: number for number, node in enumerate(graph.nodes)}
-    boxes = {name: _Box(shown[name], []) for name in sorted(shown, key=lambda name: order.get(name, shown[name].first))}
-    for source, target in arrows:
+    boxes = {name: _Box(shown[name], {}) for name in sorted(shown, key=lambda name: order.get(name, shown[name].first))}
+    for source, target, flow in arrows:
         if source in boxes:
-            boxes[target].inputs.append(source)
+            boxes[target].inputs[source] = flow
     top, width = 4.0, 0.0
     for layer in _layers(boxes):
         _place(layer, boxes, top)
         width = max(width, layer[-1].x + layer[-1].width)
         top += max(box.height for box in layer) + _BELOW
-    edges = [_edge(boxes[source], box) for box in boxes.values() for source in box.inputs]
+    edges = [_edge(boxes[source], box, flow) for box in boxes.values() for source, flow in box.inputs.items()]
     body = "".join([*edges, *map(_drawn, boxes.values())])
     width, height = width + 4, max(top - _BELOW + 4, 0)
     return Drawing(f'viewBox="0 0 {width:g} {height:g}" class="plain">{body}', width, height)
@@ -171,11 +198,14 @@ def _place(layer: list[_Box], boxes: dict[str, _Box], top: float) -> None:
         free = box.x + box.width + _BETWEEN
 
 
-def _edge(source: _Box, target: _Box) -> str:
+def _edge(source: _Box, target: _Box, flow: str) -> str:
+    """A curve, and what goes along it just above its end, where few other edges are."""
     start, end = source.y + source.height, target.y
     left, right, half = source.middle, target.middle, (start + end) / 2
     path = f"M{left:g} {start:g}C{left:g} {half:g} {right:g} {half:g} {right:g} {end:g}"
-    return f'<path id="edge-{_escaped(source.what.name)}-{_escaped(target.what.name)}" d="{path}"/>'
+    drawn = f'<path id="edge-{_escaped(source.what.name)}-{_escaped(target.what.name)}" d="{path}"/>'
+    label = f'<text class="flow" x="{(left + 3 * right) / 4:g}" y="{end - 6:g}">{_escaped(flow)}</text>' if flow else ""
+    return drawn + label
 
 
 def _drawn(box: _Box) -> str:

@@ -28,10 +28,10 @@ _VENDOR = resources.files(__package__) / "static" / "vendor"
 # `import { one, other } from "./file.js";`, over several lines too
 _IMPORT = re.compile(r'^import \{\s*(\w+(?:,\s*\w+)*),?\s*\} from "(\.{1,2}/[\w./]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
-# what would be an import or an export that the patterns above do not take
-_UNKNOWN = re.compile(r"^(?:import|export)\b.*|\bimport\([\"'`].*", re.MULTILINE)
+# what would be an import or an export that the patterns above do not take: two patterns, for one would look at each letter
+_UNKNOWN = (re.compile(r"^(?:import|export)\b.*", re.MULTILINE), re.compile(r"import(?<!\wimport)\([\"'`].*"))
 # a comment of its own line or lines: it says types and why, and every page would carry it
-_COMMENT = re.compile(r"^[ ]*/\*\*(?:(?!\*/)[\s\S])*\*/\n|^[ ]*// [^\n]*\n", re.MULTILINE)
+_COMMENT = re.compile(r"^[ ]*/\*\*[^*]*\*+(?:[^/*][^*]*\*+)*/\n|^[ ]*// [^\n]*\n", re.MULTILINE)
 _MARK = "// @ts-check\n"
 
 
@@ -109,7 +109,7 @@ def _stripped(path: str, text: str, *, is_entry: bool) -> tuple[str, str]:
     rest = _EXPORT.sub("", plain)
     known = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
     code = re.sub(r"/\*\*.*?\*/", "", known, flags=re.DOTALL)  # those within a line
-    if unknown := _UNKNOWN.search(code):
+    if unknown := next(filter(None, (pattern.search(code) for pattern in _UNKNOWN)), None):
         raise JoinError(f"{path}: the join does not understand {unknown.group().strip()!r}")
     return plain, rest
 

@@ -13,24 +13,24 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
-from pygments.lexers.python import PythonLexer
-from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
+from dynexplore.views.packages import MissingPackage, needed
 
-KINDS: dict[_TokenType, str] = {
-    Keyword: "k",
-    Operator.Word: "k",
-    String: "s",
-    String.Interpol: ".",
-    Number: "n",
-    Comment: "c",
-    Name.Function: "d",
-    Name.Class: "d",
-    Name.Decorator: "a",
-    Name.Builtin: "b",
-    Name.Exception: "b",
+KINDS = {
+    "Keyword": "k",
+    "Operator.Word": "k",
+    "Literal.String": "s",
+    "Literal.String.Interpol": ".",
+    "Literal.Number": "n",
+    "Comment": "c",
+    "Name.Function": "d",
+    "Name.Class": "d",
+    "Name.Decorator": "a",
+    "Name.Builtin": "b",
+    "Name.Exception": "b",
 }
 """Pygments' types that have a colour; a type inside one of them has its colour, unless it has a row of its own."""
 
@@ -39,12 +39,15 @@ MOST_LINES = 5000
 
 
 def coloured(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the explorer's data with the colours of its sources.
+    """Return the explorer's data with the colours of its sources; without Pygments they are plain.
 
     >>> coloured({"codes": {"1": {"lines": ["def f(x):", "    return 1"]}}})["colours"]
     {'1': ['3k1.1d', '4.6k1.1n']}
     """
-    return {**data, "colours": {number: pieces(code["lines"]) for number, code in data["codes"].items()}}
+    try:
+        return {**data, "colours": {number: pieces(code["lines"]) for number, code in data["codes"].items()}}
+    except MissingPackage:
+        return {**data, "colours": {}}
 
 
 def pieces(lines: Sequence[str]) -> list[str]:
@@ -52,7 +55,7 @@ def pieces(lines: Sequence[str]) -> list[str]:
     if len(lines) > MOST_LINES:
         return []
     by_line: list[list[tuple[int, str]]] = [[]]
-    lexer = PythonLexer(stripnl=False, stripall=False, ensurenl=False)
+    lexer = needed("pygments.lexers.python", "Colouring a source").PythonLexer(stripnl=False, stripall=False, ensurenl=False)
     for _, token, text in lexer.get_tokens_unprocessed("\n".join(lines)):
         kind = _kind(token)
         first, *rest = text.split("\n")
@@ -76,10 +79,11 @@ def _spelled(line: list[tuple[int, str]]) -> str:
     return "".join(f"{count}{kind}" for count, kind in line)
 
 
-def _kind(token: _TokenType) -> str:
-    at: _TokenType | None = token
-    while at is not None:
-        if at in KINDS:
-            return KINDS[at]
-        at = at.parent
+@functools.cache
+def _kind(token: tuple[str, ...]) -> str:
+    """The letter of one of Pygments' types, which is the tuple of its names, the outermost first."""
+    for count in range(len(token), 0, -1):
+        kind = KINDS.get(".".join(token[:count]))
+        if kind is not None:
+            return kind
     return "."

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import dynexplore
+from dynexplore.ranks.ranks import Ranks
 from dynexplore.recording.recording import Recording, redacted
+from dynexplore.two_engines.two_captures import TwoCaptures
 from dynexplore.views import dot, text
 from dynexplore.views.svg import svg
-from dynexplore.widgets import html
+from dynexplore.widgets import engines_page, html, ranks_page
 
 
 def recording_of(shown: Any) -> Recording:
@@ -61,7 +63,51 @@ def save(shown: Any, path: str | os.PathLike[str], *, redact: bool = False) -> s
         ...
     dynexplore.engine.errors.ExportError: graph.pdf: a recording is saved as .html, .json, .txt, .dot or .svg
     """
+    if isinstance(shown, Ranks):
+        return write_ranks(shown, Path(path), Path(path).suffix.lower(), redact=redact)
+    if isinstance(shown, TwoCaptures):
+        return _write_two(shown, Path(path), redact=redact)
     return write(recording_of(shown), Path(path), Path(path).suffix.lower(), redact=redact)
+
+
+FORMS_OF_RANKS = (".html", ".txt")
+"""The forms that several ranks have together."""
+
+
+def check_form_of_ranks(target: Path, ending: str) -> None:
+    """ExportError where several ranks cannot be saved in this form."""
+    if ending not in FORMS_OF_RANKS:
+        raise dynexplore.exc.ExportError(f"{target}: several ranks are saved as .html or .txt; name one rank for another form")
+
+
+def write_ranks(ranks: Ranks, target: Path, ending: str, *, redact: bool) -> str:
+    """Write several ranks as one page, or as text. ExportError for another ending, and where nothing can be written."""
+    check_form_of_ranks(target, ending)
+    shown = ranks.redacted() if redact else ranks
+    _write(target, ranks_page.page(shown) if ending == ".html" else f"{shown}\n\n{shown.holds}\n")
+    return shown.holds
+
+
+def _write_two(captures: TwoCaptures, target: Path, *, redact: bool) -> str:
+    """Write two captures as one page, as text or as JSON."""
+    forms: dict[str, Callable[[TwoCaptures], str]] = {
+        ".html": engines_page.page,
+        ".txt": lambda shown: f"{shown}\n\n{shown.holds}\n",
+        ".json": TwoCaptures.to_json,
+    }
+    form = forms.get(target.suffix.lower())
+    if form is None:
+        raise dynexplore.exc.ExportError(f"{target}: two captures are saved as {', '.join(forms)}")
+    shown = captures.redacted() if redact else captures
+    _write(target, form(shown))
+    return shown.holds
+
+
+def _write(target: Path, written: str) -> None:
+    try:
+        target.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise dynexplore.exc.ExportError(f"{target} cannot be written: {error.strerror}") from None
 
 
 def check_form(target: Path, ending: str) -> Callable[[Recording], str]:
@@ -79,8 +125,5 @@ def write(recording: Recording, target: Path, ending: str, *, redact: bool, grap
         form = functools.partial(html.page, graphviz=True)
     if redact and not recording.redacted:
         recording = redacted(recording)
-    try:
-        target.write_text(form(recording), encoding="utf-8")
-    except OSError as error:
-        raise dynexplore.exc.ExportError(f"{target} cannot be written: {error.strerror}") from None
+    _write(target, form(recording))
     return recording.holds

@@ -29,7 +29,8 @@ from IPython.display import display
 
 import dynexplore
 from dynexplore.engine import events as ev
-from dynexplore.recording.recording import ENGINES, Recording
+from dynexplore.recording.engines import ENGINES, OURS
+from dynexplore.recording.recording import Recording
 from dynexplore.views import break_inspection, cache_timeline, html_text, text
 from dynexplore.widgets.display import outputs_of
 from dynexplore.widgets.source import CellError, call_parts, function_code
@@ -244,7 +245,7 @@ def _parsed(parser: Any, words: list[str]) -> argparse.Namespace:
         raise UsageError(f"there is no view {options.view!r}; there are: {', '.join(VIEWS)}")
     if options.engine not in ENGINES:
         raise UsageError(f"there is no engine {options.engine!r}; there are: {', '.join(ENGINES)}")
-    if options.engine != ENGINES[0] and (options.artifacts or options.diagnose or options.function):
+    if options.engine != OURS and (options.artifacts or options.diagnose or options.function):
         raise UsageError(f"--artifacts, --diagnose and --function are about dynexplore, not about --engine {options.engine}")
     if options.artifacts and options.backend not in ("", *_COMPILERS):
         raise UsageError(f"--artifacts needs the backend {' or '.join(_COMPILERS)}, not {options.backend!r}")

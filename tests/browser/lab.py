@@ -88,13 +88,21 @@ class Lab:
         self.folder, self.server, self.address, self.token, self.browser = folder, server, address, token, browser
 
     @contextlib.contextmanager
-    def opened(self, notebook: Path | Sequence[str], *, kernel: str = "python3", width: int = 1400) -> Iterator[NotebookPage]:
-        """Open a copy of a notebook, or a notebook of these cells; at the end its kernel is shut down.
+    def opened(
+        self,
+        notebook: Path | Sequence[str],
+        *,
+        kernel: str = "python3",
+        size: tuple[int, int] = (1400, 1000),
+        sidebar: bool = False,
+    ) -> Iterator[NotebookPage]:
+        """Open a copy of a notebook, or a notebook of these cells, alone or beside JupyterLab's files; at the end its kernel is
+        shut down.
 
         Nothing may have gone wrong in the page, and nothing may have been asked of another host.
         """
         name = self._put(notebook, kernel)
-        context = self.browser.new_context(viewport={"width": width, "height": 1000}, reduced_motion="reduce")
+        context = self.browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
         context.set_default_timeout(30_000)
         outside: list[str] = []
 
@@ -103,7 +111,7 @@ class Lab:
             route.abort()
 
         context.route(lambda url: not _LOCAL.match(url), block)
-        page = NotebookPage(self, context.new_page(), name)
+        page = NotebookPage(self, context.new_page(), name, "lab" if sidebar else "doc")
         try:
             page.open()
             yield page
@@ -144,15 +152,15 @@ _NOT_RUN = {"metadata": {}, "outputs": [], "execution_count": None}
 class NotebookPage:
     """One notebook, open in JupyterLab; `page` is Playwright's page, `errors` what went wrong in it."""
 
-    def __init__(self, lab: Lab, page: Page, name: str) -> None:
-        self.lab, self.page, self.name = lab, page, name
+    def __init__(self, lab: Lab, page: Page, name: str, mode: str = "doc") -> None:
+        self.lab, self.page, self.name, self.mode = lab, page, name, mode
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda said: self.errors.append(said.text) if _is_ours(said.type, said.text) else None)
 
     def open(self) -> None:
         """Load the page (again), and wait for the notebook and its kernel."""
-        self.page.goto(f"{self.lab.address}/doc/tree/{self.name}?token={self.lab.token}", wait_until="domcontentloaded")
+        self.page.goto(f"{self.lab.address}/{self.mode}/tree/{self.name}?token={self.lab.token}", wait_until="domcontentloaded")
         self.page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
         self.page.wait_for_function(_KERNEL_IDLE, timeout=60_000)
 

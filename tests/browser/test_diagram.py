@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.large import compiled, large, node
-from browser.pages import Opened, pane, tab
+from browser.pages import Opened, pane, status, tab
 from dynexplore.views import dot
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import PAGE, grouped, start_closed
@@ -123,7 +123,7 @@ def test_a_page_without_graphviz_says_that_groups_stay_closed(opened: Opened) ->
     assert len(boxes(page)) == 40 + 4
     expect(page.locator(".dynx-bar .dynx-facts")).to_contain_text("exported without graphviz")
     assert page.locator("[aria-expanded]").count() == 0
-    page.locator(".dynx-graph tbody tr", has_text="n50").first.click()
+    page.evaluate("dynexplore.choose('node:1:n50')")
     assert "40 nodes" in page.locator(".dynx-figure .dynx-chosen").text_content()
 
 
@@ -170,6 +170,72 @@ def test_size_and_place(opened: Opened) -> None:
     assert body.evaluate("e => e.scrollTop") == before - 100
     page.keyboard.press("0")
     assert svg.evaluate("e => e.getBoundingClientRect().height") <= area["height"]
+
+
+@pytest.mark.parametrize("graphviz", [True, False])
+def test_edges_bear_shapes(opened: Opened, graphviz: bool) -> None:
+    """What flows from box to box is written on the edges, drawn here or at export; a box says it to who listens."""
+    page = opened(toy(), graphviz=graphviz)
+    boxes(page)
+    told = page.locator(".dynx-figure").first.locator(".edge text, .flow").all_text_contents()
+    assert sorted(told) == ["bool[]", *["f32[10]"] * 6, "f32[]"]
+    assert "float32[10]" in (box(page, "add").get_attribute("aria-label") or "")
+    assert "f32" not in (box(page, "add").text_content() or "")
+
+
+def map_of(page: Page) -> Any:
+    """The map of the diagram."""
+    return page.get_by_role("group", name="Map of the diagram")
+
+
+VIEW = "e => ['x', 'y', 'width', 'height'].map(name => Number(e.querySelector('.dynx-map-view').getAttribute(name)))"
+SCROLLED = "e => [e.scrollLeft, e.scrollTop, e.clientWidth, e.clientHeight]"
+
+
+def test_a_large_diagram_has_a_map(opened: Opened) -> None:
+    """It shows every box and what is in view; pointer, keys and wheel move and zoom by it; the chosen node is marked there."""
+    page = opened(large(nodes=60), graphviz=True)
+    boxes(page)
+    drawn, body = map_of(page), pane(page, "diagram", " .dynx-body")
+    assert drawn.locator("rect").count() == 61
+    assert drawn.evaluate(VIEW) == body.evaluate(SCROLLED)
+    area = drawn.bounding_box()
+    assert area is not None
+    page.mouse.click(area["x"] + area["width"] / 2, area["y"] + area["height"] - 2)
+    end = body.evaluate("e => e.scrollHeight - e.clientHeight")
+    expect(drawn.locator(".dynx-map-view")).not_to_have_attribute("y", "0")
+    assert body.evaluate("e => e.scrollTop") == pytest.approx(end, abs=2)
+    before = status(page)
+    drawn.focus()
+    page.keyboard.press("Home")
+    assert body.evaluate("e => e.scrollTop") == 0
+    page.keyboard.press("ArrowDown")
+    assert body.evaluate("e => e.scrollTop") == pytest.approx(body.evaluate("e => e.clientHeight") / 3, abs=1)
+    page.keyboard.press("PageDown")
+    page.keyboard.press("ArrowRight")
+    expect(drawn.locator(".dynx-map-view")).to_have_attribute("y", str(body.evaluate("e => e.scrollTop")))
+    assert status(page) == before, "its arrows do not step"
+    width = page.locator(".dynx-figure svg").evaluate("e => e.getBoundingClientRect().width")
+    page.keyboard.press("+")
+    drawn.hover()
+    page.mouse.wheel(0, -10)
+    page.wait_for_function("width => document.querySelector('.dynx-figure svg').clientWidth > width * 1.5", arg=width)
+    page.locator(".dynx-graph tbody tr", has_text="n59").first.click()
+    assert drawn.locator(".dynx-map-chosen").count() == 1
+
+
+def test_a_small_diagram_has_its_map_folded_away(opened: Opened) -> None:
+    """A button shows it all the same, and folds that of a large one away."""
+    page = opened(toy(), graphviz=True)
+    boxes(page)
+    expect(map_of(page)).to_be_hidden()
+    page.get_by_role("button", name="Show or fold away the map").click()
+    expect(map_of(page)).to_be_visible()
+    page = opened(large(nodes=60), graphviz=True)
+    boxes(page)
+    expect(map_of(page)).to_be_visible()
+    page.get_by_role("button", name="Show or fold away the map").click()
+    expect(map_of(page)).to_be_hidden()
 
 
 @pytest.mark.parametrize("context", [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"forced_colors": "active"}])

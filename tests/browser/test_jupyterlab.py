@@ -97,6 +97,79 @@ def test_a_tutorial_runs_to_its_end(lab: Lab, tutorial: Path, pictured: set[str]
         keep_pictures(notebook, pictured)
 
 
+STORIES = [
+    """import torch, dynexplore
+from torch import nn
+%load_ext dynexplore
+dynexplore.config.log_level = "ERROR"
+layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+encoder = nn.TransformerEncoder(layer, 12, enable_nested_tensor=False).eval()
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)""",
+    """%%dynamo
+def toy(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+toy(torch.ones(3), torch.ones(3))
+toy(torch.ones(3), -torch.ones(3))""",
+    """%%dynamo
+def chatty(x):
+    for number in range(5):
+        x = x * (number + 1)
+        print("round", number)
+    return x.relu()
+chatty(torch.ones(2, 4))""",
+    """%%dynamo
+def train_step(x, y):
+    loss = ((model(x) - y) ** 2).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+for epoch in range(2):
+    train_step(torch.ones(4, 8), torch.ones(4, 1))""",
+    "%%dynamo\nwith torch.no_grad():\n    encoder(torch.ones(2, 5, 16))",
+]
+"""Cells that show a branch, a loop that prints, a loop that trains, and a model of twelve layers."""
+
+LOST = """async (root, steps = 150) => {
+  const screen = document.querySelector('.jp-NotebookPanel').getBoundingClientRect();
+  const inside = (e, b) => {
+    const r = e.getBoundingClientRect();
+    return r.height > 0 && r.top >= b.top - 1 && r.bottom <= b.bottom + 1;
+  };
+  const parts = ['.dynx-headline', '.dynx-source .dynx-body', '.dynx-boxes .dynx-body', '.dynx-growing .dynx-body', '.dynx-strip'];
+  const lost = [];
+  for (let step = 0; step < steps; step += 1) {
+    const home = root.getBoundingClientRect();
+    const at = root.querySelector('.dynx-status').textContent;
+    if (home.height > 620 || !inside(root, screen)) lost.push(`${at}: not on one screen`);
+    for (const part of parts) if (!inside(root.querySelector(part), home)) lost.push(`${at}: ${part}`);
+    const line = root.querySelector('.dynx-source .dynx-line.dynx-now .dynx-number');
+    if (line && !inside(line, root.querySelector('.dynx-source .dynx-body').getBoundingClientRect())) lost.push(`${at}: its line`);
+    root.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }));
+    if (step % 50 === 0) await new Promise((done) => requestAnimationFrame(done));
+  }
+  return lost;
+}"""
+"""What is not in view at one of so many steps from where the explorer opened."""
+
+
+def test_one_screen_beside_the_sidebar(lab: Lab) -> None:
+    """At 1440 x 900 with JupyterLab's files beside it, headline, line at hand, stack, graph and strip are in view at every step."""
+    with lab.opened(STORIES, size=(1440, 900), sidebar=True) as notebook:
+        notebook.run_all()
+        notebook.command("filebrowser:activate")  # on a busy machine JupyterLab may have restored its layout without the sidebar
+        expect(notebook.page.locator(".jp-FileBrowser").first).to_be_visible()
+        expect(notebook.explorers).to_have_count(4)
+        for explorer in notebook.explorers.all():
+            explorer.evaluate("e => e.scrollIntoView({ block: 'end' })")
+            notebook.settle()
+            assert explorer.evaluate(LOST) == []
+
+
 def test_the_kernel_sends_what_draws_diagrams(lab: Lab) -> None:
     """The diagram is drawn when it comes into view; the next explorer of the page has no need to ask for graphviz again."""
     with lab.opened([TOY, "explanation", "dynexplore.explain(lambda x: x * 2 + 1, torch.ones(2))"]) as notebook:

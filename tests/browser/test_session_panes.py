@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 import dynexplore
 from browser.pages import pane, tab, table_rows
 from browser.system_browser import FLAGS, chromium
-from dynexplore.widgets import html
+from dynexplore.widgets import document, html
 from dynexplore.widgets.explorer import Explorer
 
 CONNECTED = (
@@ -78,10 +78,10 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         kernels[-1].is_gone = is_gone
         text = html.page(explanation.recording)
         if connected:
-            assert text.count(", null, true);\ndynexplore?.root") == 1
-            may = "script-src 'unsafe-inline'"  # a notebook may load more
-            text = text.replace(may, f"{may}{html._WITH_GRAPHVIZ}")
-            text = text.replace(", null, true);\ndynexplore?.root", f", {CONNECTED}, true);\ndynexplore?.root")
+            unconnected = ", null, true);\n// in a frame"
+            assert text.count(unconnected) == 1
+            text = text.replace(document.POLICY, document.POLICY_WITH_GRAPHVIZ)  # a notebook may load more
+            text = text.replace(unconnected, f", {CONNECTED}, true);\n// in a frame")
         path = tmp_path / "page.html"
         path.write_text(text, encoding="utf-8")
         page = browser.new_page(viewport={"width": 1400, "height": 1000})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 import pytest
@@ -33,6 +34,20 @@ def prints(x: torch.Tensor) -> torch.Tensor:
     print("two")
     x = x - 3
     print("three")
+    return x.relu()
+
+
+def says_five(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    print("one")
+    x = x + 2
+    print("two")
+    x = x + 3
+    print("three")
+    x = x + 4
+    print("four")
+    x = x + 5
+    print("five")
     return x.relu()
 
 
@@ -107,6 +122,27 @@ def test_everything_is_in_view_at_each_step(opened: Opened, name: str, width: in
     )
     assert found == []
     assert page.evaluate("dynexplore.walk.at(-1) === dynexplore.frame"), "the steps lead through all frames"
+
+
+LONG = "\n".join(["def long(x):", *[f"    y{at} = {at}" for at in range(120)], "    x = x.sin()", "    return x + 1", ""])
+
+
+def test_what_is_built_before_it_stands_in_the_page_scrolls_when_it_does(opened: Opened) -> None:
+    """Notebooks build an output first and show it then: the line and the instruction at hand are in view all the same."""
+    linecache.cache["long.py"] = (len(LONG), None, LONG.splitlines(keepends=True), "long.py")
+    names: dict[str, Any] = {}
+    exec(compile(LONG, "long.py", "exec"), names)
+    page = opened(explained(names["long"], X))
+    page.evaluate(
+        "() => { const host = document.createElement('div'); const { data, constructor } = dynexplore; dynexplore.root.remove();"
+        " globalThis.dynexplore = new constructor(host, data); document.querySelector('body').prepend(host); }"
+    )
+    page.set_viewport_size({"width": 1040, "height": 900})
+    page.wait_for_function(f"() => ({SEEN})()[1].length === 0")
+    assert "sin" in page.locator(".dynx-source .dynx-line.dynx-now").inner_text()
+    row = page.locator(".dynx-original tr.dynx-now")
+    inside = "e => { const r = e.getBoundingClientRect(), b = e.closest('.dynx-body').getBoundingClientRect();"
+    assert row.evaluate(inside + " return r.top >= b.top && r.bottom <= b.bottom; }")
 
 
 def test_where_it_is_narrow_source_and_state_take_turns(opened: Opened) -> None:
@@ -190,6 +226,18 @@ def test_a_recompile_is_told_in_words(opened: Opened) -> None:
     expect(page.locator(".dynx-timeline .dynx-detail")).to_contain_text("did not fit")
 
 
+def test_a_recompile_is_told_by_the_entry_that_was_nearest(opened: Opened) -> None:
+    """The latest entry takes any number of rows; what it does not take is the other number."""
+    rows = [(torch.ones(count, 2), number) for count, number in ((2, 5), (3, 5), (4, 6))]
+    page = opened(explained_calls(multiplies, *rows))
+    told = pane(page, "timeline", " p button")
+    assert told.all_inner_texts()[1] == "call 3: multiplies was compiled again: `n` was 5, now 6"
+
+
+def multiplies(x: torch.Tensor, n: int) -> torch.Tensor:
+    return x * n
+
+
 def doubles(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
@@ -268,17 +316,21 @@ def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
 
 
 def test_b_visits_all_breaks_across_frames(opened: Opened) -> None:
-    """From the first step on, one press leads to each break of the program, in whatever frame."""
-    page = opened(explained(prints, X))
+    """From the first step on, one press leads to each break of the program, in whatever frame, and Shift leads back."""
+    page = opened(explained(says_five, X))
     page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
     lines = []
-    for _ in range(3):
+    for _ in range(5):
         page.keyboard.press("b")
         lines.append(page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").inner_text().strip())
-    assert len(set(lines)) == 3
+    first = says_five.__code__.co_firstlineno
+    assert [int(number) - first for number in lines] == [2, 4, 6, 8, 10]
     before = status(page)
     page.keyboard.press("b")
     assert status(page) == before
+    for line in reversed(lines[:-1]):
+        page.keyboard.press("Shift+B")
+        assert page.locator(".dynx-source .dynx-line.dynx-now .dynx-number").inner_text().strip() == line
 
 
 def test_tabs(opened: Opened) -> None:

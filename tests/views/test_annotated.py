@@ -53,6 +53,26 @@ def test_a_module() -> None:
     assert shown.count("graph break") == 1 and "entry" not in shown
 
 
+def outer(x: torch.Tensor) -> torch.Tensor:
+    def inner(y: torch.Tensor) -> torch.Tensor:
+        z = y.sin()
+        print("between")
+        return z.cos()
+
+    return inner(x)
+
+
+def test_what_is_defined_inside_is_marked_there_too() -> None:
+    """A cell, or a function, shows the functions that it defines: their lines bear graphs and breaks as on their own."""
+    recording = explain(outer)(torch.ones(2)).recording
+    code = next(code for code in recording.codes.values() if code.qualname == "outer" and code.first_line)
+    marks = Annotations(recording).of_code(code)
+    first = outer.__code__.co_firstlineno
+    assert [marks[first + at][0] for at in (2, 4)] == [[1], [2]]
+    assert [mark.cause for mark in marks[first + 3][1]] == ["printing or logging"]
+    assert "inner breaks the graph" in marks[first + 6][1][0].cause
+
+
 def test_a_loop() -> None:
     """A line that two graphs hold says so."""
 

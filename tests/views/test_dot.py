@@ -6,6 +6,7 @@ import html
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,27 @@ def test_nodes_are_grouped_by_module() -> None:
     ]
     assert text.index('"cluster_layers.0"') < text.index("b [") < text.index('"cluster_layers.1"')
     assert 'id="module-layers.0" label=0' in dot(inlined().graphs[0].nodes)
+
+
+def test_an_edge_bears_the_shape_of_what_goes_along_it() -> None:
+    """A node's dtype and shape stand on the edges to its readers, in its own box only where nobody reads it."""
+    nodes = [
+        replace(node("x"), dtype="float32", shape="[2, 4]"),
+        replace(node("i"), dtype="int64", shape="[3]"),
+        replace(node("y", "x"), dtype="bfloat16", shape="[2]"),
+        node("two", "y"),
+    ]
+    text = dot(nodes)
+    assert 'x -> y [id="edge-x-y" label="f32[2, 4]"]' in text and 'y -> two [id="edge-y-two" label="bf16[2]"]' in text
+    boxes = {line.split()[0]: line for line in text.splitlines() if "fillcolor" in line}
+    assert "i64[3]" in boxes["i"] and "f32" not in boxes["x"] and "bf16" not in boxes["y"]
+
+
+def test_an_edge_between_closed_groups_bears_the_first_shape_and_a_count() -> None:
+    """Several tensors go along one edge there."""
+    made = [replace(node(name, module="one"), dtype="float32", shape=shape) for name, shape in (("a", "[1]"), ("b", "[2]"))]
+    text = dot([*made, node("c", "a", "b", module="two")], closed=["one", "two"])
+    assert re.findall(r'label="(f32[^"]*)"', text) == ["f32[1] +1"]
 
 
 def test_every_text_is_escaped() -> None:

@@ -210,6 +210,32 @@ def test_a_loop_with_breaks() -> None:
     assert change(failed) == "the loop is in its last round"
 
 
+class Plain:
+    """An object whose making breaks the graph, where there is no work yet."""
+
+    def __init__(self) -> None:
+        print("made")
+
+
+def made_first(x: torch.Tensor) -> torch.Tensor:
+    Plain()
+    y = ((x * 2).sin() + x.cos() - 1).relu()
+    print(y.shape)
+    return (y * y).mean()
+
+
+def test_of_several_breaks_the_costliest_is_named() -> None:
+    """What a program does before its work breaks too, and costs nothing: that in the midst of the work is told."""
+    explanation, inner = explain(made_first)(X), line(Plain.__init__, 1)
+    assert lines(explanation) == [
+        "made_first: 2 graphs, 2 graph breaks, 0 recompiles.",
+        f"The graph break that costs most is at line {line(made_first, 3)}: printing or logging. Also at line {inner}.",
+        PRINT,
+    ]
+    broke = worst_break(explanation.recording)
+    assert broke is not None and broke.user_stack[-1].line == line(made_first, 3)
+
+
 def test_a_function_that_is_not_captured() -> None:
     """Without tensors there is nothing to compile, and nothing to do."""
 
@@ -266,6 +292,7 @@ def test_a_limit() -> None:
         ("TENSOR_MATCH", "a tensor", "int", "`x` was a tensor, now int"),
         ("TYPE_MATCH", "int", "str", "the type of `x` was int, now str"),
         ("LIST_LENGTH", "2", "3", "the length of `x` was 2, now 3"),
+        ("SHAPE_ENV", "2 <= x.size()[0]", "x.size()[0] is 1", "`2 <= x.size()[0]` fails: x.size()[0] is 1"),
         ("MODULE_STATE", "no such attribute", "4", "`x` did not exist before, now it is 4"),
         ("MODULE_STATE", "True", "False", "`x` changed from True, now False"),
         ("ID_MATCH", "<f>", "<g>", "`x` was <f>, now <g>"),

@@ -63,6 +63,20 @@ def test_else_it_begins_at_the_users_first_operator() -> None:
     assert opening(explorer_data(inlined()))[1]["nodes"] == ["node:1:relu"]
 
 
+LIBRARY = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+
+def calls_a_library(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return LIBRARY(x)
+
+
+def test_what_ends_a_block_is_no_operator_to_begin_with() -> None:
+    """Where only a library's layers compute, the first of these is shown, and not the end, where no_grad leaves its node."""
+    _, state = opening(explorer_data(explain(calls_a_library)(X).recording))
+    assert any("linear" in key for key in state["nodes"])
+
+
 def test_wrappers_are_hidden_where_others_are() -> None:
     """A module that is one graph is its wrapper, by the name of its forward; with a break the frames of forward are listed."""
     assert [frame.get("hidden", 0) for frame in explorer_data(explain(Model())(X).recording)["frames"]] == [0]

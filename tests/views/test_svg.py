@@ -49,6 +49,14 @@ def test_without_the_program_every_node_and_edge_is_drawn(name: str) -> None:
 
 
 @pytest.mark.usefixtures("no_dot")
+def test_an_edge_bears_the_shape_of_what_goes_along_it() -> None:
+    """The plain drawing has the same texts on its edges as graphviz's."""
+    body = svg.drawing(toy().graphs[0]).body
+    flows = re.findall(r'<text class="flow"[^>]*>([^<]*)</text>', body)
+    assert flows.count("f32[10]") == 6 and flows.count("f32[]") == 1 and flows.count("bool[]") == 1
+
+
+@pytest.mark.usefixtures("no_dot")
 def test_boxes_do_not_touch() -> None:
     """Wide nodes of one layer stand beside each other."""
     nodes = [NodeAdded(frame=1, graph="g", name=f"x{i}" * 9, op="placeholder", target="x" * 30) for i in range(12)]

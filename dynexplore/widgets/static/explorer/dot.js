@@ -29,10 +29,11 @@ const PIECE_COLOURS = ["#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#
  * @param {Group} root
  * @param {import("./types.js").GraphNode[]} nodes
  * @param {Set<string>} closed the paths of the groups that are drawn as one box
+ * @param {Record<string, string>} [inputs] what the program calls inputs of the graph
  * @returns {string}
  */
-export function dotOf(name, root, nodes, closed) {
-  const { boxes, edges } = drawn(root, nodes, closed);
+export function dotOf(name, root, nodes, closed, inputs = {}) {
+  const { boxes, edges } = drawn(root, nodes, closed, inputs);
   /** @param {Group} group @param {string} indent @returns {string[]} */
   const clusterLines = (group, indent) => {
     const lines = group.nodes.map((number) => indent + boxLine(boxes.get(nodes[number].name)));
@@ -58,7 +59,10 @@ export function dotOf(name, root, nodes, closed) {
     `\tnode${attributes({ ...font, shape: "box", style: "rounded,filled", fontsize: "10" })}`,
     `\tedge${attributes({ ...font, fontsize: "9" })}`,
     ...clusterLines(root, "\t"),
-    ...edges.map(([from, to]) => `\t${identifier(from)} -> ${identifier(to)}${attributes({ id: literal(`edge-${from}-${to}`) })}`),
+    ...edges.map(([from, to, flow]) => {
+      const facts = { id: literal(`edge-${from}-${to}`), ...(flow ? { label: literal(flow) } : {}) };
+      return `\t${identifier(from)} -> ${identifier(to)}${attributes(facts)}`;
+    }),
     "}",
   ].join("\n");
 }

@@ -10,6 +10,7 @@ import { make } from "./dom.js";
 import { Editing } from "./editing.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
+import { Together } from "./together.js";
 import { inflated, unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
@@ -30,6 +31,16 @@ export function mount(host, given, live = null, ownsAddress = false) {
     return null;
   }
   return new Explorer(host, data, live, ownsAddress, live ? new Editing(live, unpacked) : null);
+}
+
+/**
+ * Two explorers of one call, stepped together.
+ * @param {HTMLElement} host
+ * @param {any[]} both the data of the two, packed or not
+ * @param {import("./together.js").Beside} beside
+ */
+export function together(host, both, beside) {
+  return new Together(host, both.map(unpacked), beside);
 }
 
 /**

@@ -55,6 +55,8 @@ export class Explorer {
     this.frame = this.walk[0];
     this.position = 0;
     this.chosen = "";
+    /** @type {(() => void) | null} what is to follow each step: another explorer beside this one */
+    this.follower = null;
     /** @type {Map<Frame, States>} */
     this.folds = new Map();
     /** @type {View[]} panes, controls and stepper */
@@ -79,6 +81,18 @@ export class Explorer {
     host.append(this.root); // first, so that what is built can be measured
     this.build();
     if (this.frame && !(ownsAddress && follow(this))) this.open();
+    this.keepInView();
+  }
+
+  /** What is at hand stays in view when the explorer gets its size, which in a notebook is after it was built, or another one. */
+  keepInView() {
+    let height = this.root.clientHeight;
+    let isNew = height > 0; // the first size that is told is the one that it was built in
+    new ResizeObserver(() => {
+      const { clientHeight } = this.root;
+      if (clientHeight && clientHeight !== height && !isNew && this.shown.size) this.paint();
+      [height, isNew] = [clientHeight, false];
+    }).observe(this.root);
   }
 
   /**
@@ -278,6 +292,7 @@ export class Explorer {
     this.position = Math.max(0, Math.min(position, states.length - 1));
     this.chosen = item ?? this.state?.item ?? "";
     this.keepFocus(() => this.paint());
+    this.follower?.();
   }
 
   /** A row that had the focus may be gone after `act`: keys must not go to the notebook then. @param {() => void} act */

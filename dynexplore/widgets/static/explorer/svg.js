@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * A drawing that came as text becomes elements of the page: only shapes and texts of it, no links, no scripts.
+ * Shapes of the page: new ones, and a drawing that came as text, of which only shapes and texts are taken, no links, no scripts.
  */
 
 /** The elements that drawings are made of. */
@@ -34,6 +34,17 @@ function copied(element) {
     if (name === "id") made.setAttribute("data-id", value);
     else if (FACTS.has(name)) made.setAttribute(name, value);
   }
+  made.append(...children);
+  return made;
+}
+
+/** The namespace of drawings, from the browser: a page that names no address cannot fetch one. */
+const SVG = /** @type {Element} */ (new DOMParser().parseFromString("<svg></svg>", "text/html").querySelector("svg")).namespaceURI;
+
+/** @param {string} tag @param {Record<string, string | number>} facts @param {...(Node | string)} children */
+export function shape(tag, facts, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(facts)) made.setAttribute(name, String(value));
   made.append(...children);
   return made;
 }

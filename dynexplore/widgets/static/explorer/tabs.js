@@ -7,6 +7,7 @@
  */
 
 import { make, makeButton } from "./dom.js";
+import { meaningOf } from "./glossary.js";
 
 /** Key, title and panes of each tab, in their order. @type {[string, string, string[]][]} */
 const TABS = [
@@ -88,7 +89,7 @@ export class Tabs {
   finish() {
     const rank = (/** @type {Tab} */ tab) => TABS.findIndex(([key]) => key === tab.key);
     this.tabs.sort((one, other) => rank(one) - rank(other));
-    this.tabs.forEach(({ button }, at) => (button.title = `${button.textContent} (${at + 1})`));
+    this.tabs.forEach(({ key, button }, at) => (button.title = `${button.textContent} (${at + 1})\n${meaningOf(key)}`.trimEnd()));
     this.list.replaceChildren(...this.tabs.map(({ button }) => button));
     for (const tab of this.tabs) if (TURNS.includes(tab.key) && tab.parts.length > 1) this.takeTurns(tab);
     if (this.tabs.length) this.open(this.tabs[0]);

@@ -3,7 +3,7 @@
  * The FX graphs of a frame as diagrams: boxes that can be chosen like every other row, groups that open and close.
  *
  * Graphviz draws them in the browser when the pane first comes into view. A file that was exported without graphviz holds
- * one drawing of each graph instead, whose groups stay as they are.
+ * one drawing of each graph instead, whose groups stay as they are. A large one has a map (minimap.js).
  */
 
 import { NODE_COLUMNS, cellsOf } from "../columns.js";
@@ -11,6 +11,7 @@ import { make, makeButton, note, plural } from "../dom.js";
 import { dotOf } from "../dot.js";
 import { graphviz, hasGraphviz } from "../graphviz.js";
 import { drawn, pathsIn } from "../groups.js";
+import { Minimap } from "../minimap.js";
 import { Rows, bestOf } from "../rows.js";
 import { adopted } from "../svg.js";
 
@@ -47,6 +48,8 @@ class Boxes extends Rows {
     /** @type {Map<Element, string>} what a search looks at */
     this.texts = new Map();
     this.wanted = "";
+    /** @type {() => void} is told when other boxes are lit */
+    this.onLight = () => {};
   }
 
   clear() {
@@ -66,6 +69,7 @@ class Boxes extends Rows {
   light(marks) {
     this.marks = marks;
     super.light(marks);
+    this.onLight();
   }
 
   /** Boxes that hold the text are marked; the table of the graph has counted them. @param {string} wanted @returns {[]} */
@@ -114,6 +118,9 @@ class Diagram {
     this.sized = false;
     this.status = make("span", "dynx-facts");
     this.status.setAttribute("role", "status");
+    this.map = new Minimap(body, (direction) => this.zoom(direction > 0 ? ZOOM : 1 / ZOOM));
+    this.rows.onLight = () => this.map.mark();
+    section.append(this.map.element);
     section.insertBefore(this.bar(), body);
     new IntersectionObserver((seen) => this.onView(seen.some((one) => one.isIntersecting))).observe(section);
     this.dragging();
@@ -127,6 +134,7 @@ class Diagram {
       makeButton("−", () => this.zoom(1 / ZOOM), { label: "Smaller (-)" }),
       makeButton("+", () => this.zoom(ZOOM), { label: "Larger (+)" }),
       makeButton("Fit", () => this.fit(), { label: "Fit the whole diagram (0)" }),
+      this.map.button,
     );
     if (!this.isStatic) {
       bar.append(
@@ -154,6 +162,7 @@ class Diagram {
     });
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     if (!this.figures.length) this.body.append(note("no graph"));
+    this.map.draw();
     this.status.textContent = "";
     this.waits = this.figures.length > 0;
     if (this.inView) this.draw();
@@ -186,7 +195,7 @@ class Diagram {
     const { data, live, frame } = this.explorer;
     if (data.diagrams) return data.diagrams[frame.id][at];
     if (!hasGraphviz(live)) throw new Error("This page was exported without diagrams.");
-    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed));
+    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed, frame.inputs));
   }
 
   /** @param {string[]} drawings */
@@ -197,7 +206,7 @@ class Diagram {
     drawings.forEach((text, at) => {
       const figure = this.figures[at];
       const svg = adopted(text);
-      const { boxes } = drawn(figure.root, figure.graph.nodes, figure.closed);
+      const { boxes } = drawn(figure.root, figure.graph.nodes, figure.closed, this.explorer.frame.inputs);
       [shown, all] = [shown + boxes.size, all + figure.graph.nodes.length];
       [figure.width, figure.height] = [pixels(svg, "width"), pixels(svg, "height")];
       svg.setAttribute("role", "group");
@@ -208,8 +217,9 @@ class Diagram {
     });
     this.body.replaceChildren(...this.figures.map(({ holder }) => holder));
     const nodes = plural(all, "node");
-    this.status.textContent = shown === all ? nodes : `${nodes} in ${plural(shown, "box", "boxes")}; + opens a group, − closes it`;
-    if (this.isStatic && shown < all) this.status.textContent = `${nodes} in ${plural(shown, "box", "boxes")}; exported without graphviz, so groups stay closed`;
+    const closed = this.isStatic ? "; exported without graphviz, so groups stay closed" : "";
+    this.status.textContent = shown === all ? nodes : `${nodes} in ${plural(shown, "box", "boxes")}${closed}`;
+    this.status.title = closed || shown === all ? this.status.textContent : `${this.status.textContent}: + opens a group, − closes it`;
     this.setScale(this.startScale());
     this.rows.find(this.rows.wanted);
     this.rows.aim(this.rows.marks);
@@ -224,10 +234,10 @@ class Diagram {
     element.classList.add("dynx-row");
     element.setAttribute("tabindex", "-1");
     element.setAttribute("role", "button");
-    element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : `${box.lines.join(", ")}`);
+    element.setAttribute("aria-label", isClosed ? `open ${box.tooltip}: ${box.lines[1]}` : [...box.lines, box.result].join(", "));
     this.rows.under(element, box.keys, isClosed ? "" : box.keys[0]);
     const nodes = isClosed ? figure.graph.nodes.filter(({ key }) => box.keys.includes(key)) : [];
-    this.rows.texts.set(element, [...box.lines, box.tooltip, ...nodes.map((node) => cellsOf(NODE_COLUMNS, node).join(" "))].join(" ").toLowerCase());
+    this.rows.texts.set(element, [...box.lines, box.result, box.tooltip, ...nodes.map((node) => cellsOf(NODE_COLUMNS, node).join(" "))].join(" ").toLowerCase());
     if (isClosed && !this.isStatic) this.toggles(element, figure, box.name.slice("module:".length), "+ ");
   }
 
@@ -300,6 +310,7 @@ class Diagram {
       svg?.setAttribute("width", `${width * scale}`);
       svg?.setAttribute("height", `${height * scale}`);
     }
+    this.map.draw();
   }
 
   /** Drag to move, turn the wheel with Ctrl to zoom. */

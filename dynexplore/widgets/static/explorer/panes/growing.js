@@ -5,9 +5,11 @@
  */
 
 import { note, plural } from "../dom.js";
+import { shortType } from "../groups.js";
 import { layout } from "../layout.js";
 import { Rows } from "../rows.js";
 import { colourOf } from "../strip.js";
+import { shape } from "../svg.js";
 
 /** So many nodes are drawn. */
 const MOST = 40;
@@ -97,17 +99,6 @@ function headingOf(made, number, became, all) {
   return `${name}: ${so}`;
 }
 
-/** The namespace of drawings, from the browser: a page that names no address cannot fetch one. */
-const SVG = /** @type {Element} */ (new DOMParser().parseFromString("<svg></svg>", "text/html").querySelector("svg")).namespaceURI;
-
-/** @param {string} tag @param {Record<string, string | number>} facts @param {...(Node | string)} children */
-function shape(tag, facts, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(facts)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
-}
-
 /**
  * @param {Grown[]} made @param {Rows} rows
  * @param {{number: number, position: number, label: (node: string) => string}} facts number of the graph, the step, and what
@@ -143,8 +134,7 @@ function drawing(made, rows, { number, position, label }, nodes) {
 
 /** Name, and dtype and shape in short. @param {GraphNode} node @param {(node: string) => string} label */
 function linesOf({ op, name, result }, label) {
-  const short = result.replace(/^(b?)float(\d+)/, "$1f$2").replace(/^(u?)int(\d+)/, "$1i$2");
-  return [op === "output" ? "output" : cut(label(name)), short].filter(Boolean);
+  return [op === "output" ? "output" : cut(label(name)), shortType(result)].filter(Boolean);
 }
 
 /** Of a long path the end tells more. @param {string} text */

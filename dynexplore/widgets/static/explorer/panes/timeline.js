@@ -47,7 +47,7 @@ function tableOf(explorer) {
     if (!frames.length) body.append(make("tr", "", "", make("td", "", text), make("td", "", "nothing was captured")));
   }
   const again = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
-  if (again) showMiss(explorer, again, Object.keys(again.missed)[0], detail);
+  if (again) showMiss(explorer, again, Object.keys(again.missed).at(-1) ?? "", detail);
   return [...wordsOf(explorer, calls, detail), calls.length ? table : note("no call was recorded"), detail];
 }
 
@@ -64,7 +64,7 @@ const MOST_WORDS = 50;
 function wordsOf(explorer, calls, detail) {
   const again = calls.flatMap((call) => call.frames.filter(({ outcome }) => outcome === "recompile").map((frame) => ({ call, frame })));
   const told = again.slice(0, MOST_WORDS).map(({ call, frame }) => {
-    const [entry = "", words = frame.reason] = Object.entries(frame.words)[0] ?? [];
+    const [entry = "", words = frame.reason] = Object.entries(frame.words).at(-1) ?? []; // the latest takes most kinds of calls
     const name = explorer.data.frames.find(({ id }) => id === frame.frame)?.title ?? frame.function;
     const text = `call ${call.number}: ${name} was compiled again: ${words}`;
     return make("p", "", "", entry ? makeButton(text, () => showMiss(explorer, frame, entry, detail), { name: "dynx-frame" }) : make("span", "", text));

@@ -1,0 +1,101 @@
+"""Several processes on one clock, as a picture: a lane for each, and in it a row for each kind of work.
+
+Which idea lives here: whether two things ran at the same time is seen where both stand on one axis of time, and nowhere else. A bar
+is something that began and ended; those of one row that overlap stand below each other.
+
+In:  bars: of which lane and row, what they are called, when they began and ended, in seconds of one clock.
+Out: `clock_picture(bars)`, one SVG; `clock_text(bars)`, the same in words.
+
+PyTorch's counterpart: the trace that torch.profiler exports, for a trace viewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynexplore.views.html_text import escape
+from dynexplore.views.svg import labelled
+
+WIDTH, LEFT, RIGHT, TOP, ROW, HIGH, BETWEEN = 760, 150, 14, 8, 30, 20, 14
+"""The picture's width, the room around the bars, the height of a row and of a bar, and what is left free between two lanes."""
+
+_LETTER = 6.6
+_COLOURS = ("#0b63c5", "#c06a00", "#1a7f37", "#8250df")
+_STYLE = (
+    "svg.clock { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .clock text { fill: currentColor }"
+    " .clock .head { font-weight: 600 } .clock .code { font-size: 11px } .clock rect { fill-opacity: .25; stroke-width: 1.5 }"
+    " .clock path { stroke: #8888 }"
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Something that began and ended, in seconds."""
+
+    lane: str
+    row: str
+    name: str
+    begins: float
+    ends: float
+
+
+def clock_text(bars: Sequence[Bar]) -> str:
+    """A line for each bar, in the order in which they began; times are from the first one's beginning.
+
+    >>> print(clock_text([Bar("rank 0", "sent", "bucket 0", 3.0, 3.5), Bar("rank 0", "backward", "piece 2", 2.9, 3.1)]))
+    0.0 to 200.0 ms: rank 0, backward, piece 2
+    100.0 to 600.0 ms: rank 0, sent, bucket 0
+    """
+    zero = min((bar.begins for bar in bars), default=0)
+    ordered = sorted(bars, key=lambda bar: (bar.begins, bar.lane))
+    return "\n".join(f"{_ms(bar.begins - zero)} to {_ms(bar.ends - zero)} ms: {bar.lane}, {bar.row}, {bar.name}" for bar in ordered)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f}"
+
+
+def clock_picture(bars: Sequence[Bar]) -> str:
+    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    rows = list(dict.fromkeys(bar.row for bar in bars))
+    zero, end = min((bar.begins for bar in bars), default=0), max((bar.ends for bar in bars), default=1)
+    scale = (WIDTH - LEFT - RIGHT) / ((end - zero) or 1)
+    drawn, top = [], TOP
+    for lane in sorted({bar.lane for bar in bars}):
+        drawn.append(f'<text class="head" x="4" y="{top + 14}">{escape(lane)}</text><path d="M0 {top - 4} H{WIDTH}"/>')
+        for number, row in enumerate(rows):
+            drawn.append(f'<text x="{LEFT - 10}" y="{top + 14}" text-anchor="end">{escape(row)}</text>')
+            lines = _lines([bar for bar in bars if (bar.lane, bar.row) == (lane, row)])
+            for line in lines:
+                drawn += [_bar(bar, LEFT + scale * (bar.begins - zero), scale, top, number) for bar in line]
+                top += HIGH + 2
+            top += ROW - HIGH - 2 if lines else ROW
+        top += BETWEEN
+    height = top + 18
+    drawn.append(f'<text x="{LEFT}" y="{height - 6}">0</text>')
+    drawn.append(f'<text x="{WIDTH - RIGHT}" y="{height - 6}" text-anchor="end">{_ms(end - zero)} ms</text>')
+    return labelled("clock", clock_text(bars), _STYLE, (WIDTH, height), drawn)
+
+
+def _lines(bars: Sequence[Bar]) -> list[list[Bar]]:
+    """The bars of a row, in as few lines as there have to be so that none covers another."""
+    lines: list[list[Bar]] = []
+    for bar in sorted(bars, key=lambda one: one.begins):
+        free = next((line for line in lines if line[-1].ends <= bar.begins), None)
+        if free is None:
+            lines.append([bar])
+        else:
+            free.append(bar)
+    return lines
+
+
+def _bar(bar: Bar, left: float, scale: float, top: int, row: int) -> str:
+    width = max(scale * (bar.ends - bar.begins), 2)
+    colour = _COLOURS[row % len(_COLOURS)]
+    fits = len(bar.name) * _LETTER < width
+    words = f'<text class="code" x="{left + 4:.1f}" y="{top + 14}">{escape(bar.name)}</text>' if fits else ""
+    return (
+        f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{HIGH}" rx="2" fill="{colour}" stroke="{colour}">'
+        f"<title>{escape(bar.name)}, {_ms(bar.ends - bar.begins)} ms</title></rect>{words}"
+    )

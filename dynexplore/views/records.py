@@ -1,0 +1,167 @@
+"""Single records and rows of them, in words and as HTML: what `recording.breaks`, `recording.graphs[0]` and the like show.
+
+Which idea lives here: each kind of record has a few columns that a person asks for; several records are a table of these columns,
+one record is a line for each. A kind without columns of its own shows what it holds, field by field. A graph is drawn.
+
+In:  what a question to a recording answered (recording/shown.py).
+Out: `words(shown)`, plain text; `picture(shown)`, HTML.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.attempts import AttemptView
+from dynexplore.recording.real_values import RealStep
+from dynexplore.recording.recording import GraphView
+from dynexplore.recording.shown import Printed, Shown
+from dynexplore.views import html_report, text
+from dynexplore.views.counts import plural
+from dynexplore.views.html_text import MOST_ROWS
+from dynexplore.views.svg import svg
+
+Columns = tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]]
+"""The names of the columns, and the cells of one record."""
+
+MOST_LINES = 60
+"""So many rows of a table are printed."""
+
+
+def words(shown: Any) -> str:
+    """What it says, in plain text."""
+    if isinstance(shown, Shown):
+        return _table_text(shown)
+    if isinstance(shown, GraphView):
+        return text.graph(shown)
+    if isinstance(shown, RealStep):
+        return "\n".join([_step_line(shown.step), text.table(_REAL, _real_rows(shown))])
+    header, cells = _columns(shown)
+    width = max(map(len, header))
+    return "\n".join([_kind(shown), *(f"  {name:<{width}}  {cell}" for name, cell in zip(header, cells, strict=True) if cell)])
+
+
+def picture(shown: Any) -> str:
+    """The same as HTML: a table, and of a graph a drawing above it."""
+    if isinstance(shown, Shown):
+        header, rows = _table(shown, MOST_ROWS + 1)
+        title = plural(len(shown), shown.noun) if shown else f"no {shown.noun}s"
+        return html_report.report(html_report.rows(header, rows, title) if shown else html_report.line(title))
+    if isinstance(shown, GraphView):
+        title, *_ = text.graph(shown).splitlines()
+        return html_report.report(html_report.line(title), html_report.drawing(svg([shown], note=title)))
+    if isinstance(shown, RealStep):
+        return html_report.report(html_report.rows(_REAL, _real_rows(shown), _step_line(shown.step)))
+    if isinstance(shown, Printed):
+        return html_report.report(html_report.code(str(shown)))
+    header, cells = _columns(shown)
+    return html_report.report(html_report.rows(("", ""), [row for row in zip(header, cells, strict=True) if row[1]], _kind(shown)))
+
+
+# -- several records ---------------------------------------------------------------------------------------------------
+
+
+def _table_text(shown: Shown[Any]) -> str:
+    if not shown:
+        return f"no {shown.noun}s"
+    header, rows = _table(shown, MOST_LINES)
+    more = len(shown) - len(rows)
+    return text.table(header, rows) + (f"\n... and {more} more" if more else "")
+
+
+def _table(shown: Shown[Any], most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The columns, before them the index under which a record is found in the tuple."""
+    if not shown:
+        return (), []
+    header, row = COLUMNS.get(type(shown[0]), (("",), lambda one: (str(one),)))
+    return ("", *header), [(f"[{at}]", *row(one)) for at, one in enumerate(shown[:most])]
+
+
+def _place(file: str, line: int) -> str:
+    return f"{PurePath(file).name}:{line}" if file else ""
+
+
+def _break_place(broke: ev.GraphBroke) -> str:
+    innermost = broke.user_stack[-1] if broke.user_stack else None
+    return f"{_place(innermost.file, innermost.line)}, in {innermost.function}" if innermost else ""
+
+
+def _guard(guard: ev.GuardInstalled) -> tuple[str, ...]:
+    return str(guard.frame), " ".join(filter(None, (guard.scope, guard.source))), guard.kind, guard.expected, guard.reason
+
+
+COLUMNS: dict[type, Columns] = {
+    ev.FrameEntered: (
+        ("frame", "function", "defined at"),
+        lambda one: (str(one.frame), one.code.qualname, _place(one.code.file, one.code.first_line)),
+    ),
+    ev.InstructionStepped: (
+        ("frame", "instruction", "stack after it"),
+        lambda one: (str(one.frame), f"{one.op} {one.arg}".strip(), ", ".join(view.node or view.text for view in one.stack)),
+    ),
+    GraphView: (
+        ("graph", "frame", "operators", "nodes"),
+        lambda one: (one.name, str(one.frame), str(one.op_count), ev.clip(", ".join(node.name for node in one.nodes), 70)),
+    ),
+    ev.GuardInstalled: (("frame", "source", "kind", "expected", "because"), _guard),
+    ev.GraphBroke: (
+        ("kind", "where", "why it breaks", "what to do"),
+        lambda one: (one.kind, _break_place(one), one.reason, one.fix),
+    ),
+    ev.ResumeFunctionMade: (
+        ("frame", "function", "resumes at", "takes"),
+        lambda one: (str(one.frame), one.name, f"offset {one.offset}", ", ".join(one.parameters)),
+    ),
+    ev.DivergenceFound: (("frame", "what differs"), lambda one: (str(one.frame), one.sentence)),
+    AttemptView: (
+        ("attempt", "outcome", "why", "nodes", "graph breaks"),
+        lambda one: (str(one.number), one.outcome, one.reason, str(len(one.nodes)), str(len(one.breaks))),
+    ),
+}
+"""Kind of record -> its columns."""
+
+
+# -- one record --------------------------------------------------------------------------------------------------------
+
+_REAL = ("", "symbolic", "real")
+
+
+def _step_line(step: ev.InstructionStepped) -> str:
+    return f"{f'{step.op} {step.arg}'.strip()} (frame {step.frame})"
+
+
+def _real_rows(shown: RealStep) -> list[tuple[str, ...]]:
+    """The stack, its top first, and the locals."""
+    both = enumerate(zip(shown.step.stack, shown.stack, strict=True))
+    stack = [(f"stack {at}", view.text, str(real)) for at, (view, real) in both]
+    return [*reversed(stack), *((name, "", str(real)) for name, real in shown.locals.items())]
+
+
+def _columns(shown: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of a record, or its fields."""
+    if type(shown) in COLUMNS:
+        header, row = COLUMNS[type(shown)]
+        return header, row(shown)
+    names = tuple(field.name for field in dataclasses.fields(shown))
+    return names, tuple(_cell(getattr(shown, name)) for name in names)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, ev.CodeView):
+        return f"{value.qualname} ({_place(value.file, value.first_line)})"
+    if isinstance(value, ev.ValueView):
+        return value.text
+    if isinstance(value, tuple):
+        return ", ".join(map(_cell, value))
+    return ev.clip(str(value))
+
+
+def _kind(shown: Any) -> str:
+    """The class in words: `graph broke`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(shown).__name__).lower()

@@ -1,0 +1,120 @@
+"""A function that was split, as a picture: its graphs on the left, what Python does between them on the right, and what travels.
+
+Which idea lives here: a graph break is three things in a row. A graph ends; Python does one thing; a resume function goes on with
+what is still needed, which it takes as arguments. Read from top to bottom, the boxes are what ran, in order, and the words on
+the arrows are those arguments.
+
+In:  a recording.
+Out: `stations(recording)`, the boxes in order; `split_picture(recording)`, one SVG; `split_text(recording)`, the same in words.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.html_text import escape
+from dynexplore.views.svg import fitting, labelled
+
+WIDTH, BOX, ROW = 680, 330, 92
+_LETTERS = 46
+"""The picture's width, that of a box, the height from box to box, and how many letters fit into a box."""
+
+_STYLE = (
+    "svg.split { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .split text { fill: currentColor }"
+    " .split .code { font-family: monospace } .split .head { font-weight: 600 } .split .travels { font-style: italic }"
+    " .split rect { stroke-width: 1.5 } .split .graph { fill: #0b63c522; stroke: #0b63c5 }"
+    " .split .python { fill: #d1242f18; stroke: #d1242f }"
+    " .split path { fill: none; stroke: #888; stroke-width: 1.5 } .split .tip { fill: #888; stroke: none }"
+)
+
+
+@dataclass(frozen=True)
+class Station:
+    """One box: a graph, or what Python does. `travels` are the names that go on from it to the next one."""
+
+    is_graph: bool
+    title: str
+    detail: str
+    travels: tuple[str, ...] = ()
+
+
+def stations(recording: Recording) -> list[Station]:
+    """What ran, in order: the graph of each frame, and the line at which it broke."""
+    made: list[Station] = []
+    for frame in (entered.frame for entered in recording.frames):
+        for graph in recording.graphs:
+            if graph.frame == frame:
+                number = sum(one.is_graph for one in made) + 1
+                names = [node.target.rpartition(".")[2] for node in graph.nodes if node.op.startswith("call_")]
+                made.append(Station(True, f"graph {number}", ", ".join(names)))
+        for broke in recording.breaks:
+            if broke.frame == frame:
+                made.append(_python(broke, recording))
+    return made
+
+
+def _python(broke: ev.GraphBroke, recording: Recording) -> Station:
+    place = broke.user_stack[-1]
+    parameters = next((one.parameters for one in recording.resume_functions if one.frame == broke.frame), ())
+    return Station(False, f"Python, line {place.line}: {broke.title}", place.code.strip(), tuple(map(_in_words, parameters)))
+
+
+def _in_words(parameter: str) -> str:
+    """A parameter of a resume function; those that were on the stack have no name of their own.
+
+    >>> _in_words("x"), _in_words("___stack0")
+    ('x', 'stack 0')
+    """
+    return f"stack {parameter.removeprefix('___stack')}" if parameter.startswith("___stack") else parameter
+
+
+def split_text(recording: Recording) -> str:
+    """The picture in words, a line for each box."""
+    lines = []
+    for station in stations(recording):
+        lines.append(f"{station.title}: {station.detail}")
+        if station.travels:
+            lines.append(f"  goes on with {', '.join(station.travels)}")
+    return "\n".join(lines)
+
+
+def split_picture(recording: Recording) -> str:
+    """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
+    shown = stations(recording)
+    height = ROW * len(shown) - ROW + 60
+    drawn = [_box(station, number) for number, station in enumerate(shown)]
+    drawn += [_arrow(shown, number) for number in range(len(shown) - 1)]
+    return labelled("split", split_text(recording), _STYLE, (WIDTH, height), drawn)
+
+
+def _left(station: Station) -> int:
+    return 4 if station.is_graph else WIDTH - BOX - 4
+
+
+def _box(station: Station, number: int) -> str:
+    left, top = _left(station), ROW * number + 4
+    kind = "graph" if station.is_graph else "python"
+    return (
+        f'<rect class="{kind}" x="{left}" y="{top}" width="{BOX}" height="46" rx="5"/>'
+        f'<text class="head" x="{left + 10}" y="{top + 18}">{escape(fitting(station.title, _LETTERS))}</text>'
+        f'<text class="code" x="{left + 10}" y="{top + 37}">{escape(fitting(station.detail, _LETTERS))}</text>'
+    )
+
+
+def _arrow(shown: Sequence[Station], number: int) -> str:
+    here, there = shown[number], shown[number + 1]
+    start, end = (_left(one) + BOX // 2 for one in (here, there))
+    top, bottom = ROW * number + 50, ROW * (number + 1) + 2
+    middle = (top + bottom) // 2
+    words = escape(", ".join(here.travels))
+    beside = (start + end) // 2 + 8 if start == end else min(start, end) + 8
+    return (
+        f'<path d="M{start} {top} V{middle + 8} H{end} V{bottom - 6}"/>'
+        f'<path class="tip" d="M{end - 5} {bottom - 7} h10 l-5 7 z"/>'
+        f'<text class="travels" x="{beside}" y="{middle + 2}">{words}</text>'
+    )

@@ -1,0 +1,108 @@
+"""The HTML document around explorers: opens offline from the disk, fetches nothing, and says what it holds.
+
+Which idea lives here: a page is what stands above and around its explorers, the recordings as compressed data that the browser
+unpacks, the explorer's script, and the lines that start it. Without scripts the text report is there instead. The page forbids
+itself to fetch anything.
+
+In:  the parts of a page; recordings. Out: the text of the file.
+
+PyTorch's counterpart: the report folders of tlparse.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from dynexplore.recording.recording import Recording
+from dynexplore.views import html_text, svg
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.groups import grouped, start_closed
+from dynexplore.views.packing import compressed
+from dynexplore.widgets import assets
+from dynexplore.widgets.colours import coloured
+
+_POLICY = "default-src 'none'; script-src 'unsafe-inline'{more}; style-src 'unsafe-inline'"
+
+POLICY = _POLICY.format(more="")
+"""What a page without graphviz may do: run what is in it, fetch nothing."""
+
+POLICY_WITH_GRAPHVIZ = _POLICY.format(more=" 'wasm-unsafe-eval' blob:")
+"""What a page with graphviz may do besides: compile WebAssembly, and import the module that the page itself made."""
+
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+
+_BESIDES = re.compile(r"<!--.*?-->\n?|<title>.*?</title>\n?|(?<=<text) xml:space=\"preserve\"", re.DOTALL)
+"""What of a drawing the explorer does not use."""
+
+_STYLE = """\
+:root { color-scheme: light dark; }
+body { margin: 8px auto; padding: 0 16px; max-width: 1800px; font-family: system-ui, sans-serif; }
+h1 { position: absolute; clip-path: inset(50%); } /* the headline says it, for those who see it */
+nav { margin: 12px 0; }
+.dynexplore { --dynx-height: max(600px, calc(100vh - 60px)); --dynx-tab-height: max(160px, 22vh); }
+footer { font-size: 12px; margin: 8px; }
+"""
+
+_PAGE = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<style>
+{style}</style></head>
+<body><main><h1>{title}</h1>
+{body}
+<noscript>{static}</noscript></main>
+<footer>{holds}</footer>
+{data}
+<script type="module">
+{script}
+{start}
+</script></body></html>
+"""
+
+
+def document(
+    title: str, body: str, *, data: str, start: str, static: str, holds: str, style: str = "", policy: str = POLICY
+) -> str:
+    """Return one HTML document: its body, data and lines of JavaScript that start it; `title`, `static` and `holds` are text."""
+    return _PAGE.format(
+        policy=policy,
+        title=html_text.escape(title),
+        style=f"{_STYLE}{style}{assets.STYLE}",
+        body=body,
+        static=html_text.preformatted(static),
+        holds=html_text.escape(holds),
+        data=data,
+        script=assets.SCRIPT,
+        start=start,
+    )
+
+
+def recording_script(name: str, recording: Recording, *, draws: bool = True) -> str:
+    """A recording as the element of that id; with a drawing of each graph where the page holds no graphviz."""
+    data = explorer_data(recording)
+    if draws:
+        data["diagrams"] = diagrams(recording)
+    return f'<script type="text/plain" id="{name}">{compressed(coloured(data))}</script>'
+
+
+def diagrams(recording: Recording) -> dict[int, list[str]]:
+    """For each frame a drawing of each of its graphs, with as many groups closed as it takes to fit."""
+    drawn: dict[int, list[str]] = {entered.frame: [] for entered in recording.frames}
+    wanted = [(graph, start_closed(grouped(graph.nodes))) for graph in recording.graphs]
+    for (graph, _), drawing in zip(wanted, svg.drawings(wanted), strict=True):
+        size = f'width="{drawing.width:g}" height="{drawing.height:g}"'
+        body = _BESIDES.sub("", drawing.body)
+        drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {body}</svg>')
+    return drawn
+
+
+def in_script(data: object) -> str:
+    """JSON that may stand inside <script>: no text in it can end the element or begin another.
+
+    >>> in_script(["</script>"])
+    '["\\\\u003c/script>"]'
+    """
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,140 @@
+"""Pictures of what a recording tells, one idea each: for tutorials, and for whoever explains a function to somebody else.
+
+Which idea lives here: the explorer shows everything; a picture shows one thing, and its words say the same to those who see none.
+
+In:  a Recording, or anything with one.
+Out: `split(shown)`: where a function was split, and what travels between the parts; `calls(shown)`: which cache entry served
+     each call, and which guard of the others said no; `way(shown)`: the stations that each call went through;
+     `capture(shown)`: the instructions, and the nodes that they left; `traffic(shown)`: what operators and kernels read from
+     memory and write to it; `bars(values, unit)`: numbers that were measured, side by side;
+     `joint(shown)`: forward, backward, and what is kept between; `clock(bars)`: several processes on one clock;
+     `stack(rows)`: what lies on the value stack after each instruction; `layers(diagnosis)`: which layer is to blame.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dynexplore.views.bars_picture import bars_picture, bars_text
+from dynexplore.views.calls_picture import calls_picture, calls_text
+from dynexplore.views.capture_picture import capture_picture, capture_text
+from dynexplore.views.clock_picture import Bar, clock_picture, clock_text
+from dynexplore.views.joint_picture import joint_picture, joint_text
+from dynexplore.views.layers_picture import Layer, layers_picture, layers_text
+from dynexplore.views.split_picture import split_picture, split_text
+from dynexplore.views.stack_picture import Row, stack_picture, stack_text
+from dynexplore.views.traffic_picture import traffic_picture, traffic_text
+from dynexplore.views.way_picture import way_picture, way_text
+from dynexplore.widgets.exports import recording_of
+
+
+class Picture:
+    """One picture: drawn in a notebook, told in words elsewhere. Both are made when they are asked for."""
+
+    def __init__(self, draw: Callable[..., str], tell: Callable[..., str], *shown: Any) -> None:
+        self._draw, self._tell, self._shown = draw, tell, shown
+
+    def __repr__(self) -> str:
+        return self._tell(*self._shown)
+
+    def _repr_html_(self) -> str:
+        return self._draw(*self._shown)
+
+
+def split(shown: Any) -> Picture:
+    """Where a function was split in parts, and what each part hands on to the next.
+
+    >>> from dynexplore import Recording
+    >>> split(Recording())
+    <BLANKLINE>
+    """
+    return Picture(split_picture, split_text, recording_of(shown))
+
+
+def calls(shown: Any) -> Picture:
+    """Which cache entry served each call, and which guard of the others said no.
+
+    >>> from dynexplore import Recording
+    >>> calls(Recording())
+    <BLANKLINE>
+    """
+    return Picture(calls_picture, calls_text, recording_of(shown))
+
+
+def way(shown: Any) -> Picture:
+    """The way of each call: hook, cache, guards, capture, code swap.
+
+    >>> from dynexplore import Recording
+    >>> way(Recording())
+    <BLANKLINE>
+    """
+    return Picture(way_picture, way_text, recording_of(shown))
+
+
+def capture(shown: Any) -> Picture:
+    """Each instruction of the first frame with a graph, the stack after it, and the node that it left in the graph.
+
+    >>> from dynexplore import Recording
+    >>> capture(Recording())
+    <BLANKLINE>
+    """
+    return Picture(capture_picture, capture_text, recording_of(shown))
+
+
+def traffic(shown: Any, stage: str = "forward") -> Picture:
+    """What the operators of each graph read and write one at a time, and what Inductor's kernels do; of `inductor_artifacts`.
+
+    >>> from dynexplore import Recording
+    >>> traffic(Recording())
+    No kernels: Inductor made none, or their diagram was not kept.
+    """
+    return Picture(traffic_picture, traffic_text, recording_of(getattr(shown, "explanation", shown)), stage)
+
+
+def bars(values: Mapping[str, float], unit: str) -> Picture:
+    """What was measured, each number beside the first.
+
+    >>> bars({"eager": 4, "compiled": 1}, "MiB")
+    eager: 4 MiB
+    compiled: 1 MiB
+    """
+    return Picture(bars_picture, bars_text, dict(values), unit)
+
+
+def joint(shown: Any) -> Picture:
+    """Forward, backward, and what is kept between them; of `inductor_artifacts`.
+
+    >>> from dynexplore import Recording
+    >>> joint(Recording())
+    No backward: nothing needs a gradient, or the graphs of AOTAutograd were not kept.
+    """
+    return Picture(joint_picture, joint_text, recording_of(getattr(shown, "explanation", shown)))
+
+
+def clock(bars: Sequence[tuple[str, str, str, float, float]]) -> Picture:
+    """What ran when: each bar is its lane, its row, its name, and when it began and ended, in seconds of one clock.
+
+    >>> clock([("rank 0", "backward", "piece 2", 2.0, 2.5)])
+    0.0 to 500.0 ms: rank 0, backward, piece 2
+    """
+    return Picture(clock_picture, clock_text, tuple(Bar(*bar) for bar in bars))
+
+
+def stack(rows: Iterable[tuple[str, Any, Sequence[Any]]]) -> Picture:
+    """What lies on the value stack after each instruction: each row is an opcode, its argument, and the stack from the bottom up.
+
+    >>> stack([("LOAD_FAST", "x", [3]), ("LOAD_CONST", 1, [3, 1])])
+    LOAD_FAST x: 3
+    LOAD_CONST 1: 3, 1
+    """
+    words = ((op, "" if argument is None else str(argument), tuple(map(str, values))) for op, argument, values in rows)
+    return Picture(stack_picture, stack_text, tuple(Row(*row) for row in words))
+
+
+def layers(diagnosis: Any) -> Picture:
+    """The layers that `dynexplore.diagnose` asked, in order, and the first that fails."""
+    asked = tuple(Layer(stage.layer, stage.verdict, stage.failure) for stage in diagnosis.stages)
+    return Picture(layers_picture, layers_text, asked)

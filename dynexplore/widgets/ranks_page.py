@@ -1,0 +1,52 @@
+"""Several ranks as one HTML file: side by side above, and below them the explorer of the rank that is picked.
+
+Which idea lives here: the overview says which rank to look at; its explorer is the same as in a file of its own. Each rank's
+data lie compressed in the page, and are unpacked when the rank is picked. Without scripts the overview and the text are there.
+
+In:  Ranks. Out: `page(ranks)`, the text of the file.
+
+PyTorch's counterpart: the folder of pages that tlparse --all-ranks-html writes.
+"""
+
+from __future__ import annotations
+
+from dynexplore.ranks import ranks_html
+from dynexplore.ranks.ranks import Ranks
+from dynexplore.views import html_text
+from dynexplore.widgets.document import document, recording_script
+
+MOST_EXPLORERS = 8
+"""So many ranks can be picked, those that differ first: each brings some hundred kilobytes."""
+
+_BODY = """\
+{overview}
+<nav><label>Look into <select id="rank">{options}</select></label> {more}</nav>
+<div id="explorer"></div>"""
+
+_START = """\
+const place = document.getElementById("explorer"), picked = document.getElementById("rank");
+async function show() {
+  const recording = await read(document.getElementById("recording" + picked.value).textContent);
+  place.replaceChildren();
+  globalThis.dynexplore = mount(place, recording, null, true);
+}
+picked.addEventListener("change", show);
+if (picked.value) await show();"""
+
+
+def page(ranks: Ranks) -> str:
+    """Return the ranks as one HTML document."""
+    beside = ranks.beside
+    chosen = ranks_html.chosen_ranks(beside, MOST_EXPLORERS)
+    first = next((rank for rank in beside.unlike_ranks if rank in chosen), next(iter(chosen), 0))
+    options = "".join(f'<option value="{rank}"{" selected" if rank == first else ""}>rank {rank}</option>' for rank in chosen)
+    left = len(ranks) - len(chosen)
+    more = html_text.escape(f"{left} more ranks: dynexplore open DIR --rank N" if left else "")
+    return document(
+        f"{beside.title or 'ranks'}: {len(ranks)} ranks",
+        _BODY.format(overview=ranks_html.overview(beside), options=options, more=more),
+        data="\n".join(recording_script(f"recording{rank}", ranks[rank]) for rank in chosen),
+        start=_START,
+        static=str(ranks),
+        holds=ranks.holds,
+    )

@@ -1,0 +1,62 @@
+"""Switches with a picture below them: each move draws the picture anew.
+
+Which idea lives here: what a setting is worth is seen best by switching it off. A function takes the settings as keywords and
+answers with something that shows itself in HTML; it is called with each move, so what one sees was made here and now. Where no
+widget can run (a saved notebook on a page) the state that the switches were left in stands in for them.
+
+In:  a function of keywords, and for each keyword whether it is on at first.
+Out: `Toggles(shown, fuse=True)`, to be displayed, or moved by code: `toggles.move(fuse=False)`.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+
+class Toggles:
+    """A row of switches, and what `shown(**states)` makes of them. `now` is the latest; `widget` is what a page shows."""
+
+    def __init__(self, shown: Callable[..., Any], **states: bool) -> None:
+        self.shown = shown
+        self.now: Any = None
+        self._switches = {
+            name: ipywidgets.ToggleButton(value=on, description=name.replace("_", " ")) for name, on in states.items()
+        }
+        self._picture = ipywidgets.HTML()
+        self.widget = ipywidgets.VBox([ipywidgets.HBox(list(self._switches.values())), self._picture])
+        for switch in self._switches.values():
+            switch.observe(self._moved, names="value")
+        self._draw()
+
+    @property
+    def states(self) -> dict[str, bool]:
+        """Which switches are on."""
+        return {name: bool(switch.value) for name, switch in self._switches.items()}
+
+    def move(self, **states: bool) -> Any:
+        """Move switches, each of which draws the picture anew; what is shown then. KeyError for a switch that is not there."""
+        for name, on in states.items():
+            self._switches[name].value = on
+        return self.now
+
+    def _moved(self, change: dict[str, Any]) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        self.now = self.shown(**self.states)
+        self._picture.value = self.now._repr_html_()
+
+    def _words(self) -> str:
+        return "; ".join(f"{name.replace('_', ' ')}: {'on' if on else 'off'}" for name, on in self.states.items())
+
+    def __repr__(self) -> str:
+        return f"{self._words()}\n{self.now!r}"
+
+    def _repr_mimebundle_(self, **wanted: Any) -> dict[str, Any]:
+        data = self.widget._repr_mimebundle_(**wanted) or {}
+        return {**data, "text/plain": repr(self), "text/html": f"<p>{self._words()}</p>{self._picture.value}"}

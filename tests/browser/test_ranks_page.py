@@ -1,0 +1,32 @@
+"""The page of several ranks: the overview, and the explorer of the rank that is picked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from ranks.made_up import made_up_ranks
+
+pytestmark = pytest.mark.plain("it shows recordings that are made up")
+
+
+def test_the_rank_that_is_picked_is_explored(browser: Browser, tmp_path: Path) -> None:
+    """The page opens at the rank that differs; another one can be picked; nothing goes wrong, and nothing is fetched."""
+    made_up_ranks().save_html(tmp_path / "ranks.html")
+    page = browser.new_page(viewport={"width": 1300, "height": 1000})
+    errors: list[str] = []
+    requests: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text))
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto((tmp_path / "ranks.html").as_uri())
+    expect(page.locator("#explorer")).to_contain_text("1 recompile")
+    assert page.locator("svg.lanes rect.again.odd").count() == 1
+    assert page.locator("#rank").input_value() == "1"
+    explorer = page.locator("#explorer")
+    page.get_by_label("Look into").select_option("0")
+    expect(explorer).to_contain_text("no recompile")
+    page.close()
+    assert errors == []
+    assert requests == [(tmp_path / "ranks.html").as_uri()]
