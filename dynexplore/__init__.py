@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.engine.counters import counters, graph_breaks
     from dynexplore.engine.policy.break_errors import error_on_graph_break
     from dynexplore.engine.policy.dimensions import mark_dynamic, mark_static, mark_unbacked, maybe_mark_dynamic
+    from dynexplore.engine.provenance.guard_filter import GuardFilterEntry
     from dynexplore.engine.runtime.api import (
         allow_in_graph,
         assume_constant_result,
@@ -53,9 +54,13 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
         substitute_in_graph,
     )
     from dynexplore.engine.runtime.stance import stance
+    from dynexplore.engine.translate.comptime import comptime
     from dynexplore.engine.translate.dispatch import override as override_handler
     from dynexplore.lenses.compare import compare
+    from dynexplore.lenses.compare_engines import compare_engines
     from dynexplore.lenses.comparison import Comparison
+    from dynexplore.ranks.folder import open_ranks
+    from dynexplore.ranks.ranks import Ranks
     from dynexplore.recording.recording import Recording
     from dynexplore.session.explain import Explanation, explain
     from dynexplore.tools.break_report import all_breaks
@@ -69,6 +74,7 @@ if TYPE_CHECKING:  # what the table says, once more for type checkers and editor
     from dynexplore.tools.minifier import minify
     from dynexplore.tools.quiescence import until_quiet
     from dynexplore.tools.replay import replay
+    from dynexplore.two_engines.two_captures import TwoCaptures
     from dynexplore.watching.watch import watch
 
 __version__ = "0.1.0"
@@ -106,11 +112,16 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "graph_breaks": ("dynexplore.engine.counters", "graph_breaks"),
     # look at what torch.compile itself does
     "watch": ("dynexplore.watching.watch", "watch"),
+    # several processes of one job, side by side
+    "open_ranks": ("dynexplore.ranks.folder", "open_ranks"),
+    "Ranks": ("dynexplore.ranks.ranks", "Ranks"),
     # take one whole graph away
     "export": ("dynexplore.tools.export", "export"),
     # other ways to capture the same function, side by side
     "compare": ("dynexplore.lenses.compare", "compare"),
+    "compare_engines": ("dynexplore.lenses.compare_engines", "compare_engines"),
     "Comparison": ("dynexplore.lenses.comparison", "Comparison"),
+    "TwoCaptures": ("dynexplore.two_engines.two_captures", "TwoCaptures"),
     # find out what is wrong, and make it small
     "diagnose": (f"{_TOOLS}.diagnosis", "diagnose"),
     "minify": (f"{_TOOLS}.minifier", "minify"),
@@ -125,6 +136,8 @@ PUBLIC: dict[str, tuple[str, str | None]] = {
     "override_handler": ("dynexplore.engine.translate.dispatch", "override"),
     # serve without surprises
     "stance": ("dynexplore.engine.runtime.stance", "stance"),
+    "GuardFilterEntry": ("dynexplore.engine.provenance.guard_filter", "GuardFilterEntry"),
+    "comptime": ("dynexplore.engine.translate.comptime", "comptime"),
     "error_on_graph_break": ("dynexplore.engine.policy.break_errors", "error_on_graph_break"),
     "until_quiet": (f"{_TOOLS}.quiescence", "until_quiet"),
     # choose who compiles the graphs, and how
@@ -159,9 +172,13 @@ __all__ = [
     "counters",
     "graph_breaks",
     "watch",
+    "open_ranks",
+    "Ranks",
     "export",
     "compare",
+    "compare_engines",
     "Comparison",
+    "TwoCaptures",
     "diagnose",
     "minify",
     "record_frame",
@@ -173,6 +190,8 @@ __all__ = [
     "compile_times",
     "override_handler",
     "stance",
+    "GuardFilterEntry",
+    "comptime",
     "error_on_graph_break",
     "until_quiet",
     "list_backends",
@@ -242,6 +261,14 @@ class _Rooms:
         page: str = report.report(report.rows(header, rows, title) if rows else report.line(title))
         return page
 
+    def words(self, shown: Any) -> str:
+        told: str = importlib.import_module("dynexplore.views.records").words(shown)
+        return told
+
+    def picture(self, shown: Any) -> str:
+        drawn: str = importlib.import_module("dynexplore.views.records").picture(shown)
+        return drawn
+
 
 display_hooks.connect(_Rooms())
 
@@ -273,6 +300,12 @@ class _Tools:
 
     def watched_explanation(self, fn: Callable[..., Any], backend: Any, options: Any) -> Any:
         return importlib.import_module("dynexplore.watching.explaining").WatchedExplanation(fn, backend, options)
+
+    def compiled_by_torch(self, target: Any, backend: Any, fullgraph: bool, dynamic: bool | None) -> Callable[..., Any]:
+        made: Callable[..., Any] = importlib.import_module("dynexplore.watching.compiled_anew").compiled_anew(
+            target, backend, fullgraph, dynamic
+        )
+        return made
 
 
 def _tool(name: str) -> Any:

@@ -10,6 +10,7 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import runpy
 import sys
@@ -79,6 +80,44 @@ class Program:
         self.status = 1
 
 
+def uses_torch_compile(script: Path) -> bool:
+    """Whether a script, or a file beside it that it imports, names `torch.compile`, or calls the `.compile()` of some object.
+
+    Asked before it runs, for an engine that is not asked must not be in the way. What calls torch.compile from further off is
+    noticed when the script has ended.
+    """
+    waiting: list[Path] = [script]
+    seen: set[Path] = set()
+    while waiting:
+        file = waiting.pop()
+        if file in seen or not file.is_file():
+            continue
+        seen.add(file)
+        try:
+            nodes = list(ast.walk(ast.parse(file.read_bytes())))
+        except SyntaxError:  # running it will say so
+            continue
+        if any(map(_is_torch_compile, nodes)):
+            return True
+        waiting += [script.parent / f"{name.partition('.')[0]}.py" for node in nodes for name in _imported(node)]
+    return False
+
+
+def _is_torch_compile(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "torch" and any(name.name == "compile" for name in node.names)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return (node.value.id, node.attr) == ("torch", "compile")
+    is_method = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+    return is_method and node.value.func.attr == "compile"  # type: ignore[attr-defined]
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [name.name for name in node.names] if isinstance(node, ast.Import) else []
+
+
 @contextlib.contextmanager
 def as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
     """What `python SCRIPT.py ARGS` sets up: the script's own arguments, and its folder first on the path."""
@@ -92,12 +131,12 @@ def as_python_starts_it(script: Path, args: Sequence[str]) -> Iterator[None]:
 
 
 OWN_OPTIONS = {
-    "explain": (("--redact", "--graphviz", "--no-real"), ("--html", "--json", "--save")),
-    "watch": (("--redact", "--graphviz", "--artifacts", "--no-steps"), ("--html", "--json", "--save")),
-    "diagnose": ((), ("--html", "--backend", "--tolerance")),
-    "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out")),
-    "breaks": ((), ("--html",)),
-    "compare": ((), ("--html", "--json", "--methods", "--seconds")),
+    "explain": (("--redact", "--graphviz", "--no-real"), ("--html", "--json", "--save", "--engine")),
+    "watch": (("--redact", "--graphviz", "--artifacts", "--no-steps"), ("--html", "--json", "--save", "--engine", "--ranks")),
+    "diagnose": ((), ("--html", "--backend", "--tolerance", "--engine")),
+    "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine")),
+    "breaks": ((), ("--html", "--engine")),
+    "compare": (("--engines",), ("--html", "--json", "--methods", "--seconds")),
 }
 """Commands that take a script and its arguments -> their own options: those that stand alone, those with a value."""
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import dynexplore
 from dynexplore.cli_program import Mistake, Program, as_python_starts_it
+from dynexplore.recording.engines import ENGINES, OURS, TORCH
 
 _WHICH = (
     "SCRIPT.py runs unchanged up to the first call of FUNCTION (a function, Class.method, or the class or global name of a module;"
@@ -30,12 +31,11 @@ _WHICH = (
 
 def add_to(commands: Any) -> None:
     """Add the tools to the command line's parser."""
-    one = _command(
-        commands, "diagnose", "find the first layer that fails", _diagnose, "--backend NAME", "--tolerance X", "--html OUT"
-    )
+    by_layer = ("--backend NAME", "--tolerance X", _ENGINE, "--html OUT")
+    one = _command(commands, "diagnose", "find the first layer that fails", _diagnose, *by_layer)
     _add_backend(one)
 
-    options = ("--backend NAME", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
+    options = (_ENGINE, "--backend NAME", "--after dynamo|aot", "--tolerance X", "--out REPRO.py", "--html OUT")
     one = _command(commands, "minify", "find the smallest graph that fails, as a program of its own", _minify, *options)
     _add_backend(one)
     one.add_argument(
@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
     )
     one.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
 
-    _command(commands, "breaks", "list every graph break by what it costs", _breaks, "--html OUT")
+    _add_engine_of_call(_command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, "--html OUT"))
 
     one = _command(
         commands,
@@ -51,10 +51,12 @@ def add_to(commands: Any) -> None:
         "capture the call in every way that PyTorch knows",
         _compare,
         "--methods A,B",
+        "--engines",
         "--html OUT",
         "--json OUT",
     )
     one.add_argument("--methods", metavar="A,B", help="these only: fx, jit.trace, jit.script, lazy, export, dynamo, dynexplore")
+    one.add_argument("--engines", action="store_true", help="torch.compile and this engine alone, step by step beside each other")
     one.add_argument("--seconds", type=float, default=120.0, metavar="N", help="how long each may take (120)")
     one.add_argument("--json", type=Path, metavar="OUT", help="write everything as JSON")
 
@@ -71,7 +73,21 @@ def _command(commands: Any, name: str, what: str, run: Callable[..., int], *opti
     return one
 
 
+_ENGINE = "--engine NAME"
+
+
+def add_engine(command: argparse.ArgumentParser, words: str, default: str | None = None) -> None:
+    """Add the option that names an engine."""
+    command.add_argument("--engine", metavar="NAME", choices=ENGINES, default=default, help=words)
+
+
+def _add_engine_of_call(command: argparse.ArgumentParser) -> None:
+    words = "whose graphs: dynexplore or torch.compile (that of the call: torch.compile's where the script compiles it)"
+    add_engine(command, words)
+
+
 def _add_backend(command: argparse.ArgumentParser) -> None:
+    _add_engine_of_call(command)
     command.add_argument("--backend", default="inductor", metavar="NAME", help="the backend that is suspected (inductor)")
     command.add_argument(
         "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
@@ -83,7 +99,7 @@ def _add_backend(command: argparse.ArgumentParser) -> None:
 
 def _diagnose(arguments: argparse.Namespace) -> int:
     """Status 1: a layer fails."""
-    options = {"backend": arguments.backend, "tolerance": arguments.tolerance}
+    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "engine": arguments.engine}
     status, diagnosis = _asked(arguments, dynexplore.diagnose, options)
     return int(diagnosis.failing is not None) if status is None else status
 
@@ -94,7 +110,7 @@ def _minify(arguments: argparse.Namespace) -> int:
 
     out: Path = arguments.out
     _check_place(out)
-    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "after": arguments.after}
+    options = {"backend": arguments.backend, "tolerance": arguments.tolerance, "after": arguments.after, "engine": arguments.engine}
     try:
         status, minified = _asked(arguments, dynexplore.minify, options)
     except NothingFails as error:
@@ -107,14 +123,19 @@ def _minify(arguments: argparse.Namespace) -> int:
 
 
 def _breaks(arguments: argparse.Namespace) -> int:
-    return _asked(arguments, dynexplore.all_breaks, {})[0] or 0
+    return _asked(arguments, dynexplore.all_breaks, {"engine": arguments.engine})[0] or 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         _check_place(arguments.json)
-    methods = arguments.methods.split(",") if arguments.methods else None
-    status, comparison = _asked(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
+    if arguments.engines:
+        if arguments.methods:
+            raise Mistake("--engines is about torch.compile and this engine: --methods has no place beside it")
+        status, comparison = _asked(arguments, dynexplore.compare_engines, {})
+    else:
+        methods = arguments.methods.split(",") if arguments.methods else None
+        status, comparison = _asked(arguments, dynexplore.compare, {"methods": methods, "seconds": arguments.seconds})
     if status is None and arguments.json is not None:
         arguments.json.write_text(comparison.to_json(), encoding="utf-8")
         print(f"wrote {arguments.json}")
@@ -154,7 +175,11 @@ def _asked(arguments: argparse.Namespace, tool: Callable[..., Any], options: dic
             raise Mistake(
                 f"{call.name} has an argument named {taken[0]!r}, as this command has: call dynexplore.{tool.__name__} in Python"
             )
-        print(f"the first call of {call.name} in {script}:")
+        whose = ""
+        if options.get("engine", OURS) is None and call.is_compiled:
+            options["engine"] = TORCH
+            whose = ", which torch.compile compiles (--engine dynexplore: what this engine does)"
+        print(f"the first call of {call.name} in {script}{whose}:")
         return tool(call.target, *call.args, **options, **call.kwargs)
 
     program = Program(script)
@@ -190,5 +215,8 @@ def _show(result: Any, arguments: argparse.Namespace) -> None:
     if out is not None:
         from dynexplore.views.html_text import document
 
-        out.write_text(document(Path(arguments.script).name, result._repr_html_()), encoding="utf-8")
+        if hasattr(result, "save_html"):  # a page with scripts of its own
+            result.save_html(out)
+        else:
+            out.write_text(document(Path(arguments.script).name, result._repr_html_()), encoding="utf-8")
         print(f"wrote {out} ({out.stat().st_size / 1024:.0f} KB)")

@@ -93,6 +93,19 @@ def test_compare_writes_json_and_html(script: Path, tmp_path: Path) -> None:
     assert "torch.fx.symbolic_trace" in page.read_text()
 
 
+def test_compare_engines_writes_a_page_on_which_both_are_stepped(script: Path, tmp_path: Path) -> None:
+    """Both engines capture the script's own call; the page has both explorers, the JSON the differences."""
+    saved, page = tmp_path / "two.json", tmp_path / "two.html"
+    done = run("compare", "--engines", f"{script}:wave", "--json", saved, "--html", page)
+    assert done.returncode == 0, done.stderr
+    assert "wave: the same 3 operators in 1 graph from both engines" in done.stdout
+    assert {one["kind"] for one in json.loads(saved.read_text(encoding="utf-8"))["partings"]} <= {"guard", "step"}
+    assert "together(" in page.read_text(encoding="utf-8")
+    done = run("compare", "--engines", "--methods", "fx", script)
+    assert done.returncode == 2
+    assert "--methods has no place beside it" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
