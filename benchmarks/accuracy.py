@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from support.cuda import to_cuda
-from support.measuring import compilers, difference, forget
+from support.measuring import compilers, difference, forget, loss_of
 from support.models import MODELS, Model
 from support.report import Row, main
 from torch.utils._pytree import tree_leaves
@@ -27,9 +27,8 @@ def outcome(module: torch.nn.Module, wrap: Any, args: Any, kwargs: Any) -> Any:
     own = copy.deepcopy(module)
     torch.manual_seed(0)
     leaves = [leaf for leaf in tree_leaves(wrap(own)(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
-    losses = [leaf.float().sum() for leaf in leaves if leaf.requires_grad]
-    if losses:
-        torch.stack(losses).sum().backward()
+    if any(leaf.requires_grad for leaf in leaves):
+        loss_of(leaves).backward()
     gradients = {name: parameter.grad for name, parameter in own.named_parameters()}
     return {"outputs": [leaf.detach() for leaf in leaves], "gradients": gradients}
 

@@ -4,7 +4,8 @@
 
 CPU time from the first line of the program to its last, the programs taking turns; the least and the median of the repeats.
 Fake tensors import torch._dynamo (its configuration and symbolic shapes), so that much is paid by any capture: the figure
-is what the first call costs above `import torch, torch._dynamo`, as a share of `import torch`.
+is what the first call costs above `import torch, torch._dynamo`, as a share of `import torch`. The programs named "notebook"
+run where IPython's shell is loaded, as it is in a kernel, before the clock starts; `explain` shows its explorer there.
 
 Modules are loaded from cached bytecode, as an installed package has it: a round that is not counted writes it, even where
 PYTHONDONTWRITEBYTECODE is set. `--from-source` leaves it set and compiles dynexplore's own files each time; it needs a checkout in
@@ -21,10 +22,21 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+SHELL = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.display_formatter.active_types = ["text/plain", "text/html"]
+"""
 CALL = """
 def f(x):
     return (x + 1).sin() * 2
 wrapped(f)(torch.ones(3))
+"""
+SHOWN = """
+def f(x):
+    return (x + 1).sin() * 2
+shown, _ = shell.display_formatter.format(dynexplore.explain(f, torch.ones(3)))
+assert {"application/vnd.jupyter.widget-view+json", "text/html"} <= set(shown)
 """
 PROGRAMS = {
     "import torch": "import torch",
@@ -35,13 +47,17 @@ PROGRAMS = {
     "FakeTensorMode(shape_env=ShapeEnv())",
     "first call, dynexplore": f"import torch, dynexplore\nwrapped = dynexplore.optimize('eager'){CALL}",
     "first call, torch.compile": f"import torch\nwrapped = torch.compile(backend='eager'){CALL}",
+    "notebook: import torch": "import torch",
+    "notebook: import torch, torch._dynamo": "import torch, torch._dynamo",
+    "notebook: first explain": f"import torch, dynexplore{SHOWN}",
 }
-TIMED = "import time\nbegan = time.process_time()\n{}\nprint(time.process_time() - began)"
+TIMED = "import time\n{before}\nbegan = time.process_time()\n{program}\nprint(time.process_time() - began)"
 
 
-def seconds(program: str, environment: Mapping[str, str]) -> float:
-    """The CPU time of one program in a process of its own, without the start of Python itself."""
-    command = [sys.executable, "-W", "ignore", "-c", TIMED.format(program)]
+def seconds(name: str, environment: Mapping[str, str]) -> float:
+    """The CPU time of one program in a process of its own, without the start of Python itself, and of IPython's shell."""
+    before = SHELL if name.startswith("notebook") else ""
+    command = [sys.executable, "-W", "ignore", "-c", TIMED.format(before=before, program=PROGRAMS[name])]
     return float(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
@@ -49,19 +65,23 @@ def measure(repeats: int, environment: Mapping[str, str]) -> dict[str, list[floa
     """The times of each program; one round before them fills the caches of bytecode and of the disk."""
     found: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     for turn in range(repeats + 1):
-        for name, program in PROGRAMS.items():
-            took = seconds(program, environment)
+        for name in PROGRAMS:
+            took = seconds(name, environment)
             if turn:
                 found[name].append(took)
     return found
 
 
 def ratios(row: Mapping[str, float]) -> dict[str, float]:
-    """The two figures: above torch and its _dynamo, as a share of importing torch; and over torch.compile's first call."""
-    ours = row["first call, dynexplore"]
+    """The figures: above torch and its _dynamo, as a share of importing torch; and over torch.compile's first call."""
+
+    def above(place: str, ours: str) -> float:
+        return (row[ours] - row[f"{place}import torch, torch._dynamo"]) / row[f"{place}import torch"]
+
     return {
-        "above torch._dynamo / import torch": (ours - row["import torch, torch._dynamo"]) / row["import torch"],
-        "dynexplore / torch.compile": ours / row["first call, torch.compile"],
+        "above torch._dynamo / import torch": above("", "first call, dynexplore"),
+        "notebook: the same of first explain": above("notebook: ", "notebook: first explain"),
+        "dynexplore / torch.compile": row["first call, dynexplore"] / row["first call, torch.compile"],
     }
 
 

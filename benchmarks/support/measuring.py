@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 import dynexplore
 
@@ -76,6 +77,12 @@ def difference(expected: Any, found: Any, tolerance: float) -> str:
     except AssertionError as error:
         return " ".join(str(error).split())[:120]
     return ""
+
+
+def loss_of(outputs: Any) -> torch.Tensor:
+    """The sum of all tensors in a model's outputs that want a gradient."""
+    leaves = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    return torch.stack([leaf.float().sum() for leaf in leaves]).sum()
 
 
 class Counting:

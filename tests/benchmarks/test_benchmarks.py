@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,25 @@ def test_speedup(tmp_path: Path) -> None:
     """Inductor behind both."""
     row, _ = rows_of("speedup", tmp_path, "--models", "recommender")
     assert row["speed-up"] > 0 and row["torch.compile speed-up"] > 0
+
+
+def test_training_step(tmp_path: Path) -> None:
+    """aot_eager behind both."""
+    row, _ = rows_of("training_step", tmp_path, "--models", "recommender")
+    assert row["step"] > 0 and row["torch.compile step"] > 0
+
+
+def test_watching(tmp_path: Path) -> None:
+    """Ratios beside an unwatched compile."""
+    row, total = rows_of("watching", tmp_path, "--models", "unet")
+    assert row["compile s"] > 0 and row["unwatched"] >= 1 and total["with steps"] > 0 and total["without steps"] > 0
+
+
+def test_engines(tmp_path: Path) -> None:
+    """Differences of both engines' captures, by kind."""
+    row, total = rows_of("engines", tmp_path, "--models", "unet")
+    assert row["same graphs"] == "True" and total["same graphs"] == "1/1"
+    assert row["frames"] == row["breaks"] == row["operators"] == 0 and row["steps"] == total["steps"]
 
 
 def test_explorer(tmp_path: Path) -> None:
@@ -111,7 +131,7 @@ def test_no_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help() -> None:
     """`bench --help` lists the names, `bench NAME --help` the options of that one."""
-    assert "\n  speedup      How much faster models run" in run("--help").stdout
+    assert re.search(r"^  speedup +How much faster models run", run("--help").stdout, re.MULTILINE)
     assert "--device {cpu,cuda}" in run("speedup", "--help").stdout
 
 
