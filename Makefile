@@ -19,8 +19,11 @@ ARGS ?=
 WORKERS ?= 2
 SHELL := bash
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
+FOR_LAB := $(VENV)/.lab
 INSTALLED := $(VENV)/.installed
 BUILT := $(VENV)/.built
+DOT := $(VENV)/.dot
 SYSTEM := $(VENV)/.system
 BENCH := $(VENV)/.bench
 SITE := $(VENV)/.site
@@ -40,14 +43,24 @@ PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
 help:
 	@sed -n '3,15s/^# \{0,1\}//p' Makefile
 
-setup: $(BUILT) $(SYSTEM)
+setup: $(INSTALLED) $(BUILT) $(SYSTEM)
 
-$(INSTALLED): pyproject.toml constraints.txt setup.py scripts/setup.sh
+# Each command installs what it needs: the demo torch and the colours, JupyterLab more, the tests all. Who has more has less, too.
+SOURCES := pyproject.toml constraints.txt setup.py scripts/setup.sh
+$(INSTALLED): $(SOURCES)
 	@scripts/setup.sh $(VENV)
+	@touch $(CORE) $(FOR_LAB) $@
+
+$(FOR_LAB): $(SOURCES)
+	@scripts/setup.sh $(VENV) any "" lab
+	@touch $(CORE) $@
+
+$(CORE): $(SOURCES)
+	@scripts/setup.sh $(VENV) any "" demo
 	@touch $@
 
 # setup.sh has just built it where it ran; otherwise a source file is newer than the stamp.
-$(BUILT): $(INSTALLED) $(NATIVE)
+$(BUILT): $(CORE) $(NATIVE)
 	@if [ ! -e $@ ] || [ -n "$$(find $(NATIVE) -newer $@)" ]; then \
 		echo "dynexplore: building the C extension"; \
 		$(BIN)/python setup.py -q build_ext --inplace || exit 1; \
@@ -58,10 +71,16 @@ $(SYSTEM): scripts/system_packages.sh | $(INSTALLED)
 	@scripts/system_packages.sh $(PROGRAMS)
 	@touch $@
 
-lab: setup
+$(DOT): scripts/system_packages.sh | $(FOR_LAB)
+	@scripts/system_packages.sh dot
+	@touch $@
+
+lab: $(FOR_LAB) $(BUILT) $(DOT)
+	@echo "dynexplore: JupyterLab opens the first tutorial; Ctrl-C ends it"
 	$(BIN)/dynexplore lab
 
-demo: setup
+demo: $(CORE) $(BUILT)
+	@echo "dynexplore: the engine runs examples/toy.py; what it saw comes here, and as a page into demo.html"
 	$(BIN)/dynexplore explain examples/toy.py --html demo.html
 
 # ARGS picks a part of the tests, in this process. The whole runs file by file on WORKERS processes, each with one thread of
@@ -78,10 +97,10 @@ ifneq ($(NOTEBOOKS),)
 endif
 endif
 
-teeth: $(BUILT)
+teeth: $(INSTALLED) $(BUILT)
 	$(PARALLEL) -q --engine-off $(or $(ARGS),tests)
 
-lint: $(BUILT)
+lint: $(INSTALLED) $(BUILT)
 	$(BIN)/ruff check $(ARGS)
 	$(BIN)/mypy
 	@scripts/check_javascript.sh
@@ -90,7 +109,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix-only --quiet $(ARGS)
 	$(BIN)/ruff format $(ARGS)
 
-bench: $(BUILT) $(BENCH)
+bench: $(INSTALLED) $(BUILT) $(BENCH)
 	$(BIN)/dynexplore bench $(ARGS)
 
 $(BENCH): pyproject.toml constraints.txt | $(INSTALLED)
@@ -98,8 +117,9 @@ $(BENCH): pyproject.toml constraints.txt | $(INSTALLED)
 		--no-build-isolation --config-settings editable_mode=compat -e ".[bench]"
 	@touch $@
 
-# -W: what Sphinx warns of is an error, -n: so is a reference that leads nowhere.
-docs: $(BUILT) $(SITE)
+# gallery.py makes the live explorers of the pages. -W: what Sphinx warns of is an error, -n: so is a reference that leads nowhere.
+docs: $(INSTALLED) $(BUILT) $(SITE)
+	$(BIN)/python scripts/gallery.py
 	$(BIN)/python -m sphinx -W --keep-going -n -q $(ARGS) docs docs/_build/html
 	@echo "the site is in docs/_build/html/index.html"
 
@@ -116,7 +136,7 @@ $(DIST): pyproject.toml constraints.txt | $(INSTALLED)
 		--no-build-isolation --config-settings editable_mode=compat -e ".[dist]"
 	@touch $@
 
-soak: $(BUILT)
+soak: $(INSTALLED) $(BUILT)
 	$(BIN)/python -m pytest tests -m soak $(ARGS)
 
 notebooks: setup

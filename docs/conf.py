@@ -19,8 +19,8 @@ author = "the dynexplore authors"
 copyright = author
 release = version = dynexplore.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "docstrings", "options"]
-exclude_patterns = ["_build", "tutorials/sanitize.cfg", "**/.ipynb_checkpoints"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "accessible", "docstrings", "explorers", "options", "tutorial_links"]
+exclude_patterns = ["_build", "_live", "tutorials/sanitize.cfg", "**/.ipynb_checkpoints"]
 nitpicky = True
 # A literal text in a docstring is code; a name in it is found by the reader, not by the machine.
 default_role = "code"
@@ -45,6 +45,10 @@ html_theme = "furo"
 html_title = "dynexplore"
 html_static_path = ["_static"]
 html_css_files = ["dynexplore.css"]
+# The live explorers, which scripts/gallery.py has made; they land in explorers/.
+html_extra_path = ["_live"]
+# A summary of a page that a search finds would have to be fetched, which a browser refuses on a disk.
+html_show_search_summary = False
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}

@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
 # Makes one virtual environment with dynexplore in it, or says in one sentence what is missing.
 #
-#   scripts/setup.sh VENV [PYTHON_VERSION] [TORCH_VERSION]
+#   scripts/setup.sh VENV [PYTHON_VERSION] [TORCH_VERSION] [EXTRAS]
 #   scripts/setup.sh --check PYTHON_VERSION      only look whether everything is there
 #   scripts/setup.sh --find PYTHON_VERSION       print which Python that is
 #
 # VENV            where it goes, e.g. .venv
 # PYTHON_VERSION  3.11, 3.12 or 3.13; "any" (the default) takes the first supported Python found
-# TORCH_VERSION   a torch other than the one in constraints.txt, e.g. 2.11.0
+# TORCH_VERSION   a torch other than the one in constraints.txt, e.g. 2.11.0; "" is that one
+# EXTRAS          the extras of pyproject.toml that are wanted, all that work on the project needs unless told
 #
-# $PYTHON, when set, is the Python to use. Called by the Makefile and by .ci/run.
+# $PYTHON, when set, is the Python to use. `uv` installs where it is there, and pip does where it is not, or fails.
+# Called by the Makefile and by .ci/run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 venv=${1:?usage: scripts/setup.sh VENV [PYTHON_VERSION] [TORCH_VERSION]}
 wanted=${2:-any}
 torch=${3:-}
+extras=${4-lab,test,dev}
 supported="3.11 3.12 3.13"
 
 say() { printf '%s\n' "$*"; }
@@ -80,6 +83,7 @@ esac
 if [ -e "$venv" ] && [ ! -e "$venv/pyvenv.cfg" ]; then
     fail "$venv exists and is no virtual environment; move it away or choose another one with VENV=."
 fi
+began=$SECONDS
 if [ ! -x "$venv/bin/python" ] || [ "$(version_of "$venv/bin/python")" != "$version" ]; then
     say "dynexplore: making $venv with Python $version"
     rm -rf "$venv"
@@ -96,17 +100,40 @@ else
     cp constraints.txt "$constraints"
 fi
 
-pip_install() {
-    if ! "$venv/bin/python" -m pip install --disable-pip-version-check -c "$constraints" "$@" >"$log" 2>&1; then
+# What an installer says, on one line that is written over: which package, and the seconds since the start. In a file: nothing.
+progress() {
+    local line
+    while read -r line; do
+        [ -t 1 ] || continue
+        case $line in
+            Collecting* | Downloading* | Installing* | Building* | Preparing* | " + "*) ;;
+            *) continue ;;
+        esac
+        printf '\r\033[K%5d s  %s' $((SECONDS - began)) "${line:0:100}"
+    done
+    [ ! -t 1 ] || printf '\r\033[K'
+}
+
+# Python compiles what it imports; compiling all of torch beforehand takes longer than installing it.
+with_pip() { "$venv/bin/python" -m pip install --disable-pip-version-check --no-compile "$@"; }
+
+install() {
+    if command -v uv >/dev/null 2>&1; then
+        UV_FIND_LINKS=${UV_FIND_LINKS:-${PIP_FIND_LINKS:-}} uv pip install --python "$venv/bin/python" -c "$constraints" "$@" 2>&1 | tee "$log" | progress && return
+        say "dynexplore: uv could not install it ($(tail -n 1 "$log" | cut -c -120)); pip tries"
+    fi
+    if ! with_pip -c "$constraints" "$@" 2>&1 | tee "$log" | progress; then
         tail -n 25 "$log" >&2
         fail "pip could not install what dynexplore needs; its last lines are above."
     fi
 }
 
-say "dynexplore: installing torch and the tools into $venv (the first time takes a minute or more)"
+say "dynexplore: installing torch into $venv (the first time takes a minute or more)"
 # torch first and alone: a range, or another package's wish for torch, could bring a newer and far larger build
-pip_install "$(grep '^torch==' "$constraints")" setuptools
+install "$(grep '^torch==' "$constraints")" setuptools
 # a plain path entry: setuptools' import finder would be Python code that runs at every import of everything
-pip_install --no-build-isolation --config-settings editable_mode=compat -e ".[lab,test,dev]"
-say "dynexplore: $venv is ready (Python $version, torch $("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))'))"
+say "dynexplore: building dynexplore, with its extras ${extras//,/, }"
+install --no-build-isolation --config-settings editable_mode=compat -e ".${extras:+[$extras]}"
+torch_there=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))')
+say "dynexplore: $venv is ready after $((SECONDS - began)) seconds (Python $version, torch $torch_there)"
 touch "$venv/.built"

@@ -60,6 +60,27 @@ def test_the_faq_answers_with_a_command() -> None:
         assert re.search(r"^```(python|ipython|console)$", question, re.M), question.splitlines()[0]
 
 
+@pytest.mark.plain("the form of a page; its blocks are run above")
+def test_each_question_of_check_yourself_has_a_folded_answer_with_a_proof() -> None:
+    """Ten of them: what is folded holds a program with what it prints, and a link into one of the first five tutorials."""
+    questions = re.split(r"^## \d+\. ", (DOCS / "check-yourself.md").read_text(encoding="utf-8"), flags=re.M)[1:]
+    assert len(questions) == 10
+    for question in questions:
+        answer = question.partition("<details>\n<summary>Answer</summary>\n\n")[2].partition("\n\n</details>")[0]
+        assert re.search(r"^```python\n.*?^```\n\n```text$", answer, re.M | re.S), question.splitlines()[0]
+        assert re.search(r"notebooks/0[1-5]_\w+\.ipynb#\d", answer), question.splitlines()[0]
+
+
+@pytest.mark.plain("the form of a page")
+def test_the_glossary_has_two_sentences_for_each_term() -> None:
+    """As its first lines say."""
+    terms = re.split(r"^### ", (DOCS / "glossary.md").read_text(encoding="utf-8"), flags=re.M)[1:]
+    assert len(terms) > 30
+    for term in terms:
+        words = re.split(r"^## ", term.partition("\n\n")[2], flags=re.M)[0]
+        assert len(re.findall(r"[.?!](?:\s|$)", words)) == 2, term
+
+
 def test_the_reference_has_every_public_name() -> None:
     """Each name of the front door is in the reference."""
     text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")

@@ -46,6 +46,8 @@ LAYERS = {
     "dynexplore.views": 61,
     "dynexplore.second_opinion": 70,
     "dynexplore.traces": 62,
+    "dynexplore.ranks": 63,
+    "dynexplore.two_engines": 63,
     "dynexplore.session": 80,
     "dynexplore.tools": 90,
     "dynexplore.watching": 90,
@@ -65,11 +67,29 @@ ONLY = {
         "dynexplore.engine.bytecode.opcodes",
     ),
     "dynexplore.traces": ("dynexplore.traces", "dynexplore.recording", "dynexplore.engine.events", "dynexplore.engine.errors"),
+    "dynexplore.ranks": (
+        "dynexplore.ranks",
+        "dynexplore.recording",
+        "dynexplore.views",
+        "dynexplore.traces",
+        "dynexplore.engine.events",
+        "dynexplore.engine.errors",
+        "dynexplore.engine.display_hooks",
+    ),
+    "dynexplore.two_engines": (
+        "dynexplore.two_engines",
+        "dynexplore.recording",
+        "dynexplore.views",
+        "dynexplore.engine.events",
+        "dynexplore.engine.display_hooks",
+    ),
     "dynexplore.widgets": (
         "dynexplore.widgets",
         "=dynexplore",
         "dynexplore.views",
         "dynexplore.recording",
+        "dynexplore.ranks",
+        "dynexplore.two_engines",
         "dynexplore.lenses",
         "dynexplore.engine.events",
         "dynexplore.engine.display_hooks",
@@ -82,7 +102,11 @@ CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translat
 
 # The doors: they name modules in a table (or import them in the command that needs them), so that
 # `import dynexplore` stays cheap and reading a recording imports no torch.
-COMMAND_LINE = ("dynexplore.__main__", "dynexplore.cli", "dynexplore.cli_program", "dynexplore.cli_tools")
+COMMAND_LINE = (
+    "dynexplore.__main__",
+    "dynexplore.cli",
+    *(f"dynexplore.cli_{part}" for part in ("captures", "files", "outputs", "program", "tools")),
+)
 DOORS = ("dynexplore", *COMMAND_LINE)
 
 # Rooms that must work in a process without torch.
@@ -91,11 +115,11 @@ STANDARD_LIBRARY_ONLY = (
     "dynexplore.recording",
     "dynexplore.views",
     "dynexplore.traces",
+    "dynexplore.ranks",
+    "dynexplore.two_engines",
     *DOORS,
 )
 
-# The one package besides: pure Python that writes DOT text, a dependency of ours; it needs neither torch nor the `dot` program.
-WRITES_TEXT = {"dynexplore.views.dot": "graphviz"}
 
 
 def within(name: str, room: str) -> bool:
@@ -193,7 +217,7 @@ def test_low_rooms_need_only_the_standard_library() -> None:
         if (room_of(file.name) or file.name) in STANDARD_LIBRARY_ONLY
         for found in imports_of(file, modules())
         if not within(found.target, "dynexplore") and found.target.split(".")[0] not in sys.stdlib_module_names
-        if WRITES_TEXT.get(file.name) != found.target
+        if not found.only_for_types
     ]
     assert not foreign, "third-party imports where only the standard library may be:\n" + "\n".join(foreign)
 

@@ -16,6 +16,9 @@ TESTS = ROOT / "tests"
 # A folder or a file of dynexplore/ -> the tests that show it; the longest name counts.
 THEMES: dict[str, tuple[str, ...]] = {
     "__main__": ("test_cli",),
+    "cli_captures": ("test_cli", "watching/test_explaining"),
+    "cli_files": ("test_cli",),
+    "cli_outputs": ("test_cli",),
     "cli_program": ("test_cli",),
     "engine/bytecode/versions": ("engine/bytecode/test_versions", "engine/bytecode/test_reader"),
     "engine/graph/bodies": ("programs/test_checkpoint", "programs/test_cond"),
@@ -29,6 +32,9 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/runtime/frame_facts": ("engine/runtime/test_decision",),
     "engine/runtime/missing_compiler": ("engine/runtime/test_backends",),
     "engine/runtime/observers": ("session/test_explain", "second_opinion/test_step_checker"),
+    "session/torch_compiled": ("watching/test_recognized",),
+    "tools/torch_runs": ("watching/test_recognized",),
+    "watching/compiled_anew": ("watching/test_recognized",),
     "engine/tool_hooks": ("tools/test_printout", "tools/test_frame_record", "tools/test_repro_on_failure"),
     # the translator is seen through programs: each instruction has its own, each theme its file
     "engine/translate": ("programs/test_themes", "programs/test_loops_with_breaks", "engine/translate/test_resume"),
@@ -74,6 +80,12 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/type_errors": ("programs/test_containers", "programs/test_builtins"),
     # a lens is one method of capture: they are compared with each other
     "lenses": ("lenses/test_compare", "lenses/test_comparison"),
+    "lenses/compare_engines": ("two_engines/test_two_captures",),
+    # ranks are read as a whole: made-up recordings, and real jobs of torchrun
+    "ranks": ("ranks/test_ranks", "ranks/test_jobs"),
+    "recording/engines": ("test_cli",),
+    # two captures are read as a whole: of real calls
+    "two_engines": ("two_engines/test_two_captures",),
     "second_opinion": ("second_opinion/test_step_checker", "second_opinion/test_place_checks"),
     "session/dry_run": ("session/test_session",),
     "session/edited_function": ("session/test_session", "session/test_notebook_session"),
@@ -88,7 +100,23 @@ THEMES: dict[str, tuple[str, ...]] = {
     "traces": ("traces/test_folder",),
     "traces/recompile_reasons": ("watching/test_watch", "traces/test_folder"),
     "watching": ("watching/test_watch", "watching/test_explaining"),
+    "watching/rank_job": ("ranks/test_jobs",),
+    "widgets/document": ("widgets/test_exports",),
     "widgets/html": ("widgets/test_exports",),
+    "widgets/pictures": (
+        "views/test_bars_picture",
+        "views/test_calls_picture",
+        "views/test_capture_picture",
+        "views/test_clock_picture",
+        "views/test_joint_picture",
+        "views/test_layers_picture",
+        "views/test_split_picture",
+        "views/test_stack_picture",
+        "views/test_traffic_picture",
+        "views/test_way_picture",
+    ),
+    "widgets/engines_page": ("browser/test_engines_page",),
+    "widgets/ranks_page": ("browser/test_ranks_page",),
     "widgets/source": ("widgets/test_display",),
 }
 

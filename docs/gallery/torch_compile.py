@@ -1,0 +1,15 @@
+"""The toy of the first page, captured by torch.compile, and watched."""
+
+import torch
+
+import dynexplore
+
+
+def toy(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+shown = dynexplore.explain(toy, torch.tensor([1.0, -3.0]), torch.tensor([-2.0, -2.0]), engine="torch.compile")

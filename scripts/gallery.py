@@ -1,0 +1,136 @@
+"""Make the live explorers of the site: a page for each program of the gallery, and for each explorer of the tutorials.
+
+    python scripts/gallery.py [OUT] [--only NAME...]        (make docs; OUT is docs/_live/explorers)
+
+Which idea lives here: an explorer on the site is what `save("x.html")` writes, made anew from a real program whenever the site is
+built; nothing that the engine did is kept in the repository. The site shows each in a frame (docs/explorers.py).
+
+In:  docs/gallery/NAME.py, each a program that leaves in `shown` what is to be seen; notebooks/NN_*.ipynb, whose cells are run,
+     those with an explorer in their saved output for what they show.
+Out: OUT/NAME.html, and OUT/NN-1.html, OUT/NN-2.html ... in the order of the tutorial's cells.
+
+Each program runs in a process of its own, forked when torch is there, so that the numbers of graphs begin at 0 everywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import io
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+
+import dynexplore
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "docs" / "_live" / "explorers"
+PROCESSES = 2
+
+
+def programs() -> list[Path]:
+    """Every program: those of the gallery, and the tutorials; what takes longest comes first."""
+    notebooks = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if explorer_cells(path)]
+    return [*reversed(notebooks), *sorted((ROOT / "docs" / "gallery").glob("*.py"))]
+
+
+def name_of(program: Path) -> str:
+    """What its pages are called: `toy`, and the number of a tutorial.
+
+    >>> name_of(Path("docs/gallery/toy.py")), name_of(Path("notebooks/05_graph_breaks.ipynb"))
+    ('toy', '05')
+    """
+    return program.stem[:2] if program.suffix == ".ipynb" else program.stem
+
+
+def explorer_cells(notebook: Path) -> list[int]:
+    """The cells whose saved output is an explorer, by their place among all cells."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return [place for place, cell in enumerate(cells) if any(map(is_explorer, cell.get("outputs", ())))]
+
+
+def is_explorer(output: dict[str, Any]) -> bool:
+    """Whether a saved output is the static view of a recording."""
+    return "".join(output.get("data", {}).get("text/plain", "")).startswith("Explorer(")
+
+
+# -- one program ---------------------------------------------------------------------------------------------------------
+
+
+def run_program(path: Path) -> Iterator[Any]:
+    """What a program of the gallery shows. Its file is known by its place in the repository: no folder of a machine is shown."""
+    code = compile(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)), "exec")
+    names: dict[str, Any] = {"__name__": path.stem}
+    exec(code, names)
+    yield names["shown"]
+
+
+def run_notebook(path: Path) -> Iterator[Any]:
+    """What the cells with an explorer show, one after the other."""
+    wanted = explorer_cells(path)
+    shell = InteractiveShell.instance()
+    for place, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"][: wanted[-1] + 1]):
+        if cell["cell_type"] == "code":
+            done = shell.run_cell("".join(cell["source"]), store_history=True)
+            done.raise_error()
+            if place in wanted:
+                yield done.result
+
+
+def recording_of(shown: Any) -> Any:
+    """What can be saved: an explanation, a watch, what a compiler made; of a replayed frame its recording."""
+    return shown if hasattr(shown, "save") else shown.recording
+
+
+def make(task: tuple[Path, Path]) -> str:
+    """Run one program and write its pages; one line that says so, or what went wrong."""
+    program, folder = task
+    began = time.perf_counter()
+    said = io.StringIO()
+    sizes = []
+    try:
+        with contextlib.redirect_stdout(said):
+            run = run_notebook if program.suffix == ".ipynb" else run_program
+            for number, shown in enumerate(run(program), start=1):
+                page = folder / (f"{name_of(program)}-{number}.html" if program.suffix == ".ipynb" else f"{name_of(program)}.html")
+                recording_of(shown).save(page)
+                sizes.append(page.stat().st_size)
+    except Exception as error:  # one process of several: the others go on, and this one is told
+        return f"{program.name} failed: {type(error).__name__}: {error}\n{said.getvalue()[-2000:]}"
+    return f"{name_of(program):14} {time.perf_counter() - began:5.1f} s  {' '.join(f'{size // 1024} KB' for size in sizes)}"
+
+
+def main() -> int:
+    """Make all pages, or those that are named."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", nargs="?", type=Path, default=OUT)
+    parser.add_argument("--only", nargs="+", default=())
+    asked = parser.parse_args()
+    chosen = [program for program in programs() if not asked.only or name_of(program) in asked.only]
+    asked.out.mkdir(parents=True, exist_ok=True)
+    if not asked.only:
+        for old in asked.out.glob("*.html"):
+            old.unlink()
+    os.chdir(ROOT)
+    torch.set_num_threads(1)
+    dynexplore.config.log_level = "ERROR"  # breaks are what is shown
+    gc.freeze()
+    failed = 0
+    with multiprocessing.get_context("fork").Pool(PROCESSES, maxtasksperchild=1) as pool:
+        for line in pool.imap_unordered(make, [(program, asked.out.resolve()) for program in chosen]):
+            failed += " failed: " in line.partition("\n")[0]
+            print(line, flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

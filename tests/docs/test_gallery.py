@@ -1,0 +1,80 @@
+"""The gallery of the site: each program stands on a page under its question, and what the pages say of it is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dynexplore
+from docs.accessible import accessible
+from docs.headings import slug
+
+GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
+PROGRAMS = sorted(path.stem for path in GALLERY.glob("*.py"))
+PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.name != "index.md"]
+EXPLORER = re.compile(r"^```\{explorer\} (\w+)\n(.+?)\n```$", re.M | re.S)
+
+
+def shown_by(name: str) -> Any:
+    """What a program of the gallery leaves in `shown`."""
+    dynexplore.reset()
+    path = GALLERY / f"{name}.py"
+    names: dict[str, Any] = {"__name__": name}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    return names["shown"]
+
+
+# name -> graphs, breaks and operators, as the pages tell them
+SAID = {
+    "toy": (2, 1, 7),
+    "loop": (2, 2, 6),
+    "callee": (4, 2, 6),
+    "sizes": (2, 0, 10),
+    "attribute": (3, 0, 8),
+    "decoder": (1, 0, 74),
+    "unet": (1, 0, 24),
+    "recommender": (1, 0, 22),
+    "training_step": (2, 3, 8),
+    "memory": (1, 0, 14),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_program_gives_what_its_page_says(name: str) -> None:
+    """Graphs, breaks and operators."""
+    explanation = shown_by(name)
+    assert (explanation.graph_count, explanation.graph_break_count, explanation.op_count) == SAID[name]
+
+
+def test_five_batches_compile_twice() -> None:
+    """The first compiles, the third compiles again with a symbol, and all others are served from the cache."""
+    assert shown_by("sizes").outcomes == ["compile", "hit", "recompile", "hit", "hit"]
+
+
+@pytest.mark.plain("pages, and the files that they name")
+def test_each_program_is_on_a_page_and_each_explorer_is_a_program() -> None:
+    """No explorer without its program, no program that nobody sees; each frame has words for those who do not see it."""
+    on_pages = {name: words for page in PAGES for name, words in EXPLORER.findall(page.read_text(encoding="utf-8"))}
+    assert sorted(on_pages) == PROGRAMS and len(PROGRAMS) == 12
+    assert all(words.startswith("Explorer of ") and words.endswith(".") for words in on_pages.values())
+    first_page = (GALLERY.parent / "index.md").read_text(encoding="utf-8")
+    assert [name for name, _ in EXPLORER.findall(first_page)] == ["toy"]
+
+
+@pytest.mark.plain("pages and their headings")
+def test_the_index_leads_to_each_question() -> None:
+    """Its table has a row for each heading that asks something."""
+    index = (GALLERY / "index.md").read_text(encoding="utf-8")
+    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    asked = {f"{name}#{slug(heading)}" for name, text in texts.items() for heading in re.findall(r"^## (.+)$", text, re.M)}
+    assert set(re.findall(r"\]\(([\w.]+#[^)]+)\) \|$", index, re.M)) == asked and len(asked) == 12
+
+
+@pytest.mark.plain("a change of HTML texts")
+def test_code_and_captions_are_within_reach() -> None:
+    """Code that scrolls has a place in the order of the tab key; a caption that is a heading has a level."""
+    assert accessible("<pre>x</pre>") == '<pre tabindex="0">x</pre>'
+    assert accessible('<p role="heading">Guide</p>') == '<p role="heading" aria-level="2">Guide</p>'

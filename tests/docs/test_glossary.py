@@ -1,0 +1,30 @@
+"""docs/glossary.md and the explorer: a word means the same in both."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from source_tree import ROOT
+
+EXPLORER = ROOT / "dynexplore/widgets/static/explorer"
+
+
+def meanings() -> dict[str, str]:
+    """Each term of the glossary with its first sentence, as plain text."""
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^### (.*?)\n\n(.*?)(?=\n\n|\Z)", text, re.M | re.S)
+    plain = {term: re.sub(r"\[([^\]]+)\]\([^)]*\)|`", r"\1", " ".join(words.split())) for term, words in terms}
+    return {term: re.split(r"(?<=\.) ", words)[0] for term, words in plain.items()}
+
+
+@pytest.mark.plain("compares two texts")
+def test_what_a_tab_says_of_its_term_is_the_glossarys_first_sentence() -> None:
+    """Each term of glossary.js is one of the glossary, with its sentence; each key is one of a tab."""
+    told = re.findall(r'^  (\w+): \["([^"]+)", "(.*)"\],$', (EXPLORER / "glossary.js").read_text(encoding="utf-8"), re.M)
+    tabs = (EXPLORER / "tabs.js").read_text(encoding="utf-8")
+    assert len(told) >= 10
+    for tab, term, meaning in told:
+        assert f'["{tab}", ' in tabs
+        assert meaning.replace(r"\"", '"') == meanings()[term]
