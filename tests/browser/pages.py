@@ -10,13 +10,35 @@ from dynexplore.recording.recording import Recording
 from dynexplore.widgets import html
 
 
-class Opened:
+class Heard:
+    """What pages complain of (`errors`: whatever their consoles show) and ask for (`requests`)."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self._listening = True
+
+    def listen(self, page: Page) -> None:
+        """To this page from now on."""
+        page.on("pageerror", lambda error: self._keep(self.errors, str(error)))
+        page.on("console", lambda said: self._keep(self.errors, said.text))
+        page.on("request", lambda request: self._keep(self.requests, request.url))
+
+    def end(self) -> None:
+        """What is said and asked from here on is somebody else's: a tool's that looks at the page, and may say it late."""
+        self._listening = False
+
+    def _keep(self, said: list[str], text: str) -> None:
+        if self._listening and not text.startswith("blob:"):  # blob: is what the page itself made
+            said.append(text)
+
+
+class Opened(Heard):
     """Opens recordings as files, and keeps every error of the page and every request but that for the file itself."""
 
     def __init__(self, browser: Browser, folder: Path) -> None:
+        super().__init__()
         self.browser, self.folder = browser, folder
-        self.errors: list[str] = []
-        self.requests: list[str] = []
 
     def __call__(
         self,
@@ -33,10 +55,7 @@ class Opened:
         assert change[0] in text, f"the page holds no {change[0]}"
         path.write_text(text.replace(*change) if change[0] else text, encoding="utf-8")
         page = self.browser.new_page(viewport={"width": 1400, "height": 1000}, **context)  # type: ignore[arg-type]
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text))
-        # blob: is what the page itself made
-        page.on("request", lambda request: None if request.url.startswith("blob:") else self.requests.append(request.url))
+        self.listen(page)
         page.goto(path.as_uri() + place)
         if context.get("java_script_enabled", True):
             page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked

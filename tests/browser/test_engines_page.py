@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import dynexplore
 from browser.axe_core import found_by_axe
+from browser.pages import Heard
 from dynamo_ban import lifted
 
 pytestmark = pytest.mark.lenses
@@ -37,17 +38,14 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(browser: Browser, file: Path) -> Iterator[Page]:
     """The page, in which nothing may go wrong, and which asks for nothing."""
     page = browser.new_page(viewport={"width": 1500, "height": 1000})
-    errors: list[str] = []
-    requests: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: errors.append(said.text))
-    page.on("request", lambda request: requests.append(request.url))
+    heard = Heard()
+    heard.listen(page)
     page.goto(file.as_uri())
     page.wait_for_function("'dynexplore' in globalThis")
     yield page
     page.close()
-    assert errors == []
-    assert requests == [file.as_uri()]
+    assert heard.errors == []
+    assert heard.requests == [file.as_uri()]
 
 
 def places(page: Page) -> Any:

@@ -8,6 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 from ranks.made_up import made_up_ranks
 
+from browser.pages import Heard
+
 pytestmark = pytest.mark.plain("it shows recordings that are made up")
 
 
@@ -15,11 +17,8 @@ def test_the_rank_that_is_picked_is_explored(browser: Browser, tmp_path: Path) -
     """The page opens at the rank that differs; another one can be picked; nothing goes wrong, and nothing is fetched."""
     made_up_ranks().save_html(tmp_path / "ranks.html")
     page = browser.new_page(viewport={"width": 1300, "height": 1000})
-    errors: list[str] = []
-    requests: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: errors.append(said.text))
-    page.on("request", lambda request: requests.append(request.url))
+    heard = Heard()
+    heard.listen(page)
     page.goto((tmp_path / "ranks.html").as_uri())
     expect(page.locator("#explorer")).to_contain_text("1 recompile")
     assert page.locator("svg.lanes rect.again.odd").count() == 1
@@ -28,5 +27,5 @@ def test_the_rank_that_is_picked_is_explored(browser: Browser, tmp_path: Path) -
     page.get_by_label("Look into").select_option("0")
     expect(explorer).to_contain_text("no recompile")
     page.close()
-    assert errors == []
-    assert requests == [(tmp_path / "ranks.html").as_uri()]
+    assert heard.errors == []
+    assert heard.requests == [(tmp_path / "ranks.html").as_uri()]

@@ -15,7 +15,7 @@ import torch
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import dynexplore
-from browser.pages import pane, tab, table_rows
+from browser.pages import Heard, pane, tab, table_rows
 from browser.system_browser import FLAGS, chromium
 from dynexplore.widgets import document, html
 from dynexplore.widgets.explorer import Explorer
@@ -70,7 +70,7 @@ class Kernel:
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     """Opens an explanation, with its kernel or without; nothing may go wrong in the page."""
-    errors: list[str] = []
+    heard = Heard()
     kernels: list[Kernel] = []
 
     def open_(explanation: Any, *, connected: bool = True, is_gone: bool = False) -> tuple[Page, Kernel]:
@@ -85,8 +85,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         path = tmp_path / "page.html"
         path.write_text(text, encoding="utf-8")
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text))
+        heard.listen(page)
         page.expose_function("kernel", kernels[-1])
         page.goto(path.as_uri())
         page.wait_for_function("'dynexplore' in globalThis")  # the data is unpacked
@@ -97,7 +96,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         context.close()
     for kernel in kernels:
         kernel.explorer.end()
-    assert errors == []
+    assert heard.errors == []
 
 
 def cells(page: Page, selector: str) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from browser.axe_core import found_by_axe
-from browser.pages import status
+from browser.pages import Heard, status
 
 SITE = Path(__file__).resolve().parents[2] / "docs" / "_build" / "html"
 PAGES = [str(page.relative_to(SITE)) for page in sorted(SITE.rglob("*.html")) if page.parent.name != "explorers"]
@@ -26,10 +26,8 @@ class Visit:
     """A page of the site, and what it asked for and complained of while it was open."""
 
     def __init__(self, page: Page) -> None:
-        self.page, self.said, self.requests = page, list[str](), set[str]()
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("request", lambda request: self.requests.add(request.url))
+        self.page, self.heard = page, Heard()
+        self.heard.listen(page)
 
     def open(self, name: str) -> Page:
         self.page.goto((SITE / name).as_uri() if "?" not in name else SITE.as_uri() + "/" + name)
@@ -39,7 +37,7 @@ class Visit:
     @property
     def files(self) -> list[Path]:
         """The files of the site that were asked for."""
-        return [Path(unquote(urlsplit(url).path)) for url in self.requests if url.startswith("file:")]
+        return [Path(unquote(urlsplit(url).path)) for url in set(self.heard.requests) if url.startswith("file:")]
 
 
 @pytest.fixture
@@ -49,8 +47,8 @@ def visit(browser: Browser) -> Iterator[Visit]:
     made = Visit(context.new_page())
     yield made
     context.close()
-    assert made.said == []
-    assert [url for url in made.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    assert made.heard.errors == []
+    assert [url for url in made.heard.requests if not url.startswith(("file:", "blob:", "data:"))] == []
 
 
 def test_the_site_was_built() -> None:
@@ -62,10 +60,9 @@ def test_the_site_was_built() -> None:
 def test_a_page_opens_and_can_be_used_by_all(visit: Visit, name: str) -> None:
     """No error, no request of a host; axe-core finds nothing serious."""
     page = visit.open(name)
-    assert visit.said == []
     assert page.evaluate("document.activeElement.tagName") == "BODY", "a frame took the keyboard"
+    visit.heard.end()  # axe itself asks for style sheets and speaks to frames, which a browser refuses on a disk, some time later
     assert found_by_axe(page) == []
-    visit.said.clear()  # axe itself asks for style sheets and speaks to frames, which a browser refuses on a disk
 
 
 def test_the_front_page_is_small_and_its_explorer_steps(visit: Visit) -> None:
