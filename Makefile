@@ -2,7 +2,7 @@
 #
 #   make lab      JupyterLab on the first tutorial
 #   make demo     the README's example in the terminal, and as one HTML file (demo.html)
-#   make test     the tests
+#   make test     the tests;  make tutorials runs the notebooks alone and compares what they print
 #   make lint     ruff and mypy;  make format rewrites the layout
 #   make bench    the benchmarks, beside torch.compile
 #   make teeth    the tests of the engine with the engine off: each has to fail, or say why it needs none
@@ -33,12 +33,11 @@ export DYNEXPLORE_STRICT := 1
 
 # What the C extension is made of: when one of these changes, it is built again.
 NATIVE := setup.py $(wildcard dynexplore/engine/native/*.c dynexplore/engine/native/*.h)
-NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 # Only the browser tests need Chromium.
 PROGRAMS := dot $(if $(wildcard tests/browser),chromium)
 
 .DELETE_ON_ERROR:
-.PHONY: help setup lab demo test teeth lint format bench soak docs dist notebooks clean
+.PHONY: help setup lab demo test tutorials teeth lint format bench soak docs dist notebooks clean
 
 help:
 	@sed -n '3,15s/^# \{0,1\}//p' Makefile
@@ -92,10 +91,11 @@ ifneq ($(ARGS),)
 	$(BIN)/python -m pytest $(ARGS)
 else
 	$(PARALLEL) tests
-ifneq ($(NOTEBOOKS),)
+	@$(MAKE) --no-print-directory tutorials
+endif
+
+tutorials: setup
 	$(PARALLEL) -p nbval.plugin --nbval $(addprefix --nbval-sanitize-with ,$(wildcard notebooks/sanitize.cfg)) notebooks
-endif
-endif
 
 teeth: $(INSTALLED) $(BUILT)
 	$(PARALLEL) -q --engine-off $(or $(ARGS),tests)
