@@ -98,6 +98,26 @@ def asks_for_what_is_unused(x, w):
     return y, z, unused is None
 
 
+def backward_of_a_part(x, w):
+    y, z = x * w, x.sin()
+    z.sum().backward(retain_graph=True)
+    return y, w.grad is None
+
+
+def backward_of_all(x, w):
+    y = x * w
+    loss = y.sin().sum()
+    loss.backward()
+    return y.detach(), w.grad
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_backward_leaves_no_gradient_where_none_comes(backend: str) -> None:
+    """`backward` of a tensor that depends on some leaves only: the graph runs as it stands, another is compiled."""
+    assert_same_as_eager(backward_of_a_part, leaf(), leaf(), backend=backend, breaks=["DX406"], graphs=0)
+    assert_same_as_eager(backward_of_all, leaf(), leaf(), backend=backend, breaks=["DX406"], graphs=2)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_gradients_in_the_middle(backend: str) -> None:
     """A graph whose gradients the program asks for itself runs as it stands: they have gradients, and None is None."""

@@ -2,11 +2,12 @@
 
 The idea: to autograd a compiled graph is one operation: all its outputs depend on all its inputs, none of its gradients has a
 gradient. A program that calls `torch.autograd.grad` on what the graph gave sees that (zeros for None, an error for the second
-derivative), a hook does (it is called with None where no gradient comes), and so does a tensor that keeps its gradient
-(`retain_grad`), and whatever else hangs on a tensor of autograd's that the graph writes to. A graph that changes what
-autograd has saved for the backward makes backward raise, if it is ever called; a compiler raises at once, or computes with
-what was there before. Where a graph writes what has a gradient into an input that has none, a compiler keeps the input for the
-backward as it was, and then writes to it. Such graphs are captured, but not compiled.
+derivative), so does one that calls `backward` on an output that does not depend on all of them (zeros for None), a hook does (it is
+called with None where no gradient comes), and so does a tensor that keeps its gradient (`retain_grad`), and whatever else hangs on
+a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
+raise, if it is ever called; a compiler raises at once, or computes with what was there before. Where a graph writes what has a
+gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. Such graphs
+are captured, but not compiled.
 
 A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
 that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
@@ -23,11 +24,13 @@ from typing import Any
 
 import torch
 
+from dynexplore.engine.graph.autograd_history import history
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
-    "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
+    "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.backward() of a part", "Tensor.register_hook()",
+    "Tensor.retain_grad()",
 })  # fmt: skip
 
 
@@ -74,17 +77,7 @@ def backward_would_raise(outputs: Iterable[Any]) -> bool:
     >>> backward_would_raise([y]), backward_would_raise([y.add_(1)])
     (False, True)
     """
-    waiting = [tensor.grad_fn for tensor in outputs if isinstance(tensor, torch.Tensor)]
-    seen: set[Any] = set()
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if _has_stale_tensors(node):
-            return True
-        waiting += [following for following, _ in node.next_functions]
-    return False
+    return any(map(_has_stale_tensors, history(outputs)))
 
 
 def _has_stale_tensors(node: Any) -> bool:
