@@ -19,6 +19,7 @@ PyTorch's Dynamo compiles these, and AOTAutograd raises or differs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -60,8 +61,10 @@ def backward_raises(graph: FinishedGraph, kind: type[Any]) -> bool:
     inputs = [value for one in graph.inputs if isinstance(value := example_value(one.node), torch.Tensor) and value.requires_grad]
     if not outputs or not inputs:
         return False
+    mode: Any = getattr(outputs[0], "fake_mode", contextlib.nullcontext())
     try:
-        torch.autograd.grad(outputs, inputs, [one.new_ones(one.shape) for one in outputs], retain_graph=True, allow_unused=True)
+        with mode:  # a backward makes tensors of its own: zeros for what was not taken
+            torch.autograd.grad(outputs, inputs, list(map(torch.ones_like, outputs)), retain_graph=True, allow_unused=True)
     except Exception as error:
         return type(error) is kind
     return False
