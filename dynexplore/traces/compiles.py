@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.traces.entry_limits import limits_in
 from dynexplore.traces.trace_log import Entry, Payload
 
 MOST_SYMBOLS = 1_000
@@ -154,6 +155,7 @@ class _Fold:
         elif entry.kind == "describe_source":
             compile_.inputs[_short(facts.get("source"))] = None
         elif entry.kind == "create_symbol":
+            compile_.inputs[_short(facts.get("source"))] = None  # a number that varies is an input, too
             said = (_short(facts.get(key)) for key in ("symbol", "val", "vr", "source"))
             self._symbol(compile_, "{} = {} in {}, from {}".format(*said))
         elif entry.payload is not None:
@@ -187,12 +189,15 @@ def _begins(entry: Entry) -> bool:
 
 def kept_metrics(facts: dict[str, Any]) -> dict[str, Any]:
     """The metrics of a compilation that are told: those that say something."""
-    kept = {}
+    kept: dict[str, Any] = {}
     for name in _KEPT_METRICS:
         value = facts.get(name)
         if value not in (None, [], ""):
             kept[name] = value if isinstance(value, int | float) else _short(value)
-    return kept
+    began = facts.get("start_time")  # torch 2.6 counts in seconds
+    if "start_time_us" not in kept and isinstance(began, int | float) and 0 < began < 1e11:
+        kept["start_time_us"] = int(began * 1e6)
+    return kept | limits_in(facts.get("dynamo_config"))
 
 
 def _short(value: Any) -> str:

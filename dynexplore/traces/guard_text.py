@@ -34,7 +34,8 @@ MOST = 20_000
 
 _ROW = re.compile(r"^((?:\| )*)\+- (\w+)(?:: (.*))?$")
 _SOURCE = re.compile(r"source=(.*?), accessed_by=")
-_USER_LINE = re.compile(r":(\d+) in [^#]*$")
+_USER_LINE = re.compile(r":(\d+) in (?!init_ambient_guards\b)[^#]*$")
+"""Guards of torch's own state rest on a line of torch, which is not the user's."""
 _INNER = re.compile(r"[LG]\['(?:[^'\\]|\\.)*'\](?:\.\w+|\[[^\]]*\])*")
 _SCOPES = {"L[": "local", "G[": "global"}
 

@@ -23,7 +23,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.clock import Clock
 from dynexplore.recording.recording import Recording
-from dynexplore.traces import artefact_kinds, graph_text, guard_text, recompile_reasons, torch_words
+from dynexplore.traces import artefact_kinds, entry_limits, graph_text, guard_text, recompile_reasons, torch_words
 from dynexplore.traces.compiles import Artefact, Compile, Contents
 from dynexplore.traces.sources import Sources
 from dynexplore.traces.trace_log import TraceLog
@@ -52,6 +52,7 @@ class _Teller:
         self._last: dict[tuple[str, str], int] = {}  # file and plain name of a function -> its latest frame
         self._entries = itertools.count(len(recording.of(ev.CacheEntryAdded)) + 1)
         self._code_of_frame: dict[str, tuple[ev.CodeView, str]] = {}  # torch's number of a frame -> its function
+        self._metrics_of: dict[str, dict[str, Any]] = {}  # torch's number of a frame -> of its latest compilation
         self._entry_of: dict[str, int] = {}
         self._expected: dict[str, tuple[dict[str, str], dict[str, int]]] = {}
         self._same: dict[str, str] = {}
@@ -70,7 +71,7 @@ class _Teller:
 
     def _compile(self, compile_: Compile) -> None:
         frame = self._frames[compile_.name] = self._recording.next_frame_id()
-        code, function = self._code_of_frame[_torch_name(compile_).rpartition("/")[0]] = self._code_of(compile_)
+        code, function = self._code_of_frame[_number_of(compile_)] = self._code_of(compile_)
         parent = self._last.get((code.file, function)) if code.resumes >= 0 else None
         self._last[code.file, function] = frame
         self._record(compile_.began, ev.FrameEntered(frame=frame, parent=parent, code=code))
@@ -89,6 +90,8 @@ class _Teller:
             self._artefact(frame, compile_.name, artefact, compile_)
         self._facts(compile_, frame)
         self._finished(compile_, frame, code, function, guards)
+        if compile_.metrics:
+            self._metrics_of[_number_of(compile_)] = compile_.metrics
 
     def _record(self, microseconds: int, event: ev.Event) -> None:
         before = len(self._recording)
@@ -102,7 +105,7 @@ class _Teller:
         """The function that was compiled, and its name as the user knows it."""
         place = compile_.stack[-1] if compile_.stack else None
         metrics = compile_.metrics
-        before = self._code_of_frame.get(_torch_name(compile_).rpartition("/")[0])
+        before = self._code_of_frame.get(_number_of(compile_))
         if place is None and "co_name" not in metrics and before is not None:  # the limit of entries ends it before it begins
             return before
         name = place.function if place else str(metrics.get("co_name", "a function that the log does not name"))
@@ -197,9 +200,7 @@ class _Teller:
                 continue
             told.add(text)
             cause = break_of(text, compile_.stack[-1].function if compile_.stack else function)
-            self._record(
-                compile_.began, cause.event(frame=frame, attempt=attempt, operations=operations, stack=(), live_locals=())
-            )
+            self._record(compile_.began, cause.event(frame=frame, attempt=attempt, operations=operations, stack=(), live_locals=()))
 
     def _guards(self, compile_: Compile, frame: int, attempt: int) -> str:
         printed = compile_.of("dynamo_cpp_guards_str")
@@ -276,7 +277,8 @@ class _Teller:
         metrics = compile_.metrics
         seconds = seconds_of(metrics.get("entire_frame_compile_time_s"))
         if self._failed(compile_, frame, function, code) or not (guards or metrics.get("has_guarded_code")):
-            why = _why_plain(compile_)
+            is_limit = bool(self._recording.of_frame(frame, ev.CacheLimitReached))
+            why = "torch.compile's limit of entries is reached" if is_limit else _why_plain(compile_)
             place = {"function": function, "file": code.file, "line": code.first_line}
             self._record(compile_.ended, ev.FrameSkipped(frame=frame, reason=why, **place))  # type: ignore[arg-type]
             self._record(compile_.ended, ev.FrameFinished(frame=frame, outcome="skipped", seconds=seconds))
@@ -294,15 +296,11 @@ class _Teller:
 
     def _failed(self, compile_: Compile, frame: int, function: str, code: ev.CodeView) -> bool:
         kind, said = str(compile_.metrics.get("fail_type") or ""), str(compile_.metrics.get("fail_reason") or "")
+        if (kind or not compile_.metrics) and self._limit(compile_, frame, said):
+            return True
         if not kind:
             return False
-        if limit := _LIMIT.search(said):
-            again = self._recording.of_frame(frame, ev.Recompiled)
-            reason = again[0].reason if again else ev.clip(said)
-            self._record(
-                compile_.ended, ev.CacheLimitReached(frame=frame, function=function, limit=int(limit[1]), reason=reason)
-            )
-        elif kind.endswith("BackendCompilerFailed"):
+        if kind.endswith("BackendCompilerFailed"):
             raised = _RAISED.match(said)
             backend, error = (raised[1], raised[2]) if raised else (_backend(compile_), said)
             self._record(
@@ -316,6 +314,18 @@ class _Teller:
             cause = torch_words.parsed(message.strip(), stack)
             self._record(compile_.ended, cause.event(frame=frame, attempt=compile_.attempts, operations=0))
         return True
+
+    def _limit(self, compile_: Compile, frame: int, said: str) -> bool:
+        """Tell that a limit of entries ended a compilation before it began, where one did."""
+        if compile_.stack:
+            return False
+        again = self._recording.of_frame(frame, ev.Recompiled)
+        metrics = {**self._metrics_of.get(_number_of(compile_), {}), **compile_.metrics}
+        limit = entry_limits.limit_reached(said, metrics, again[0].entries if again else 0)
+        if limit:
+            reason, function = (again[0].reason if again else ev.clip(said)), self._code_of(compile_)[1]
+            self._record(compile_.ended, ev.CacheLimitReached(frame=frame, function=function, limit=limit, reason=reason))
+        return limit > 0
 
     def _failure_text(self, compile_: Compile) -> str:
         """The message of the exception, out of the traceback that the log has."""
@@ -341,8 +351,6 @@ class _Teller:
 
 # -- words -------------------------------------------------------------------------------------------------------------
 
-_LIMIT = re.compile(r"(?:recompile|cache_size)_limit.*?\(?(?:currently )?(?:set to|hit|:) ?\(?(\d+)", re.S)
-
 _RAISED = re.compile(r"backend='(.*?)' raised:\s*(.*)", re.S)
 
 PHASES = {
@@ -358,7 +366,7 @@ def break_of(text: str, function: str) -> torch_words.Cause:
     """The cause that an entry `dynamo_graph_break_reason` tells, with the user's stack from `function` on."""
     message, _, trace = text.partition("\nUser code traceback:\n")
     trace = trace.partition("\nTraceback (most recent call last):")[0]  # torch's own stack stands below the user's
-    message = message.partition("Graph Break Reason: ")[2] or message
+    message = re.sub(r"\A.*?^(?:Graph Break )?Reason: ", "", message, count=1, flags=re.M | re.S)  # up to 2.6 it says "Reason: "
     stack = [_user_frame(match) for match in _TRACE_LINE.finditer(trace)]
     first = max((number for number, frame in enumerate(stack) if frame.function == function), default=0)
     shown = [_plain_frame(frame) for frame in stack[first:]]
@@ -383,6 +391,11 @@ def _plain_frame(frame: ev.UserFrame) -> ev.UserFrame:
 def _torch_name(compile_: Compile) -> str:
     """What torch calls an entry when it says why that did not fit."""
     return compile_.name.partition("#")[0]
+
+
+def _number_of(compile_: Compile) -> str:
+    """torch's number of the frame, which all compilations of a function have."""
+    return _torch_name(compile_).rpartition("/")[0]
 
 
 def _input_names(sources: Mapping[str, None]) -> dict[str, str]:
@@ -422,8 +435,6 @@ def _why_plain(compile_: Compile) -> str:
     kind = metrics.get("fail_type")
     if not kind:
         return "torch.compile found nothing to compile in it"
-    if _LIMIT.search(str(metrics.get("fail_reason") or "")):
-        return "torch.compile's limit of entries is reached"
     return f"torch.compile raised {str(kind).rpartition('.')[2]}"
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.traces.short_reasons import said_later
 
 PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
 """Types whose repr runs no code of the program."""
@@ -133,9 +134,11 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
         title, _, rest = rest.strip().partition("\n")
     hints = [_joined(hint) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
+    if not rest.strip() and (known := said_later(title)) is not None:
+        return Cause(message, *known, context=title, user_stack=stack)
     return Cause(
         message=message,
-        title=title.strip().rstrip(".") or "torch.compile cannot go on",
+        title=title.strip().removeprefix("Unsupported: ").rstrip(".") or "torch.compile cannot go on",
         why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
         fix=" ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
         context=_joined(_part(r"Developer debug context: (.*?)(?=^\s*$|\Z)", rest)),

@@ -97,7 +97,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "views/groups": ("views/test_dot", "views/test_explorer_data"),
     # what a watch sees is seen through programs
     # logs are read as a whole; each file has its docstring's example besides
-    "traces": ("traces/test_folder",),
+    "traces": ("traces/test_folder", "traces/test_older_logs"),
     "traces/recompile_reasons": ("watching/test_watch", "traces/test_folder"),
     "watching": ("watching/test_watch", "watching/test_explaining"),
     "watching/rank_job": ("ranks/test_jobs",),

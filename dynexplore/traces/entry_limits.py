@@ -1,0 +1,57 @@
+"""How many entries torch.compile keeps of a function, and whether a log says that the limit was reached.
+
+Which idea lives here: beyond a limit torch compiles a function no more. Versions say that differently: torch 2.13 writes a message
+with the number, 2.8 and 2.10 that a limit is reached, and 2.6 nothing but why the entries did not fit. The numbers stand among the
+settings that each compilation is logged with.
+
+In:  settings as JSON; the reason of a failure, the settings, and how many entries did not fit. Out: `limits_in`, `limit_reached`.
+
+PyTorch's counterpart: `exceeds_recompile_limit` in torch/_dynamo/cache_size.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES = {
+    "recompile_limit": ("recompile_limit", "cache_size_limit"),
+    "accumulated_recompile_limit": ("accumulated_recompile_limit", "accumulated_cache_size_limit"),
+}
+"""Settings: the most entries of a function, and of its code in all modules -> what versions of torch call them."""
+
+_WITH_NUMBER = re.compile(r"(?:recompile|cache_size)_limit.*?\(?(?:currently )?(?:set to|hit|:) ?\(?(\d+)", re.S)
+_NAMED = re.compile(r"(?:accumulated_)?(?:recompile|cache_size)_limit(?= reached$)")
+
+
+def limits_in(config: Any) -> dict[str, int]:
+    """The limits among settings; of settings that cannot be read none.
+
+    >>> limits_in('{"cache_size_limit": 8, "accumulated_cache_size_limit": 256}')
+    {'recompile_limit': 8, 'accumulated_recompile_limit': 256}
+    """
+    try:
+        settings = json.loads(config) if isinstance(config, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+    said = settings if isinstance(settings, dict) else {}
+    limits = {name: next((said[one] for one in names if type(said.get(one)) is int), 0) for name, names in _NAMES.items()}
+    return {name: limit for name, limit in limits.items() if 0 < limit < 1 << 62}
+
+
+def limit_reached(said: str, limits: Mapping[str, Any], unfit: int) -> int:
+    """The limit that ended a compilation before it began; 0 for none, or one of which the log has no number.
+
+    `said` is the reason of the failure ("": the log has none), `unfit` the number of entries that did not fit.
+
+    >>> limit_reached("recompile_limit reached", {"recompile_limit": 8}, 3), limit_reached("", {"recompile_limit": 8}, 8)
+    (8, 8)
+    """
+    if match := _WITH_NUMBER.search(said):
+        return int(match[1])
+    if match := _NAMED.match(said):
+        return int(limits.get(match[0].replace("cache_size", "recompile"), 0))
+    limit = int(limits.get("recompile_limit", 0))
+    return limit if limit and unfit >= limit and not said else 0

@@ -1,0 +1,67 @@
+"""Why a graph ended, as torch up to 2.7 says it: one line, without a cause or a remedy.
+
+Which idea lives here: later versions of torch write a title, an explanation and hints; logs of torch 2.6 say `Tensor.item`. The
+reasons that are met most get the title, cause and remedy that later versions give them. Any other stays the line that it is.
+
+In:  the first line of a reason. Out: `said_later(line)`: title, why, fix; None for a line that is not known.
+
+PyTorch's counterpart: the calls of `unimplemented` in torch/_dynamo of 2.6, and those of `unimplemented` with a `gb_type` since.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BRANCH = (
+    "Data-dependent branching",
+    "The program branches on the value of a tensor, which is not known while it is traced.",
+    "Use `torch.where` or `torch.cond`, or move the branch out of the compiled function.",
+)
+_UNLISTED = (
+    "Attempted to call function marked as skipped",
+    "Dynamo does not trace `{}`.",
+    "Move the call out of the compiled function, or wrap what it does with `torch.library.custom_op`.",
+)
+
+_KNOWN: tuple[tuple[str, tuple[str, str, str]], ...] = (
+    (r"Data-dependent jump|generic_jump TensorVariable\(\)", _BRANCH),
+    (
+        r"builtin: (\w+) \[",
+        (
+            "Failed to trace builtin operator",
+            "Dynamo does not know how to trace the builtin `{}` with these arguments.",
+            "Avoid calling the builtin `{}` in the compiled function.",
+        ),
+    ),
+    (
+        r"Tensor\.item",
+        (
+            "Unsupported Tensor.item() call",
+            "`Tensor.item()` makes a Python number of a tensor's value, which is not known while it is traced.",
+            "Set `torch._dynamo.config.capture_scalar_outputs = True`, or keep the value a tensor.",
+        ),
+    ),
+    (
+        r"(?:dynamic shape|data dependent) operator: (\S+?);",
+        (
+            "Data-dependent operator",
+            "The size or value of what `{}` returns depends on the values of a tensor.",
+            "Set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`, or `capture_scalar_outputs` for a number.",
+        ),
+    ),
+    (r"'?(?:inline in skipfiles: |call_function )(\S+)(?: \|.*| in skip_files .*)", _UNLISTED),
+    (r"Graph break due to unsupported builtin (\S+?)\.? ", _UNLISTED),
+)
+
+
+def said_later(line: str) -> tuple[str, str, str] | None:
+    """Title, why and fix of a short reason.
+
+    >>> said_later("builtin: print [<class 'torch._dynamo.variables.constant.ConstantVariable'>] False")[2]
+    'Avoid calling the builtin `print` in the compiled function.'
+    """
+    for pattern, words in _KNOWN:
+        if match := re.match(pattern, line.removeprefix("Unsupported: ")):
+            title, why, fix = (word.format(*match.groups()) for word in words)
+            return title, why, fix
+    return None
