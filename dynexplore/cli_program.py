@@ -136,6 +136,7 @@ OWN_OPTIONS = {
     "diagnose": ((), ("--html", "--backend", "--tolerance", "--engine")),
     "minify": ((), ("--html", "--backend", "--tolerance", "--after", "--out", "--engine")),
     "breaks": ((), ("--html", "--engine")),
+    "coverage": ((), ("--html", "--engine", "--backend")),
     "compare": (("--engines",), ("--html", "--json", "--methods", "--seconds")),
 }
 """Commands that take a script and its arguments -> their own options: those that stand alone, those with a value."""

@@ -1,4 +1,4 @@
-"""The tools on the command line: `dynexplore diagnose`, `minify`, `breaks` and `compare`, on a script's own call.
+"""The tools on the command line: `dynexplore diagnose`, `minify`, `breaks`, `coverage` and `compare`, on a script's own call.
 
 Which idea lives here: the tools want a function and its arguments, and a script makes that call already. So it runs, unchanged,
 up to the first call of the function that SCRIPT.py:FUNCTION names, and the tool works on that very call; without a name on the
@@ -44,6 +44,11 @@ def add_to(commands: Any) -> None:
     one.add_argument("--out", type=Path, default=Path("repro.py"), metavar="REPRO.py", help="the program to write (repro.py)")
 
     _add_engine_of_call(_command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, "--html OUT"))
+
+    options = (_ENGINE, "--backend NAME", "--html OUT")
+    one = _command(commands, "coverage", "measure how much of a call runs inside graphs", _coverage, *options)
+    _add_engine_of_call(one)
+    one.add_argument("--backend", default="eager", metavar="NAME", help="what runs the graphs (eager: operators as they are)")
 
     one = _command(
         commands,
@@ -124,6 +129,10 @@ def _minify(arguments: argparse.Namespace) -> int:
 
 def _breaks(arguments: argparse.Namespace) -> int:
     return _asked(arguments, dynexplore.all_breaks, {"engine": arguments.engine})[0] or 0
+
+
+def _coverage(arguments: argparse.Namespace) -> int:
+    return _asked(arguments, dynexplore.coverage, {"engine": arguments.engine, "backend": arguments.backend})[0] or 0
 
 
 def _compare(arguments: argparse.Namespace) -> int:

@@ -22,16 +22,19 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.runtime import optimized, reports
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.engines import OURS
-from dynexplore.session import changed_inputs, torch_compiled
+from dynexplore.session import torch_compiled
 from dynexplore.session.explain import Explanation
 from dynexplore.watching.real_guards import TorchPrediction
 from dynexplore.watching.watch import Watch
+from dynexplore.watching.watched_session import WatchedSession
 
 
 class WatchedExplanation(Explanation):
     """What torch.compile did in some calls, and what its guards say of others (`check`, `what_if`). It has no other live side: a
     changed source is a question to the other engine.
     """
+
+    session: WatchedSession  # type: ignore[assignment]  # it answers the questions of a Session that torch's engine can answer
 
     def __init__(self, fn: Callable[..., Any], backend: Any, options: Options, *, steps: bool = True) -> None:
         self._inside = torch_compiled.original_of(fn)
@@ -44,13 +47,13 @@ class WatchedExplanation(Explanation):
         self.function = fn
         self.recording = self._watch.recording
         self.graphs: list[torch.fx.GraphModule] = self._watch.graphs
-        self._inputs: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+        self.session = WatchedSession(self._watch, self._inside, self._compiled, is_a_part=self._is_a_part)
         self.value: Any = None
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
         self._calls += 1
-        self._inputs = args, kwargs
+        self.session.args, self.session.kwargs = args, kwargs
         before = len(self.recording)
         self.recording.record(reports.call_began(self._calls, args, kwargs))
         error = ""
@@ -72,14 +75,13 @@ class WatchedExplanation(Explanation):
 
     def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
         """Which entry would serve this call, and which guard of the others says no; nothing is run, nothing is changed."""
-        return self._watch.check(self._compiled, *args, **kwargs)
+        return self.session.check(*args, **kwargs)
 
     def what_if(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> TorchPrediction:
         """What the latest call would have met with some inputs changed: new values by the input's name or path, of a tensor also a
         dict with some of shape, dtype, device, requires_grad. TypeError or ValueError, in one sentence, for what cannot be so.
         """
-        args, kwargs = changed_inputs.changed_call(self._inside, *self._inputs, {**(changes or {}), **more})
-        return self.check(*args, **kwargs)
+        return self.session.predict({**(changes or {}), **more})
 
     def follow_cell(self, text: str, code_of: Any, only: str = "") -> None:
         """A cell needs no more than a function: there is no live side that its text would help."""

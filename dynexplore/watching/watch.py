@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 from typing import Any
 
 import torch
 
 from dynexplore.engine import display_hooks
 from dynexplore.engine.bytecode.versions import PYTHON
+from dynexplore.engine.translate.code_views import code_view
 from dynexplore.recording.recording import Recording
 from dynexplore.session import torch_compiled
 from dynexplore.views import text
@@ -86,14 +88,23 @@ class Watch:
 
     def note_hit(self, fn: Any) -> None:
         """Record that a call of `fn` was served by an entry: torch moves the one that did to the front."""
-        target = torch_compiled.original_of(fn)
-        function = target.forward if isinstance(target, torch.nn.Module) else target
-        code = getattr(getattr(function, "__func__", function), "__code__", None)
-        self._listener.hit(code, private_torch.region_of(fn))
+        self._listener.hit(_code(fn), private_torch.region_of(fn))
+
+    def code_of(self, fn: Any) -> int:
+        """The number that the code of a compiled function bears in the recording; -1 for what has no code."""
+        code = _code(fn)
+        return code_view(code).id if code is not None else -1
 
     def save(self, path: str | os.PathLike[str], *, redact: bool = False) -> str:
         """Write what was seen to a file, as `Recording.save` does."""
         return self.recording.save(path, redact=redact)
+
+
+def _code(fn: Any) -> types.CodeType | None:
+    target = torch_compiled.original_of(fn)
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    code: types.CodeType | None = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code
 
 
 def watch(*, steps: bool = True, artifacts: bool = False) -> Watch:

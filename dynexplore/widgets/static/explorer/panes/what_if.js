@@ -20,6 +20,8 @@ import { make, makeButton, note } from "../dom.js";
 export const VERDICTS = "dynx-verdicts";
 
 const NO_KERNEL = "What-if, and editing the source, need a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
+const NO_GUARDS =
+  "What-if asks torch's own guards, which live in the process that compiled, and a file has none of them. In a notebook, explain(f, engine=\"torch.compile\")(x) shows an explorer that asks them.";
 const NOTHING_READ =
   "This code has no tensor or plain value as input that could be changed. To ask about a function that it calls, run the cell with %%dynamo -f NAME.";
 const SOON = 120; // milliseconds after the last change until the kernel is asked
@@ -32,7 +34,7 @@ export const whatIfPane = {
   build(explorer, { body }) {
     const { live } = explorer;
     if (!live) {
-      body.append(note(NO_KERNEL));
+      body.append(note(explorer.data.engine === "torch.compile" ? NO_GUARDS : NO_KERNEL));
       return {};
     }
     const asking = new WhatIf(explorer, live, body);

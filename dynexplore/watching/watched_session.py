@@ -1,0 +1,129 @@
+"""What an explorer may ask of a watched call: what torch's own guards would say if some of its inputs were others.
+
+Which idea lives here: the pane "What if" asks a session, and does not care whose engine it is. This one answers for torch.compile,
+in the same words: which entry would serve the call, or which guard of each entry says no. torch's guards are asked up to the first
+that says no, so of each entry one guard is named. What would be compiled anew is not tried, for that would be a compilation of torch.
+An edited source and a live run are questions to the other engine.
+
+In:  a `Watch`, the function as it was given and as it was compiled, the inputs of the latest call.
+Out: `WatchedSession`; its answers to the explorer are `WatchedAnswer`s.
+
+PyTorch's counterpart: none; `get_guard_fail_reason` in torch/_dynamo/guards.py says it of a call that happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.engines import OURS
+from dynexplore.session import changed_inputs
+from dynexplore.session.changed_inputs import Input
+from dynexplore.session.verdicts import EntryVerdict, GuardVerdict
+from dynexplore.watching.real_guards import TorchPrediction, TorchVerdict
+from dynexplore.watching.watch import Watch
+
+_WORDS = {
+    "recompile": "torch.compile compiles it again: no entry fits",
+    "compile": "torch.compile compiles it: there is no entry yet",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedAnswer:
+    """A prediction as the explorer shows it: `difference` and `breaks` are of a new capture, which is not tried."""
+
+    outcome: str
+    said: str
+    entry: int
+    entries: tuple[EntryVerdict, ...]
+    difference: None = None
+    breaks: tuple[ev.GraphBroke, ...] = ()
+
+    def __str__(self) -> str:
+        return self.said
+
+
+class WatchedSession:
+    """See the head of this file. `args` and `kwargs` are those of the latest call."""
+
+    about = ""
+
+    def __init__(self, watch: Watch, target: Any, compiled: Any, *, is_a_part: bool = False) -> None:
+        self._watch, self._target, self._compiled, self._is_a_part = watch, target, compiled, is_a_part
+        self.args: tuple[Any, ...] = ()
+        self.kwargs: dict[str, Any] = {}
+
+    def of_frame(self, frame: int | None) -> WatchedSession:
+        """This session, for frames of the function that was explained. LookupError for those of functions that it called."""
+        if self._is_a_part:
+            raise LookupError("Only parts of this module are compiled by torch.compile: explain such a part to ask its guards.")
+        code = self._watch.code_of(self._compiled)
+        if frame is not None and self._watch.recording.original_code(frame).id != code:
+            name = self._watch.recording.original_code(frame).qualname
+            raise LookupError(f"The inputs of {name} were not kept: explain {name} itself to ask its guards.")
+        return self
+
+    to_edit = of_frame
+
+    def check(self, *args: Any, **kwargs: Any) -> TorchPrediction:
+        """Which entry would serve this call, and which guard of the others says no; nothing is run, nothing is changed."""
+        return self._watch.check(self._compiled, *args, **kwargs)
+
+    def predict(self, changes: Mapping[str, Any]) -> TorchPrediction:
+        """The same for the latest call with some inputs changed."""
+        args, kwargs = changed_inputs.changed_call(self._target, self.args, self.kwargs, changes)
+        return self.check(*args, **kwargs)
+
+    @property
+    def inputs(self) -> list[Input]:
+        """What `what_if` can change."""
+        return changed_inputs.inputs_of(self._target, self.args, self.kwargs)
+
+    def what_if(self, changes: Mapping[str, Any]) -> WatchedAnswer:
+        """The prediction, as the explorer shows it."""
+        told = self.predict(changes)
+        said = _WORDS[told.outcome] if told.outcome != "hit" else self._said_of_hit(told)
+        return WatchedAnswer(told.outcome, said, told.entry, tuple(map(self._shown, told.entries)))
+
+    first_answer = what_if
+    """torch's guards are all that is asked: there is no longer answer."""
+
+    def _said_of_hit(self, told: TorchPrediction) -> str:
+        """The entry that serves the call, and how far: guards of resume functions ask for values that do not exist yet."""
+        served = next(verdict for verdict in told.entries if verdict.hits)
+        if not served.entry:
+            return "torch.compile serves it with an entry from before the watch"
+        name = f"torch.compile serves it with entry {served.entry}"
+        breaks = self._watch.recording.of_frame(served.frame, ev.GraphBroke)
+        return f"{name}, up to its graph break; what follows is not known" if breaks else f"{name}, and nothing is compiled"
+
+    def _shown(self, verdict: TorchVerdict) -> EntryVerdict:
+        failed = verdict.failed
+        if failed is None:
+            return EntryVerdict(verdict.entry, verdict.frame, verdict.hits, ())
+        installed = self._watch.recording.of_frame(verdict.frame, ev.GuardInstalled) if verdict.frame else ()
+        index = next((guard.index for guard in installed if guard.source == failed.source), -1)
+        guard = GuardVerdict(
+            verdict.check, "fail", failed.expected, failed.actual, "fail", index, failed.scope, failed.source, failed.kind
+        )
+        return EntryVerdict(verdict.entry, verdict.frame, verdict.hits, (guard,))
+
+    @property
+    def source(self) -> str:
+        """Not to be edited here."""
+        _refuse("An edited source")
+
+    def rerun(self, text: str) -> NoReturn:
+        """Not to be edited here."""
+        _refuse("An edited source")
+
+    def live(self) -> NoReturn:
+        """Not to be run here."""
+        _refuse("A run step by step")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise ValueError(f'{what} is a question to the other engine: explain(..., engine="{OURS}") shows an explorer that answers it.')
