@@ -84,6 +84,22 @@ def test_breaks_are_those_of_a_function_and_of_what_it_calls(script: Path) -> No
     assert whole.stdout.count("in wave 4") == 2
 
 
+def test_coverage_counts_the_graphs_of_the_engine_that_compiles_the_call(script: Path, tmp_path: Path) -> None:
+    """Of a script that uses torch.compile its graphs, of this engine on demand; what runs outside of graphs is listed."""
+    page = tmp_path / "c.html"
+    done = run("coverage", script, "--html", page)
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 operators (100.0%)" in done.stdout
+    assert "run inside 1 graph\n" in page.read_text(encoding="utf-8").replace("</", "\n</")
+    compiled = SCRIPT.replace("def wave", "@torch.compile(backend='eager')\ndef wave")
+    script.write_text(compiled.replace("(x + count).sin()", "(x + x.max().item())"), encoding="utf-8")
+    theirs = run("coverage", script)
+    assert "wave in " in theirs.stdout and "which torch.compile compiles" in theirs.stdout, theirs.stderr
+    assert "of torch.compile\n" in theirs.stdout and "outside: 1 x aten::item" in theirs.stdout
+    ours = run("coverage", "--engine", "dynexplore", script)
+    assert ours.returncode == 0 and "torch.compile" not in ours.stdout, ours.stderr
+
+
 def test_compare_writes_json_and_html(script: Path, tmp_path: Path) -> None:
     """The methods that are asked for, in the JSON that the object has."""
     saved, page = tmp_path / "c.json", tmp_path / "c.html"
@@ -117,6 +133,7 @@ def test_compare_engines_writes_a_page_on_which_both_are_stepped(script: Path, t
         (["compare", "SCRIPT", "--json", "no/such/c.json"], "dynexplore: no/such/c.json cannot be written: there is no folder"),
         (["diagnose", "SCRIPT", "--html", "docs"], "dynexplore: docs cannot be written: it is a folder\n"),
         (["breaks", "SCRIPT", "--html", "no/such/b.html"], "dynexplore: no/such/b.html cannot be written: "),
+        (["coverage", "SCRIPT", "--backend", "nothing"], "dynexplore: there is no backend 'nothing'; there are: "),
         (["minify", "SCRIPT", "--out", "no/such/r.py"], "dynexplore: no/such/r.py cannot be written: "),
     ],
 )
@@ -139,7 +156,7 @@ def test_a_function_that_fails_keeps_its_traceback(script: Path) -> None:
 
 def test_every_option_of_a_tool_may_stand_after_the_script() -> None:
     """The table of options that are moved before the script has all that the parser knows."""
-    help_text = {name: run(name, "--help").stdout for name in ("diagnose", "minify", "breaks", "compare")}
+    help_text = {name: run(name, "--help").stdout for name in ("diagnose", "minify", "breaks", "coverage", "compare")}
     for name, shown in help_text.items():
         alone, with_value = cli_program.OWN_OPTIONS[name]
         options = {word for line in shown.splitlines() for word in line.split()[:1] if word.startswith("--")}
