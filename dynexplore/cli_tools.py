@@ -45,8 +45,8 @@ def add_to(commands: Any) -> None:
 
     _add_engine_of_call(_command(commands, "breaks", "list every graph break by what it costs", _breaks, _ENGINE, "--html OUT"))
 
-    options = (_ENGINE, "--backend NAME", "--html OUT")
-    one = _command(commands, "coverage", "measure how much of a call runs inside graphs", _coverage, *options)
+    what = "measure how much of a call runs inside graphs"
+    one = _command(commands, "coverage", what, _coverage, _ENGINE, "--backend NAME", "--html OUT")
     _add_engine_of_call(one)
     one.add_argument("--backend", default="eager", metavar="NAME", help="what runs the graphs (eager: operators as they are)")
 

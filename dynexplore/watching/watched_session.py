@@ -2,8 +2,8 @@
 
 Which idea lives here: the pane "What if" asks a session, and does not care whose engine it is. This one answers for torch.compile,
 in the same words: which entry would serve the call, or which guard of each entry says no. torch's guards are asked up to the first
-that says no, so of each entry one guard is named. What would be compiled anew is not tried, for that would be a compilation of torch.
-An edited source and a live run are questions to the other engine.
+that says no, so of each entry one guard is named. What would be compiled anew is not tried: torch would have to compile it. An
+edited source and a live run are questions to the other engine.
 
 In:  a `Watch`, the function as it was given and as it was compiled, the inputs of the latest call.
 Out: `WatchedSession`; its answers to the explorer are `WatchedAnswer`s.
