@@ -12,6 +12,8 @@ PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line for each miss.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +21,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
+from dynexplore.views.counts import plural
 from dynexplore.views.headline import as_the_program_says, change
 
 
@@ -169,27 +172,63 @@ def entry_frames(recording: Recording) -> dict[int, int]:
 # -- as text -----------------------------------------------------------------------------------------------------
 
 
+MANY_HITS = 8
+"""More hits than this after each other are one row for each entry that they found, with their number."""
+
+MANY_ENTRIES = 12
+"""With more entries than this one column says which was hit, made or missed; else each has a column."""
+
+
 def text(recording: Recording) -> str:
-    """The timeline as a table, a row for each frame of each call and a column for each entry, and a line for each miss."""
+    """The timeline as a table, and a line for each miss.
+
+    A row is a frame of a call, a column an entry. A program that runs for long hits the same entries again and again: such a
+    run is told once, with its number, so that the table grows with what was compiled and not with what was called.
+    """
     entries = sorted(entry_frames(recording))
     rows, lines = [], []
-    for call in calls(recording):
-        for frame in call.frames:
-            marks = [_mark(frame, entry) for entry in entries]
-            rows.append((str(call.number), frame.function, frame.outcome, *marks))
-            if frame.missed:
-                first = next(iter(frame.missed.values()))
-                lines.append(f"call {call.number}, {frame.function}: {views_text.guard_failure(first)}")
-            elif frame.reason:
-                lines.append(f"call {call.number}, {frame.function}: {frame.reason}")
-    header = ("call", "function", "outcome", *(f"entry {entry}" for entry in entries))
-    return "\n".join([views_text.table(header, rows), *lines])
+    for first, last, frame, count in _runs(calls(recording)):
+        number = str(first) if first == last else f"{first} to {last}"
+        marks = [_mark(frame, entry) for entry in entries] if len(entries) <= MANY_ENTRIES else [_marks(frame)]
+        rows.append((number, frame.function, plural(count, frame.outcome) if count > 1 else frame.outcome, *marks))
+        if frame.missed:
+            failed = next(iter(frame.missed.values()))
+            lines.append(f"call {number}, {frame.function}: {views_text.guard_failure(failed)}")
+        elif frame.reason:
+            lines.append(f"call {number}, {frame.function}: {frame.reason}")
+    marked = [f"entry {entry}" for entry in entries] if len(entries) <= MANY_ENTRIES else ["entries"]
+    return "\n".join([views_text.table(("call", "function", "outcome", *marked), rows), *lines])
+
+
+Run = tuple[int, int, FrameCall, int]
+"""Rows of the table that are one: the numbers of the first and the last call, the frame, and how often."""
+
+
+def _runs(all_calls: list[Call]) -> Iterator[Run]:
+    """The frames of all calls in order; many hits after each other are one run for each entry that was hit."""
+    rows = [(call.number, frame) for call in all_calls for frame in call.frames]
+    for is_hit, found in itertools.groupby(rows, key=lambda row: row[1].outcome == "hit" and not row[1].missed):
+        run = list(found)
+        if not is_hit or len(run) <= MANY_HITS:
+            yield from ((number, number, frame, 1) for number, frame in run)
+            continue
+        same: dict[tuple[str, int], list[tuple[int, FrameCall]]] = {}
+        for number, frame in run:
+            same.setdefault((frame.function, frame.entry), []).append((number, frame))
+        yield from ((equal[0][0], equal[-1][0], equal[0][1], len(equal)) for equal in same.values())
 
 
 def _mark(frame: FrameCall, entry: int) -> str:
     if frame.entry == entry:
         return "hit" if frame.outcome == "hit" else "made"
     return "miss" if entry in frame.missed else ""
+
+
+def _marks(frame: FrameCall) -> str:
+    """What a frame did with which entries, in one cell: `miss 1, 2, made 5`."""
+    missed = f"miss {', '.join(map(str, frame.missed))}" if frame.missed else ""
+    own = f"{_mark(frame, frame.entry)} {frame.entry}" if frame.entry >= 0 else ""
+    return ", ".join(filter(None, (missed, own)))
 
 
 # -- for the browser ---------------------------------------------------------------------------------------------

@@ -36,3 +36,37 @@ def large(nodes: int = 0, modules: int = 0, named: tuple[tuple[str, str], ...] =
         recording.record(node(name, 'operator."add"', inputs=inputs, module=module))
     recording.record(compiled("g", len(names)))
     return recording
+
+
+def long_program(functions: int, rounds: int) -> Recording:
+    """One call that compiles many functions, three attempts' worth of frames each, and then runs them again and again."""
+    recording = Recording(title="rounds")
+    recording.record(ev.CallBegan(frame=0, call=1))
+    for number in range(functions):
+        name = f"step_{number}"
+        row = ev.ListingRow(0, "RESUME", "0", 1, 1, 0, 4)
+        code = ev.CodeView(number + 1, name, "f.py", 1, f"def {name}(x):\n    return x + {number}", (row,))
+        frame = recording.next_frame_id()
+        recording.record(ev.FrameEntered(frame=frame, parent=None, code=code))
+        for attempt in (1, 2):
+            recording.record(ev.AttemptStarted(frame=frame, attempt=attempt))
+            recording.record(ev.InstructionStepped(frame=frame, attempt=attempt, offset=0, step=0, op="RESUME"))
+            if attempt == 1:
+                recording.record(ev.AttemptRestarted(frame=frame, attempt=1, reason="a graph break is ahead"))
+        if number % 3 == 0:
+            graph = f"g{number}"
+            recording.record(
+                ev.NodeAdded(frame=frame, attempt=2, offset=0, graph=graph, op="call_function", name="add", target="add")
+            )
+            recording.record(
+                ev.SubgraphCompiled(frame=frame, attempt=2, graph=graph, backend="eager", node_count=1, op_count=1, nodes=("add",))
+            )
+        recording.record(ev.CacheEntryAdded(frame=frame, entry=number, code=number + 1, guard_count=1))
+        recording.record(ev.FrameFinished(frame=frame, attempt=2, outcome="compiled"))
+    for turn in range(functions * rounds):
+        at = turn % functions
+        recording.record(
+            ev.CacheHit(frame=recording.next_frame_id(), entry=at, code=at + 1, function=f"step_{at}", compiled_by=at + 1)
+        )
+    recording.record(ev.CallEnded(frame=0, call=1))
+    return recording

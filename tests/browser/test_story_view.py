@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from torch import nn
 
 import dynexplore
+from browser.large import long_program
 from browser.pages import TABS, Opened, pane, status, tab
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
@@ -215,6 +216,27 @@ def test_equal_hits_are_one(opened: Opened) -> None:
     assert page.locator(".dynx-dot").last.inner_text() == "2000"
     last = " ".join(pane(page, "timeline", " table").first.locator("tbody tr").last.inner_text().split())
     assert last == "2 to 2001 toy 2000 hits ● hit"
+
+
+def test_a_program_of_three_hundred_frames_and_ten_thousand_calls(opened: Opened) -> None:
+    """Each segment can be read, the line above leads anywhere, hits are one dot, the table has a row for each entry."""
+    page = opened(long_program(300, 33))
+    assert page.locator(".dynx-dot").all_inner_texts() == ["9900"]
+    kept = page.locator(".dynx-segment:not(.dynx-thrown)")
+    assert kept.count() == 300
+    assert kept.evaluate_all("all => all.every(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)")
+    line = page.locator(".dynx-overview")
+    box = line.bounding_box()
+    assert box is not None and box["width"] <= 1400
+    line.click(position={"x": box["width"] * 0.5, "y": 4})
+    name = page.evaluate("dynexplore.frame.title")
+    assert 100 < int(name.removeprefix("step_")) < 200
+    current = page.locator(".dynx-segment[aria-current]")
+    expect(current).to_be_in_viewport()  # the strip has scrolled to it
+    before = int(status(page).split()[0])
+    page.keyboard.press("ArrowRight")
+    assert int(status(page).split()[0]) == before + 1
+    assert pane(page, "timeline", " table").first.locator("tbody tr").count() == 300 + 300
 
 
 def test_a_recompile_is_told_in_words(opened: Opened) -> None:

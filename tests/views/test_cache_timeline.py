@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -152,3 +153,33 @@ def test_the_browsers_data_is_plain() -> None:
     assert data["timeline"]["misses"]["3"]["with"] == 1 and "difference" not in data["timeline"]["misses"]["4"]
     assert [call["tried"] for call in data["anatomy"]["calls"]] == [{"0": -1}, {"0": 1}, {"1": 2, "0": 2}]
     assert data["anatomy"]["entries"][0]["asked"] == ["RESUME (offset 0, line 1)"] * 3
+
+
+def long_program(functions: int, rounds: int) -> Recording:
+    """One call in which many functions are compiled, and then run again and again."""
+    r = Recording(title="f")
+    began(r, 1, "[4]")
+    for entry in range(functions):
+        frame = r.next_frame_id()
+        r.record(ev.FrameEntered(frame=frame, parent=None, code=dataclasses.replace(CODE, id=entry, qualname=f"f{entry}")))
+        r.record(ev.CacheEntryAdded(frame=frame, entry=entry, code=entry, guard_count=1))
+        r.record(ev.FrameFinished(frame=frame, outcome="compiled"))
+    for _ in range(rounds):
+        for entry in range(functions):
+            r.record(ev.CacheHit(frame=r.next_frame_id(), entry=entry, code=entry, function=f"f{entry}"))
+    return r
+
+
+def test_a_run_of_hits_is_told_once_for_each_entry_with_its_number() -> None:
+    """Thirty rounds of three functions are three rows and not ninety."""
+    lines = [" ".join(line.split()) for line in cache_timeline.text(long_program(3, 30)).splitlines()]
+    assert lines[-3:] == ["1 f0 30 hits hit", "1 f1 30 hits hit", "1 f2 30 hits hit"]
+    assert len(lines) == 2 + 3 + 3
+
+
+def test_many_entries_are_one_column() -> None:
+    """A table with a column for each of a hundred entries can be read by nobody, and grows with the square of the program."""
+    short, long = (cache_timeline.text(long_program(count, 3)) for count in (20, 80))
+    assert " ".join(short.splitlines()[0].split()) == "call function outcome entries"
+    assert " ".join(short.splitlines()[-1].split()) == "1 f19 3 hits hit 19"
+    assert len(long) < 4.5 * len(short)

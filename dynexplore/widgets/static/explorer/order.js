@@ -10,7 +10,7 @@
 
 /**
  * @typedef {import("./types.js").Frame} Frame
- * @typedef {{frame: Frame, from: number, to: number, first: number}} Run  states from..to of a frame; `first` of all has number 1
+ * @typedef {{frame: Frame, from: number, to: number, first: number, at: number}} Run  states from..to of a frame; `first` of all has number 1
  */
 
 /** The runs of the frames on show, in the order in which they happened. */
@@ -22,7 +22,8 @@ export class Order {
     );
     runs.sort((one, other) => one.at - other.at);
     let first = 1;
-    for (const run of runs) {
+    for (const [at, run] of runs.entries()) {
+      run.at = at; // from now on its place among the runs
       run.first = first;
       first += run.to - run.from;
     }
@@ -60,7 +61,7 @@ export class Order {
       for (; at >= 0 && at < frame.states.length; at += by) if (is(frame.states[at])) return { frame, position: at };
       return undefined;
     }
-    for (let number = this.runs.indexOf(run); number >= 0 && number < this.runs.length; number += by) {
+    for (let number = run.at; number >= 0 && number < this.runs.length; number += by) {
       const here = this.runs[number];
       if (here !== run) at = by > 0 ? here.from : here.to - 1;
       for (; at >= here.from && at < here.to; at += by) if (is(here.frame.states[at])) return { frame: here.frame, position: at };

@@ -32,7 +32,7 @@ export class Stepper {
     const bar = make("div", "dynx-steps", "", ...this.buttons(), ...this.jumps(), this.player, this.speed, this.status);
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", "Steps");
-    this.element = make("div", "dynx-stepper", "", this.strip.element, bar);
+    this.element = make("div", "dynx-stepper", "", ...(this.strip.overview ? [this.strip.overview] : []), this.strip.element, bar);
   }
 
   buttons() {

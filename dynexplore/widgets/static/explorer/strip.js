@@ -2,7 +2,8 @@
 /**
  * The strip of time: every call, every frame of it and every attempt at that frame, in the order in which they ran. Click or drag
  * to go there. What an attempt gave up is pale, a kept one has the colour of its graph, a break is a red edge; a call that found
- * its code compiled is a dot, and equal ones next to each other are one dot with a count.
+ * its code compiled is a dot, and equal ones next to each other are one dot with a count. A long strip has a line above it, in
+ * which all of the recording is seen at once.
  */
 
 import { make, plural } from "./dom.js";
@@ -12,6 +13,9 @@ import { make, plural } from "./dom.js";
  * @typedef {{frame: Frame, from: number, to: number, element: HTMLElement}} Segment  states from..to of a frame
  */
 
+/** More segments than this are many screens: a line above the strip then shows all of them. */
+const MANY = 60;
+
 /** The strip of one explorer. */
 export class Strip {
   /** @param {import("./page.js").Explorer} explorer */
@@ -19,6 +23,11 @@ export class Strip {
     this.explorer = explorer;
     /** @type {Segment[]} */
     this.segments = [];
+    /** @type {Map<Frame, Segment[]>} */
+    this.ofFrame = new Map(explorer.walk.map((frame) => [frame, []]));
+    const frames = new Map(explorer.data.frames.map((frame) => [frame.id, frame]));
+    /** @type {Map<number, Frame | undefined>} entry -> the frame that was compiled for it */
+    this.made = new Map(explorer.data.timeline.entries.map(({ entry, frame }) => [entry, frames.get(frame)]));
     /** @type {Map<Frame, import("./order.js").Run[]>} what a frame's code did in later calls, and no dot stands for yet */
     this.later = new Map([...explorer.order.of].map(([frame, runs]) => [frame, runs.slice(1)]));
     this.playhead = make("i", "dynx-playhead");
@@ -29,8 +38,38 @@ export class Strip {
     this.element.setAttribute("aria-valuemin", "1");
     this.element.setAttribute("aria-valuemax", String(explorer.order.total));
     this.element.append(...this.calls());
-    this.element.addEventListener("pointerdown", (event) => this.onPointer(event));
-    this.element.addEventListener("pointermove", (event) => event.buttons && this.onPointer(event));
+    for (const one of [this.element, ...this.overviewOf()]) {
+      one.addEventListener("pointerdown", (event) => this.onPointer(event));
+      one.addEventListener("pointermove", (event) => event.buttons && this.onPointer(event));
+    }
+  }
+
+  /** Where the strip is many screens long, the whole of it as a line above: a click leads anywhere. @returns {HTMLElement[]} */
+  overviewOf() {
+    const elements = [...new Set(this.segments.map(({ element }) => element))];
+    if (elements.length < MANY) return [];
+    this.element.classList.add("dynx-many");
+    this.here = make("i", "dynx-playhead");
+    const bits = elements.map((element) => {
+      const bit = make("i", element.className.replace("dynx-segment", "").replace("dynx-dot", ""));
+      bit.style.flexGrow = element.style.flexGrow || "1";
+      return bit;
+    });
+    this.bits = new Map(elements.map((element, at) => [element, bits[at]]));
+    const widths = bits.map((bit) => Number(bit.style.flexGrow));
+    const whole = widths.reduce((sum, width) => sum + width, 0);
+    let before = 0;
+    this.places = new Map(elements.map((element, at) => [element, (100 * ((before += widths[at]) - widths[at] / 2)) / whole]));
+    this.overview = make("div", "dynx-overview", "", ...bits, this.here);
+    this.overview.setAttribute("aria-hidden", "true"); // the strip itself is what is told of it
+    this.overview.title = "All of the recording: click to go there";
+    return [this.overview];
+  }
+
+  /** @param {Segment} segment */
+  add(segment) {
+    this.segments.push(segment);
+    this.ofFrame.get(segment.frame)?.push(segment);
   }
 
   /** The calls, each with what ran in it; frames that belong to no call come last. */
@@ -72,8 +111,7 @@ export class Strip {
 
   /** A call that found its code: it leads to where that was compiled. @param {import("./types.js").CalledFrame} called */
   dot(called) {
-    const entry = this.explorer.data.timeline.entries.find((one) => one.entry === called.entry);
-    const frame = this.explorer.data.frames.find(({ id }) => id === entry?.frame);
+    const frame = this.made.get(called.entry);
     const element = make("span", `dynx-dot ${graphClass(frame)}`, "1");
     const dot = { key: called.function, count: 1, element };
     element.title = `1 call found compiled code: ${titleOf(frame, called)}`;
@@ -85,14 +123,13 @@ export class Strip {
   reach(element, frame) {
     if (!frame) return;
     const { from, to } = this.later.get(frame)?.shift() ?? { from: 0, to: 1 };
-    this.segments.push({ frame, from, to, element });
+    this.add({ frame, from, to, element });
   }
 
   /** @param {{key: string, count: number, element: HTMLElement}} dot @param {import("./types.js").CalledFrame} called */
   count(dot, called) {
     dot.count += 1;
-    const entry = this.explorer.data.timeline.entries.find((one) => one.entry === called.entry);
-    this.reach(dot.element, this.explorer.data.frames.find(({ id }) => id === entry?.frame));
+    this.reach(dot.element, this.made.get(called.entry));
     if (dot.key !== called.function) dot.element.className = "dynx-dot";
     dot.element.textContent = String(dot.count);
     dot.element.title = `${plural(dot.count, "call")} found compiled code`;
@@ -114,7 +151,7 @@ export class Strip {
       if (states.some(({ kind }) => kind === "GraphBroke") || (isKept && frame.resume.length)) element.classList.add("dynx-breaks");
       element.style.flexGrow = String(Math.ceil(Math.sqrt(to - from) * (isKept ? 1 : 0.4)));
       element.title = `${frame.title}: ${became}`;
-      this.segments.push({ frame, from, to, element });
+      this.add({ frame, from, to, element });
       return element;
     });
   }
@@ -122,9 +159,9 @@ export class Strip {
   /** @param {PointerEvent} event */
   onPointer(event) {
     const at = document.elementFromPoint(event.clientX, event.clientY);
-    const there = this.segments.filter(({ element }) => element === at || (at && element.contains(at)));
+    const there = this.segments.filter(({ element }) => element === at || (at && (element.contains(at) || this.bits?.get(element) === at)));
     if (!there.length) return;
-    const box = there[0].element.getBoundingClientRect();
+    const box = (this.bits?.get(there[0].element) === at ? at : there[0].element)?.getBoundingClientRect() ?? { left: 0, width: 1 };
     const part = Math.min(0.999, Math.max(0, (event.clientX - box.left) / (box.width || 1)));
     const segment = there[Math.floor(part * there.length)]; // a dot with a count stands for several
     const within = part * there.length - Math.floor(part * there.length);
@@ -137,7 +174,7 @@ export class Strip {
   show(position, text) {
     const { explorer } = this;
     const { frame } = explorer;
-    const segment = this.segments.find((one) => one.frame === frame && one.from <= position && position < one.to);
+    const segment = this.ofFrame.get(frame)?.find((one) => one.from <= position && position < one.to);
     this.element.setAttribute("aria-valuenow", String(explorer.order.number(frame, position)));
     this.element.setAttribute("aria-valuetext", text);
     if (!segment) return this.playhead.remove();
@@ -149,6 +186,7 @@ export class Strip {
     element.setAttribute("aria-current", "true");
     const box = element.getBoundingClientRect();
     const home = this.element.getBoundingClientRect();
+    if (this.here) this.here.style.left = `${this.places?.get(element)}%`;
     if (box.left < home.left || box.right > home.right) this.element.scrollLeft += box.left - home.left - home.width / 3;
   }
 }

@@ -72,17 +72,40 @@ function wordsOf(explorer, calls, detail) {
   return again.length > MOST_WORDS ? [...told, note(`${again.length - MOST_WORDS} more are in the table`)] : told;
 }
 
-/** Frames, those next to each other that hit the same entry once, with their number. @param {CalledFrame[]} frames @returns {[CalledFrame, number][]} */
+/** More hits than this after each other are one row for each entry that they found, with their number. */
+const MANY_HITS = 8;
+
+/** Frames, equal hits of a run once, with their number. @param {CalledFrame[]} frames @returns {[CalledFrame, number][]} */
 function runsIn(frames) {
-  /** @type {[CalledFrame, number][]} */
+  /** @type {CalledFrame[][]} */
   const runs = [];
+  const isHit = (/** @type {CalledFrame} */ frame) => frame.outcome === "hit" && !Object.keys(frame.missed).length;
   for (const frame of frames) {
     const before = runs.at(-1);
-    const same = before && frame.outcome === "hit" && before[0].outcome === "hit" && before[0].entry === frame.entry && !Object.keys(frame.missed).length;
-    if (before && same) before[1] += 1;
-    else runs.push([frame, 1]);
+    if (before && isHit(before[0]) && isHit(frame)) before.push(frame);
+    else runs.push([frame]);
   }
-  return runs;
+  return runs.flatMap((run) => (run.length > MANY_HITS ? counted(run) : neighbours(run)));
+}
+
+/** Of many hits each entry once. @param {CalledFrame[]} run @returns {[CalledFrame, number][]} */
+function counted(run) {
+  /** @type {Map<number, [CalledFrame, number]>} */
+  const counts = new Map();
+  for (const frame of run) counts.set(frame.entry, [counts.get(frame.entry)?.[0] ?? frame, (counts.get(frame.entry)?.[1] ?? 0) + 1]);
+  return [...counts.values()];
+}
+
+/** Of few hits those next to each other. @param {CalledFrame[]} run @returns {[CalledFrame, number][]} */
+function neighbours(run) {
+  /** @type {[CalledFrame, number][]} */
+  const rows = [];
+  for (const frame of run) {
+    const before = rows.at(-1);
+    if (before && before[0].outcome === "hit" && before[0].entry === frame.entry) before[1] += 1;
+    else rows.push([frame, 1]);
+  }
+  return rows;
 }
 
 /** @param {Call} call */
