@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import GraphView, Recording
-from dynexplore.views.headline import as_the_program_says, cause_of, change
+from dynexplore.views.changes import as_the_program_says, change
+from dynexplore.views.headline import cause_of
 from dynexplore.views.names import frame_name, is_library, short_file
 
 Key = tuple[str, str, int]

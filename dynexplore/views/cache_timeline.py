@@ -21,8 +21,8 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
+from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import as_the_program_says, change
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from dynexplore.recording.recording import Recording
 from dynexplore.views.cache_timeline import FrameCall, calls
-from dynexplore.views.headline import as_the_program_says, change
+from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 

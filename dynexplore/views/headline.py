@@ -21,13 +21,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.engines import OURS
 from dynexplore.recording.recording import Recording
+from dynexplore.views.changes import as_the_program_says, change, is_last_round, loops_of
 from dynexplore.views.counts import plural
-from dynexplore.views.names import frame_name, home_file, is_entry, is_library, plain_name, short_file
+from dynexplore.views.names import frame_name, home_file, is_library, plain_name, short_file
 
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
@@ -153,7 +154,22 @@ def _graph_break(recording: Recording) -> Headline | None:
         where = f"The graph break that costs most is {place}: {cause_of(costly)}."
     if others:
         where += f" Also {_listed(others)}."
-    return Headline(f"{_name(recording)}: {counted(recording)}.", where, remedy_of(costly), "break", _position(recording, costly))
+    what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}."
+    return Headline(what, where, remedy_of(costly), "break", _position(recording, costly))
+
+
+def _of_loops(recording: Recording) -> str:
+    """Which of the recompiles are those of a loop: its last round, or another value in it. Stands behind the counts."""
+    told = [(again.frame, _failed(recording, again)) for again in recording.of(ev.Recompiled)]
+    rounds = {frame for frame, failed in told if failed is not None and is_last_round(failed)}
+    places = [place for frame, place in loops_of(recording).items() if frame not in rounds]
+    said = [f"{_some(len(rounds), len(told))}the last round of a loop"] if rounds else []
+    said += [f"{_some(count, len(told))}in the loop {_line(recording, *place)}" for place, count in Counter(places).items()]
+    return f" ({_and(said)})" if said else ""
+
+
+def _some(count: int, of: int) -> str:
+    return "" if count == of else f"{count} "
 
 
 def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
@@ -253,11 +269,14 @@ def _recompile(recording: Recording) -> Headline | None:
         return None
     told = [(one, failed) for one in again if (failed := _failed(recording, one)) is not None]
     other = told[0] if told else (again[0], None)
-    first, failed = next(((one, failed) for one, failed in told if failed.kind not in _LAST_ROUND), other)
+    first, failed = next(((one, failed) for one, failed in told if not is_last_round(failed)), other)
     what = f"{_name(recording)}: {counted(recording)}."
     function = _function_of(recording, first.frame)
     call = _call_of(recording, first)
+    loop = loops_of(recording).get(first.frame)
     when = f" in call {call}" if call > 1 else ""
+    if loop is not None and (failed is None or not is_last_round(failed)):
+        when += f" in the loop {_line(recording, *loop)}"
     if failed is not None:
         failed = as_the_program_says(recording, failed)
     where = f"{function or 'It'} was compiled again{when}: {change(failed) if failed else first.reason}."
@@ -272,70 +291,9 @@ def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None
     return next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
 
 
-def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.GuardFailed:
-    """Return the guard with its source in the user's words: the engine's wrapper around a module calls it `target`, not `self`."""
-    entered = recording.of_frame(failed.frame, ev.FrameEntered)
-    if not entered or not is_entry(recording.original_code(failed.frame)):
-        return failed
-    return replace(failed, source=re.sub(r"\btarget\b", "self", failed.source))
-
-
-_LAST_ROUND = ("SEQUENCE_ITERATOR_MORE", "SEQUENCE_ITERATOR_LEFT")
-_TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
-_UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
-
-
-def change(failed: ev.GuardFailed) -> str:
-    """Return what is different now, in words: "`x` had 8 rows, now 9"."""
-    name = f"`{failed.source}`" if failed.source else "the state of the process"
-    if failed.kind in _LAST_ROUND:
-        return "the loop is in its last round"
-    if failed.kind == "TENSOR_MATCH":
-        return f"{name} {_tensor_change(failed.expected, failed.actual)}"
-    if failed.kind in ("EQUALS", "NUMBER"):
-        return f"{name} was {failed.expected}, now {failed.actual}"
-    if failed.kind == "SHAPE_ENV":
-        return f"`{failed.expected}` fails: {failed.actual}"
-    if failed.expected == "no such attribute":
-        return f"{name} did not exist before, now it is {failed.actual}"
-    if failed.kind == "MODULE_STATE":
-        before = "" if failed.expected == "the same value" else f" from {failed.expected}"
-        return f"{name} changed{before}, now {failed.actual}"
-    if failed.kind in ("TYPE_MATCH", "LIST_LENGTH", "DICT_KEYS"):
-        noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}[failed.kind]
-        return f"the {noun} of {name} was {failed.expected}, now {failed.actual}"
-    return f"{name} was {failed.expected}, now {failed.actual}"
-
-
-def _tensor_change(expected: str, actual: str) -> str:
-    """What of a tensor is different: dtype, number of dimensions, one size, or device; else torch's own words."""
-    before, now = _TENSOR.match(expected), _TENSOR.match(actual)
-    if before is None or now is None:
-        return f"was {expected}, now {actual}"
-    if before[1] != now[1]:
-        return f"was {before[1]}, now {now[1]}"
-    old, new = ([size for size in match[2].split(", ") if size] for match in (before, now))
-    if len(old) != len(new):
-        return f"had {plural(len(old), 'dimension')}, now {len(new)}"
-    for axis, (was, size) in enumerate(zip(old, new, strict=True)):
-        if was != size:
-            return _size_change(axis, len(old), was, size)
-    if before[3] != now[3]:
-        return f"was on {before[3]}, now on {now[3]}"
-    _, _, words = actual.partition(" (")
-    return f"is another: {words.rstrip(')')}" if words else f"was {expected}, now {actual}"
-
-
-def _size_change(axis: int, dimensions: int, was: str, size: str) -> str:
-    if axis == 0 and dimensions in _UNITS:
-        one, many = _UNITS[dimensions]
-        return f"had {was} {one if was == '1' else many}, now {size}"
-    return f"had size {was} in dimension {axis}, now {size}"
-
-
 def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
     kind = failed.kind if failed else ""
-    if kind in _LAST_ROUND:
+    if failed is not None and is_last_round(failed):
         return "Nothing to do: the end of the loop is compiled once."
     if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, again.frame):
         return "Nothing to do: the new code takes every value of it. dynamic=True compiles that at once."
@@ -411,10 +369,16 @@ def _clean(recording: Recording) -> Headline:
 
 
 def _line(recording: Recording, file: str, line: int) -> str:
-    """`at line 8`, with the file where it is not that of the recording's own code."""
-    if file == home_file(recording):
+    """`at line 8`, with the file where it is not that of the recording's own code, or where that is of several files."""
+    if file == home_file(recording) and not _is_of_several(recording):
         return f"at line {line}"
     return f"at line {line} of {short_file(file)}"
+
+
+def _is_of_several(recording: Recording) -> bool:
+    """Whether code of the user's that stands in several files plays a part."""
+    files = {one.code.file for one in recording.of(ev.FrameEntered)} | {one.code.file for one in recording.of(ev.InlineEntered)}
+    return sum(not is_library(file) for file in files) > 1
 
 
 def _at(recording: Recording, event: ev.PlacedEvent) -> str:
@@ -431,10 +395,16 @@ def _function_of(recording: Recording, frame: int) -> str:
 
 
 def _listed(places: Sequence[str]) -> str:
-    """`at lines 13 and 15`: places in words, those that are only lines together, of many the first."""
-    lines = [place.removeprefix("at line ") for place in places if re.fullmatch(r"at line \d+", place)]
-    others = [place for place in places if not re.fullmatch(r"at line \d+", place)]
-    said = [f"at line{'s' if len(lines) > 1 else ''} {_and(_few(lines))}"] if lines else []
+    """`at lines 13 and 15 and at line 2 of other.py`: places in words, lines of one file together, of many the first."""
+    lines: dict[str, list[str]] = {}
+    others = []
+    for place in places:
+        match = re.fullmatch(r"at line (\d+)( of .+)?", place)
+        if match is None:
+            others.append(place)
+        else:
+            lines.setdefault(match[2] or "", []).append(match[1])
+    said = [f"at line{'s' if len(all_of) > 1 else ''} {_and(_few(all_of))}{file}" for file, all_of in lines.items()]
     return _and([*said, *_few(others)])
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.cache_timeline import Call, FrameCall, calls
+from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.counts import plural
-from dynexplore.views.headline import as_the_program_says, change
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 

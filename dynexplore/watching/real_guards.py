@@ -24,7 +24,7 @@ from dynexplore.engine.raw_attributes import closure_values
 from dynexplore.engine.translate.resume import argument_slots
 from dynexplore.session.first_frame import slot_values
 from dynexplore.traces import recompile_reasons
-from dynexplore.views.headline import change
+from dynexplore.views.changes import change
 from dynexplore.watching import private_torch
 
 

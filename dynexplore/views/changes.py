@@ -1,0 +1,169 @@
+"""What was different when something was compiled again, in words: "`x` had 8 rows, now 9", "in the loop at line 12".
+
+Which idea lives here: a guard says what it expected and what it found, in the engine's terms; a person asks what of the program
+was another. A guard of a module's state keeps no old value, for it compares objects: the words of the guard as it was installed
+have it. And a frame that is compiled again within one call is, most often, a later round of a loop.
+
+In:  a Recording, a GuardFailed or Recompiled of it.
+Out: `change(failed)`, of what `as_the_program_says(recording, failed)` gives; `is_last_round(failed)`; `loops_of(recording)`.
+
+PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording, resumed_at
+from dynexplore.views.counts import plural
+from dynexplore.views.names import is_entry
+
+
+def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.GuardFailed:
+    """Return the guard in the user's words: the value that an attribute had is said, and what the engine's wrapper around a module
+    calls `target` is `self`."""
+    if failed.kind == "MODULE_STATE" and (before := _value_before(recording, failed)):
+        failed = replace(failed, expected=before, kind="EQUALS")
+    elif failed.kind == "ATTRIBUTE_ABSENT" and (now := _value_now(recording, failed)):
+        attribute = failed.expected.strip("'")
+        failed = replace(failed, source=f"{failed.source}.{attribute}", expected="", actual=now)
+    entered = recording.of_frame(failed.frame, ev.FrameEntered)
+    if not entered or not is_entry(recording.original_code(failed.frame)):
+        return failed
+    return replace(failed, source=re.sub(r"\btarget\b", "self", failed.source))
+
+
+def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
+    """What an attribute was when the entry was made: its guard, as it was installed, says `scale is 2; empty: ...`; "" if not."""
+    if failed.expected != "the same value":
+        return ""
+    made = next((one.frame for one in recording.of(ev.CacheEntryAdded) if one.entry == failed.entry), 0)
+    last = recording.final_attempt(made)
+    guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.attempt == last and one.index == failed.index]
+    key = failed.source.rpartition(".")[2]
+    told = [re.match(rf"{re.escape(key)} is (.+)", fact) for guard in guards for fact in guard.expected.split("; ")]
+    return next((match[1] for match in told if match), "")
+
+
+def _value_now(recording: Recording, failed: ev.GuardFailed) -> str:
+    """What an attribute is that was absent: the guard of the code that was compiled for it says so; "" if none does."""
+    source = f"{failed.source}.{failed.expected.strip(chr(39))}"
+    guards = recording.of_frame(failed.frame, ev.GuardInstalled)
+    return next((guard.expected for guard in guards if guard.source == source and guard.kind == "EQUALS"), "")
+
+
+# -- in a loop ---------------------------------------------------------------------------------------------------------
+
+
+Place = tuple[str, int]
+"""File and line."""
+
+
+def loops_of(recording: Recording) -> dict[int, Place]:
+    """Frame -> the loop in which it was compiled again within the call that compiled it first: the loop that it goes on in, or
+    that it is called in. Frames that are in no such loop are left out.
+    """
+    calls, made = _calls(recording), {one.entry: one.frame for one in recording.of(ev.CacheEntryAdded)}
+    loops = {}
+    for again in recording.of(ev.Recompiled):
+        failed = next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
+        first = calls.get(made.get(failed.entry, 0), 0) if failed is not None else 0
+        if first and first == calls.get(again.frame) and (place := _loop(recording, recording.frame(again.frame))):
+            loops[again.frame] = place
+    return loops
+
+
+def _calls(recording: Recording) -> dict[int, int]:
+    """Frame -> the number of the call in which it was translated; 0 where calls were not recorded."""
+    calls: dict[int, int] = {}
+    call = 0
+    for event in recording:
+        if isinstance(event, ev.CallBegan):
+            call = event.call
+        elif isinstance(event, ev.FrameEntered):
+            calls.setdefault(event.frame, call)
+    return calls
+
+
+def _loop(recording: Recording, entered: ev.FrameEntered) -> Place | None:
+    own = _loop_around(recording.original_code(entered.frame), resumed_at(entered.code))
+    parent = entered.parent or 0
+    broke = recording.of_frame(parent, ev.GraphBroke)[-1:] if recording.of_frame(parent, ev.FrameEntered) else ()
+    return own or (_loop_around(recording.original_code(parent), broke[0].offset) if broke and not broke[0].inline else None)
+
+
+def _loop_around(code: ev.CodeView, offset: int) -> Place | None:
+    """The innermost loop in which an instruction stands: a jump from behind it to before it."""
+    if offset < 0:
+        return None
+    jumps = [row for row in code.rows if 0 <= row.target <= offset <= row.offset]
+    first = max((row.target for row in jumps), default=-1)
+    line = next((row.line for row in code.rows if row.offset == first and row.line > 0), 0)
+    return (code.file, line) if line else None
+
+
+# -- a guard -----------------------------------------------------------------------------------------------------------
+
+
+_LAST_ROUND = ("SEQUENCE_ITERATOR_MORE", "SEQUENCE_ITERATOR_LEFT")
+_TENSOR = re.compile(r"(\w+)\[(.*?)\] (\S+)")
+_UNITS = {1: ("element", "elements"), 2: ("row", "rows")}
+
+
+def is_last_round(failed: ev.GuardFailed) -> bool:
+    """Whether the guard failed because a loop, which stands on the stack as its iterator, has no further item."""
+    return failed.kind in _LAST_ROUND or ("___stack" in failed.source and failed.actual.startswith("IndexError"))
+
+
+def change(failed: ev.GuardFailed) -> str:
+    """Return what is different now, in words: "`x` had 8 rows, now 9"."""
+    name = f"`{failed.source}`" if failed.source else "the state of the process"
+    if is_last_round(failed):
+        return "the loop is in its last round"
+    if failed.kind == "TENSOR_MATCH":
+        return f"{name} {_tensor_change(failed.expected, failed.actual)}"
+    if failed.kind in ("EQUALS", "NUMBER"):
+        return f"{name} was {failed.expected}, now {failed.actual}"
+    if failed.kind == "SHAPE_ENV":
+        return f"`{failed.expected}` fails: {failed.actual}"
+    if failed.expected == "no such attribute":
+        return f"{name} did not exist before, now it is {failed.actual}"
+    if failed.kind == "MODULE_STATE":
+        before = "" if failed.expected == "the same value" else f" from {failed.expected}"
+        return f"{name} changed{before}, now {failed.actual}"
+    if failed.kind == "ATTRIBUTE_ABSENT":
+        if not failed.expected:
+            return f"{name} was not set on the object itself, now it is {failed.actual}"
+        return f"{name} had no attribute {failed.expected} of its own, now it has one"
+    if failed.kind in ("TYPE_MATCH", "LIST_LENGTH", "DICT_KEYS"):
+        noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}[failed.kind]
+        return f"the {noun} of {name} was {failed.expected}, now {failed.actual}"
+    return f"{name} was {failed.expected}, now {failed.actual}"
+
+
+def _tensor_change(expected: str, actual: str) -> str:
+    """What of a tensor is different: dtype, number of dimensions, one size, or device; else torch's own words."""
+    before, now = _TENSOR.match(expected), _TENSOR.match(actual)
+    if before is None or now is None:
+        return f"was {expected}, now {actual}"
+    if before[1] != now[1]:
+        return f"was {before[1]}, now {now[1]}"
+    old, new = ([size for size in match[2].split(", ") if size] for match in (before, now))
+    if len(old) != len(new):
+        return f"had {plural(len(old), 'dimension')}, now {len(new)}"
+    for axis, (was, size) in enumerate(zip(old, new, strict=True)):
+        if was != size:
+            return _size_change(axis, len(old), was, size)
+    if before[3] != now[3]:
+        return f"was on {before[3]}, now on {now[3]}"
+    _, _, words = actual.partition(" (")
+    return f"is another: {words.rstrip(')')}" if words else f"was {expected}, now {actual}"
+
+
+def _size_change(axis: int, dimensions: int, was: str, size: str) -> str:
+    if axis == 0 and dimensions in _UNITS:
+        one, many = _UNITS[dimensions]
+        return f"had {was} {one if was == '1' else many}, now {size}"
+    return f"had size {was} in dimension {axis}, now {size}"

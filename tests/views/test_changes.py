@@ -1,0 +1,160 @@
+"""views/changes.py: what was different when something was compiled again, in words, and in which loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from dynexplore import explain
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views.changes import as_the_program_says, change, loops_of
+from dynexplore.views.headline import headline
+
+X = torch.ones(4)
+
+
+class Scaled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 2
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * self.scale).relu()
+
+
+class Mode:
+    mode = "fast"
+
+
+def chooses(x: torch.Tensor, how: Mode) -> torch.Tensor:
+    return x.sin() if how.mode == "fast" else x.cos()
+
+
+def sums(parts: list[torch.Tensor]) -> torch.Tensor:
+    total = parts[0].sum()
+    for part in parts:
+        print(end="")
+        total = total + (part * 2).sum()
+    return total
+
+
+def calls_in_a_loop(parts: list[torch.Tensor]) -> torch.Tensor:
+    total = parts[0].sum()
+    for part in parts:
+        total = total + squares(part)
+    return total
+
+
+def squares(x: torch.Tensor) -> torch.Tensor:
+    y = x * x
+    print(end="")
+    return y.sum()
+
+
+def told(recording: Recording) -> list[str]:
+    return [change(as_the_program_says(recording, failed)) for failed in recording.of(ev.GuardFailed)]
+
+
+def loops(recording: Recording) -> list[int]:
+    return sorted({line for _, line in loops_of(recording).values()})
+
+
+def test_the_old_and_the_new_value_of_a_modules_attribute() -> None:
+    """The guard compares objects and keeps no old value; the guard as it was installed says it."""
+    module = Scaled()
+    explanation = explain(module)(X)
+    module.scale = 3
+    explanation.call(X)
+    assert told(explanation.recording) == ["`self.scale` was 2, now 3"]
+    assert "`self.scale` was 2, now 3" in headline(explanation.recording).where
+
+
+def test_an_attribute_that_hides_that_of_the_class() -> None:
+    """It is not new to the program, which read that of the class before."""
+    how = Mode()
+    explanation = explain(chooses)(X, how)
+    how.mode = "slow"
+    explanation.call(X, how)
+    assert told(explanation.recording) == ["`how.mode` was not set on the object itself, now it is 'slow'"]
+
+
+def test_a_recompile_in_a_loop_is_told_as_such() -> None:
+    """Its place is the loop, in the counts of a headline that is about something else."""
+    parts = [torch.ones(size) for size in (2, 2, 3)]
+    recording = explain(sums)(parts).recording
+    line = sums.__code__.co_firstlineno + 2
+    assert loops(recording) == [line]
+    assert f"in the loop at line {line})." in headline(recording).what
+
+
+def test_a_function_that_is_called_in_a_loop() -> None:
+    """The loop is its caller's."""
+    recording = explain(calls_in_a_loop)([torch.ones(size) for size in (2, 2, 3)]).recording
+    assert loops(recording) == [calls_in_a_loop.__code__.co_firstlineno + 2]
+
+
+def test_another_call_is_no_loop() -> None:
+    """What is compiled again because the next call is another one has nothing to do with the loop that it has."""
+    recording = explain(sums).calls([[torch.ones(2)] * 3], [[torch.ones(3)] * 3]).recording
+    what = headline(recording).what
+    assert len(recording.of(ev.Recompiled)) > 1 and what.endswith("the last round of a loop).")
+
+
+def test_the_last_round_is_named() -> None:
+    """That a loop ends is compiled once, and is no fault."""
+
+    def rounds(x: torch.Tensor) -> torch.Tensor:
+        for number in range(4):
+            x = x * (number + 1)
+            print(end="")
+        return x.relu()
+
+    assert headline(explain(rounds)(X).recording).what == (
+        "rounds: 3 graphs, 2 graph breaks, 1 recompile (the last round of a loop)."
+    )
+
+
+def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
+    """A line alone does not say where: each place is told with its file, those of one file together."""
+    spaces: list[dict[str, object]] = []
+    for name, text in (
+        ("tools.py", "def first(x):\n    print(end='')\n    return x + 1\ndef second(x):\n    return x * x.sum().item()\n"),
+        ("main.py", "def main(x):\n    y = first(x)\n    if y.sum() > 0:\n        y = y + 1\n    return second(y)\n"),
+    ):
+        path = tmp_path / name
+        path.write_text(text)
+        space: dict[str, object] = dict(spaces[0]) if spaces else {}
+        exec(compile(text, str(path), "exec"), space)
+        spaces.append(space)
+    where = headline(explain(spaces[1]["main"])(X).recording).where  # type: ignore[arg-type]
+    assert "at line 3 of main.py: `if` on a tensor value" in where and "at lines 2 and 5 of tools.py" in where
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "actual", "words"),
+    [
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[5] cpu (size)", "`x` had 4 elements, now 5"),
+        ("TENSOR_MATCH", "float32[1, 2] cpu", "float32[3, 2] cpu", "`x` had 1 row, now 3"),
+        ("TENSOR_MATCH", "float32[2, 4] cpu", "float32[2, 5] cpu", "`x` had size 4 in dimension 1, now 5"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float64[4] cpu (dtype)", "`x` was float32, now float64"),
+        ("TENSOR_MATCH", "float32[] cpu", "float32[1, 4] cpu", "`x` had 0 dimensions, now 2"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cuda:0", "`x` was on cpu, now on cuda:0"),
+        ("TENSOR_MATCH", "float32[4] cpu", "float32[4] cpu (requires_grad mismatch)", "`x` is another: requires_grad mismatch"),
+        ("TENSOR_MATCH", "a tensor", "int", "`x` was a tensor, now int"),
+        ("TYPE_MATCH", "int", "str", "the type of `x` was int, now str"),
+        ("LIST_LENGTH", "2", "3", "the length of `x` was 2, now 3"),
+        ("SHAPE_ENV", "2 <= x.size()[0]", "x.size()[0] is 1", "`2 <= x.size()[0]` fails: x.size()[0] is 1"),
+        ("MODULE_STATE", "no such attribute", "4", "`x` did not exist before, now it is 4"),
+        ("MODULE_STATE", "True", "False", "`x` changed from True, now False"),
+        ("ATTRIBUTE_ABSENT", "'mode'", "Config object", "`x` had no attribute 'mode' of its own, now it has one"),
+        ("ID_MATCH", "<f>", "<g>", "`x` was <f>, now <g>"),
+    ],
+)
+def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> None:
+    """What a failed guard says, as people say it."""
+    failed = ev.GuardFailed(frame=1, entry=0, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
+    assert change(failed) == words
