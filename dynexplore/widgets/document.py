@@ -37,7 +37,9 @@ _BESIDES = re.compile(r"<!--.*?-->\n?|<title>.*?</title>\n?|(?<=<text) xml:space
 
 _STYLE = """\
 :root { color-scheme: light dark; }
-body { margin: 8px auto; padding: 0 16px; max-width: 1800px; font-family: system-ui, sans-serif; }
+body { margin: 8px auto; padding: 0 16px; max-width: 1800px; font: 13px/1.45 system-ui, sans-serif; }
+button, select { font: inherit; }
+@media (prefers-color-scheme: dark) { body { background: #17191c; } } /* as the explorer: it has no edge */
 h1 { position: absolute; clip-path: inset(50%); } /* the headline says it, for those who see it */
 nav { margin: 12px 0; }
 .dynexplore { --dynx-height: max(600px, calc(100vh - 60px)); --dynx-tab-height: max(160px, 22vh); }
