@@ -701,3 +701,47 @@ def sorts_with_a_key_that_raises(x: Any, items: list[int]) -> Any:
 def test_a_list_is_empty_while_it_is_sorted(program: Any) -> None:
     """To the key function the list is empty; what it puts there is lost, and is an error; after an error the items are back."""
     assert_same_as_eager(program, torch.ones(2), [3, 2, 1], then=[(torch.ones(2), [5, 4])])
+
+
+class Doubling(dict):  # type: ignore[type-arg]
+    """A dict whose class answers otherwise than the dict would."""
+
+    def keys(self) -> Any:
+        return [key for key in super().keys() if key != "hidden"]
+
+    def __getitem__(self, key: str) -> Any:
+        return super().__getitem__(key) * 2
+
+
+class DoublingWalked(Doubling):
+    """The same with a walk of its own, so that CPython asks the class."""
+
+    def __iter__(self) -> Any:
+        return iter(list(dict.keys(self)))
+
+
+@pytest.mark.parametrize("cls", [Doubling, DoublingWalked])
+def test_a_dict_of_a_class_of_its_own_is_merged(cls: type[Any]) -> None:
+    """`dict(d)`, `{**d}`, `f(**d)` and `update` look into a dict whose class has no `__iter__` of its own, and ask its class otherwise."""
+
+    def taken(x: torch.Tensor, **named: int) -> Any:
+        return x * named["a"], sorted(named)
+
+    def fn(x: torch.Tensor, held: Any) -> Any:
+        merged = {"z": 1}
+        merged.update(held)
+        return taken(x, **held), {**held}, dict(held), merged
+
+    assert_same_as_eager(fn, torch.ones(2), cls(a=1, hidden=2), then=[(torch.ones(2), cls(a=3, b=4))], graphs=2)
+
+
+def test_a_nan_is_a_key_by_identity() -> None:
+    """Two NaNs are two keys: another one in a later call is not found, though a guard on its value holds."""
+    nan = float("nan")
+    seen = {nan: 1}
+
+    def fn(x: torch.Tensor, key: float) -> Any:
+        return x * seen.get(key, 5), key in seen
+
+    X = torch.ones(2)
+    assert_same_as_eager(lambda x, own: fn(x, nan if own else float("nan")), X, True, then=[(X, False), (X, True)])

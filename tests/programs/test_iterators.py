@@ -484,3 +484,28 @@ def test_yield_from_hands_on_what_is_sent_and_what_the_end_says(inner: Any, sent
 def test_iterators(run: Any) -> None:
     """Each program of this file does what eager does."""
     run()
+
+
+def groups_walked_too_late(x, items):
+    groups = list(itertools.groupby(items))
+    return x + 1, [(key, list(group)) for key, group in groups]
+
+
+def groups_walked_by_turns(x, items):
+    groups = itertools.groupby(items, key=lambda item: item // 2)
+    key, first = next(groups)
+    item = next(first)
+    then, second = next(groups, (None, iter(())))
+    return x * item, key, list(first), then, list(second), list(groups)
+
+
+def groups_of_what_is_left(x, items):
+    walked = iter(items)
+    key, group = next(itertools.groupby(walked))
+    return x * key, list(group), list(walked)
+
+
+@pytest.mark.parametrize("fn", [groups_walked_too_late, groups_walked_by_turns, groups_of_what_is_left])
+def test_a_group_ends_where_the_next_begins(fn: Any) -> None:
+    """Groups share one iterator: one that is walked when `groupby` has gone on is empty, and what ends it has been taken."""
+    assert_same_as_eager(fn, X, [1, 1, 2, 3, 1], then=[(X, [1, 3, 3]), (X, [2])])

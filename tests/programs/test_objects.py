@@ -1253,3 +1253,27 @@ def makes_an_object_by_an_alias(x: Any) -> Any:
 def test_an_object_that_a_generic_alias_made_is_told_of_it() -> None:
     """`Box[int](4).__orig_class__` is the alias; a class with slots has no room for it."""
     assert_same_as_eager(makes_an_object_by_an_alias, torch.ones(2), graphs=1)
+
+
+class OnlySet:
+    """A descriptor that is set and cannot be read."""
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        vars(owner)["held"] = value * 10
+
+
+class OfOnlySet:
+    """An object with such an attribute."""
+
+    held = OnlySet()
+
+
+def test_a_descriptor_that_cannot_be_read_hides_nothing() -> None:
+    """A data descriptor without `__get__` decides what a store does; what is read is the object's own attribute."""
+
+    def fn(x: torch.Tensor, owner: OfOnlySet) -> Any:
+        before = "held" in vars(owner)
+        owner.held = 2
+        return x * owner.held, before
+
+    assert_same_as_eager(fn, torch.ones(2), OfOnlySet(), calls=2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -141,3 +142,58 @@ def test_an_exit_function_that_was_taken_off_its_stack() -> None:
         return x
 
     assert_same_as_eager(f, X, Noting(), graphs=0)
+
+
+def made_in_a_namespace() -> tuple[list[int], Any]:
+    """A class whose attributes hold what its methods change, and how one gets there."""
+    log: list[int] = []
+
+    class Counted:
+        """A descriptor with a state of its own."""
+
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def __get__(self, owner: Any, cls: Any = None) -> int:
+            self.seen.append(len(log))
+            return len(self.seen)
+
+    class Held:
+        counted = Counted()
+
+        @functools.cached_property
+        def once(self) -> int:
+            log.append(1)
+            return len(log)
+
+    return log, Held
+
+
+def test_a_cached_property_changes_what_it_closes_over() -> None:
+    """The function of a cached property has a source: a list that it closes over is the program's, not one of the engine's making."""
+    log, cls = made_in_a_namespace()
+    assert_same_as_eager(lambda x: x * cls().once, X, calls=3, graphs=range(1, 4), setup=log.clear, observe=lambda: list(log))
+
+
+def test_a_descriptor_that_changes_itself() -> None:
+    """A descriptor is read from the dictionary of its class: read through the class it would give what its `__get__` gives."""
+    _, cls = made_in_a_namespace()
+    descriptor = vars(cls)["counted"]
+    held = cls()
+    assert_same_as_eager(lambda x: x * held.counted, X, calls=3, graphs=range(1, 4), setup=lambda: descriptor.seen.clear(),
+                         observe=lambda: list(descriptor.seen))
+
+
+def test_a_default_of_a_named_tuple_that_changes() -> None:
+    """A list that is the default of a named tuple's item is one list for all calls."""
+    point = collections.namedtuple("point", "tensor seen", defaults=[[]])  # noqa: PYI024  # type: ignore[misc]
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        made = point(x)
+        made.seen.append(1)
+        return made.tensor * len(made.seen)
+
+    def default() -> Any:
+        return point(0).seen
+
+    assert_same_as_eager(fn, X, calls=3, graphs=range(1, 4), setup=lambda: default().clear(), observe=lambda: list(default()))

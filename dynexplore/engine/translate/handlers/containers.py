@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dynexplore.engine.bytecode import Step
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
-from dynexplore.engine.variables.containers.mapping import DictVariable
+from dynexplore.engine.variables.containers.mapping import DictVariable, pairs_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -112,11 +112,11 @@ def dict_merge(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     if spread is not None and not hasattr(spread, "keys"):
         ctx.break_graph("DX218", argument=mapping.text())
     target = frame.stack[-step.arg]
-    for key in mapping.unpack(ctx):
+    for key, value in pairs_of(ctx, mapping):
         present = target.contains(ctx, key)
         if present.truth(ctx):
             ctx.break_graph("DX218", argument=key.text())
-    target.call_method(ctx, "update", [mapping], {})
+        target.set_item(ctx, key, value)
 
 
 @handles("LIST_TO_TUPLE")

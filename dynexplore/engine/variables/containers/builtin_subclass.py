@@ -94,6 +94,9 @@ class BuiltinSubclassVariable(UserObjectVariable):
                 return ctx.call_function(missing, [key], {})
         return self.held().get_item(ctx, key)
 
+    def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
+        return self.storage if raw_lookup(ctx, self.cls, "__iter__") is dict.__iter__ else None
+
     # -- out of the frame
 
     def push_empty(self, build: Reconstruction) -> None:

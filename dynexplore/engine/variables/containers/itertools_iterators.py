@@ -25,7 +25,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.operators import binary
-from dynexplore.engine.variables.scalars.concrete_values import known_truth
+from dynexplore.engine.variables.scalars.concrete_values import equal, known_truth
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -387,3 +387,65 @@ class BatchedVariable(IteratorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(self.function, self.inner, ConstantVariable(self.size))
+
+
+class GroupbyVariable(AskingIteratorVariable):
+    """`groupby(iterable, key)`: neighbours with equal keys. All groups walk one iterator, and a group ends where the next begins.
+
+    `item` and `key` are what was read last (None: nothing, or a group has given it away), `group_key` and `group` belong to the
+    group that was given last. The steps are those of groupby_next and _grouper_next in itertoolsmodule.c.
+    """
+
+    value_type = itertools.groupby
+
+    def __init__(self, inner: VariableTracker, function: VariableTracker) -> None:
+        self.inner, self.function = inner, function
+        self.item: VariableTracker | None = None
+        self.key: VariableTracker | None = None
+        self.group_key: VariableTracker | None = None
+        self.group: GroupVariable | None = None
+
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        self.group = None
+        while self.key is None or (self.group_key is not None and equal(ctx, self.group_key, self.key)):
+            self.read_item(ctx)
+        self.group_key = self.key
+        self.group = GroupVariable(self, self.key)
+        return TupleVariable([self.key, self.group])
+
+    def read_item(self, ctx: TraceContext) -> None:
+        """One more of what is walked, and its key."""
+        item = self.inner.next_or_raise(ctx)
+        by_item = self.function.is_constant() and self.function.as_constant() is None
+        self.key = item if by_item else ctx.call_function(self.function, [item], {})
+        self.item = item
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.key is not None or self.group_key is not None:
+            raise NotImplementedError("a groupby in the middle of what it walks")
+        build.call_object(itertools.groupby, self.inner, self.function)
+
+
+class GroupVariable(AskingIteratorVariable):
+    """One group of a groupby: empty as soon as the groupby has gone on."""
+
+    value_type = type(next(itertools.groupby("a"))[1])
+
+    def __init__(self, groups: GroupbyVariable, key: VariableTracker) -> None:
+        self.groups, self.key = groups, key
+
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        groups = self.groups
+        if groups.group is not self:
+            ctx.raise_exception(StopIteration)
+        if groups.item is None:
+            groups.read_item(ctx)
+        assert groups.key is not None
+        if not equal(ctx, self.key, groups.key):
+            ctx.raise_exception(StopIteration)
+        item, groups.item, groups.key = groups.item, None, None
+        assert item is not None
+        return item
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        raise NotImplementedError("a group of a groupby")

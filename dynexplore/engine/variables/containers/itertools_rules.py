@@ -1,7 +1,7 @@
 """Calls of `itertools`: which iterator each makes.
 
 The idea: a row takes the call's arguments as Python's function does, and says what Python says to wrong ones; what it makes is
-one of the trackers of itertools_iterators.py. groupby and tee are made of their items at once.
+one of the trackers of itertools_iterators.py. tee is made of its items at once.
 
 In: calls of itertools. Out: iterator trackers. torch/_dynamo/polyfills/itertools.py does the same job.
 """
@@ -22,6 +22,7 @@ from dynexplore.engine.variables.containers.itertools_iterators import (
     CountVariable,
     CycleVariable,
     DropwhileVariable,
+    GroupbyVariable,
     IsliceVariable,
     PairwiseVariable,
     PoolsIteratorVariable,
@@ -34,7 +35,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.rules import method
-from dynexplore.engine.variables.scalars.concrete_values import equal, known_index
+from dynexplore.engine.variables.scalars.concrete_values import known_index
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
 from dynexplore.engine.variables.signatures import builtin
 
@@ -152,18 +153,7 @@ for _function in (itertools.combinations, itertools.combinations_with_replacemen
 
 @builtin(itertools.groupby)
 def _groupby(ctx: TraceContext, iterable: VariableTracker, key: VariableTracker = NONE) -> VariableTracker:
-    """Groups of neighbours with equal keys, made at once: a lazy group would only differ when it is walked too late."""
-    groups: list[tuple[VariableTracker, list[VariableTracker]]] = []
-    by_item = key.is_constant() and key.as_constant() is None
-    for item in iterable.unpack(ctx):
-        group_key = item if by_item else ctx.call_function(key, [item], {})
-        if groups and equal(ctx, groups[-1][0], group_key):
-            groups[-1][1].append(item)
-        else:
-            groups.append((group_key, [item]))
-    return ItemsIteratorVariable(
-        [TupleVariable([group_key, ItemsIteratorVariable(items)]) for group_key, items in groups], itertools.groupby
-    )
+    return GroupbyVariable(iterable.iterate(ctx), key)
 
 
 @builtin(itertools.tee)

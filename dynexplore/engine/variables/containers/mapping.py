@@ -55,6 +55,9 @@ class DictVariable(BuiltinValueVariable):
 
     # -- what it holds
 
+    def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
+        return self
+
     def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
         """The value under a key."""
         pair = self.entries.get(key.hash_key(ctx))
@@ -416,8 +419,9 @@ def update(ctx: TraceContext, self: DictVariable, other: VariableTracker) -> Non
 
 def pairs_of(ctx: TraceContext, other: VariableTracker) -> list[Pair]:
     """The pairs that `dict(other)` would hold."""
-    if isinstance(other, DictVariable):
-        return other.pairs(ctx)
+    held = other.merged_as(ctx)
+    if isinstance(held, DictVariable):
+        return held.pairs(ctx)
     if hasattr(other.python_type(), "keys"):
         keys = other.call_method(ctx, "keys", [], {}).unpack(ctx)
         return [(key, other.get_item(ctx, key)) for key in keys]

@@ -144,16 +144,20 @@ def construct(
     defaults = _defaults(ctx, cls, names)
     if not set(names) <= set(given) | set(defaults):
         ctx.break_graph("DX218", callee=cls.__qualname__)
-    return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(defaults[n], None) for n in names])
+    return NamedTupleVariable(cls, [given[n] if n in given else ctx.build(*defaults[n]) for n in names])
 
 
-def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[str, Any]:
+def _defaults(ctx: TraceContext, cls: type[Any], names: Sequence[str]) -> dict[str, tuple[Any, Source]]:
     """The values of items that a call leaves out: what the `__new__` of the class has now; `_field_defaults` only tells of them."""
     new = class_facts.peek(cls, "__new__")
     maker: Any = new.__func__ if isinstance(new, staticmethod) else new
     ctx.module_guards.rely_on_function(maker)
-    defaults = maker.__defaults__ or ()
-    return dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    place = ctx.module_guards.source_of(maker, f"{cls.__qualname__}.__new__").attribute("__defaults__", "getattr")
+    values = []
+    for index, value in enumerate(maker.__defaults__ or ()):
+        ctx.module_guards.know(place.item(index))
+        values.append((value, place.item(index)))
+    return dict(zip(names[len(names) - len(values) :], values, strict=True))
 
 
 @makes(tuple)

@@ -179,6 +179,12 @@ class VariableTracker(Inspection):
         """What stands for the value as a dict key: equal keys for equal values."""
         ctx.break_graph("DX320", question="hash()", type=self.type_name())
 
+    def merged_as(self, ctx: TraceContext) -> VariableTracker | None:
+        """The dict into which `dict(value)` and `**value` look; None: they ask `keys` and `__getitem__`. CPython looks into every
+        dict whose class has no `__iter__` of its own (dict_merge in dictobject.c).
+        """
+        return None
+
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         """`item in value`."""
         ctx.break_graph("DX302", question="`in`", type=self.type_name())

@@ -121,7 +121,7 @@ class ClassVariable(VariableTracker):
         if name in _CONSTANT_ATTRIBUTES and name not in self.stored:
             return self._text_attribute(ctx, name)
         above = self._in_metaclass(ctx, metaclass, name)
-        if above is not None and above.is_data_descriptor:
+        if above is not None and above.hides_own:
             return bind(ctx, above, self, metaclass)
         attribute = find(ctx, self.value, name)
         if attribute is not None:

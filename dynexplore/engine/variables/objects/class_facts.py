@@ -48,6 +48,11 @@ class ClassAttribute:
         return self.stored is None and (hasattr(type(self.raw), "__set__") or hasattr(type(self.raw), "__delete__"))
 
     @property
+    def hides_own(self) -> bool:
+        """Whether it answers although the object has an attribute of that name: a data descriptor that can be read."""
+        return self.is_data_descriptor and hasattr(type(self.raw), "__get__")
+
+    @property
     def is_python_function(self) -> bool:
         """Whether it is a function with bytecode (or one made in this frame)."""
         return self.stored is not None or isinstance(self.raw, types.FunctionType)
@@ -156,6 +161,14 @@ def _source_in(ctx: TraceContext, owner: type[Any], name: str) -> Source:
     return ctx.module_guards.source_of(owner, owner.__qualname__).attribute(name, "getattr")
 
 
+def source_in(ctx: TraceContext, attribute: ClassAttribute) -> Source:
+    """Where the class holds the attribute. What `owner.name` would call for an answer is read from the dictionary of the class."""
+    if not isinstance(peek(type(attribute.raw), "__get__"), types.FunctionType):
+        return _source_in(ctx, attribute.owner, attribute.name)
+    owner = ctx.module_guards.source_of(attribute.owner, attribute.owner.__qualname__)
+    return owner.attribute("__dict__", "getattr").item(attribute.name)
+
+
 def rely_on_absence(ctx: TraceContext, cls: type[Any], name: str) -> None:
     """No class of the MRO has this name, for which the program asked."""
     if not any(name in _changed_in(ctx, owner) for owner in class_mro(cls)):
@@ -231,7 +244,7 @@ def attribute_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | N
     settled = is_settled(ctx, attribute.owner, attribute.name, attribute.raw)
     if settled and is_fixed_class(attribute.owner):
         return None
-    source = _source_in(ctx, attribute.owner, attribute.name)
+    source = source_in(ctx, attribute)
     if settled:
         ctx.module_guards.know_value(source)
     return source

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.variables.contract.base import VariableTracker
-from dynexplore.engine.variables.objects.class_facts import ClassAttribute, attribute_source, find, peek
+from dynexplore.engine.variables.objects.class_facts import ClassAttribute, attribute_source, find, peek, source_in
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _binder_of(descriptor_type: type[Any]) -> Binder | None:
 
 def constant_source(ctx: TraceContext, attribute: ClassAttribute) -> Source | None:
     """A source for an object that stands in a fixed class: it is the same in every call."""
-    source = ctx.module_guards.source_of(attribute.owner, attribute.owner.__qualname__).attribute(attribute.name, "getattr")
+    source = source_in(ctx, attribute)
     ctx.module_guards.know(source)
     return source
 
@@ -124,7 +124,7 @@ def _bind_property(
 
 
 def accessor(ctx: TraceContext, attribute: ClassAttribute, which: str) -> VariableTracker:
-    """The getter, setter or deleter of a property."""
+    """The getter, setter or deleter of a property, the function of a cached one."""
     source = attribute_source(ctx, attribute)
     if source is not None:
         source = source.attribute(which, "getattr")
@@ -138,7 +138,7 @@ def _bind_cached_property(
 ) -> VariableTracker:
     if instance is None:
         return ctx.build(attribute.raw, constant_source(ctx, attribute))
-    value = ctx.call_function(ctx.build(attribute.raw.func, None), [instance], {})
+    value = ctx.call_function(accessor(ctx, attribute, "func"), [instance], {})
     instance.store_own(ctx, attribute.name, value)  # type: ignore[attr-defined]
     return value
 

@@ -147,7 +147,7 @@ class UserObjectVariable(VariableTracker):
     def plain_get(self, ctx: TraceContext, name: str) -> VariableTracker:
         """object.__getattribute__ alone."""
         attribute = find(ctx, self.cls, name)
-        if attribute is not None and attribute.is_data_descriptor:
+        if attribute is not None and attribute.hides_own:
             return bind(ctx, attribute, self, self.cls)
         own = self.own_attribute(ctx, name)
         if own is not None:

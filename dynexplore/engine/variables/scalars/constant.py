@@ -89,6 +89,8 @@ class ConstantVariable(VariableTracker):
         return False
 
     def hash_key(self, ctx: TraceContext) -> object:
+        if isinstance(self.value, float) and self.value != self.value:
+            ctx.break_graph("DX320", question="hash()", type="a NaN, which is a key by identity")
         return self.value
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
