@@ -722,7 +722,7 @@ class DoublingWalked(Doubling):
 
 @pytest.mark.parametrize("cls", [Doubling, DoublingWalked])
 def test_a_dict_of_a_class_of_its_own_is_merged(cls: type[Any]) -> None:
-    """`dict(d)`, `{**d}`, `f(**d)` and `update` look into a dict whose class has no `__iter__` of its own, and ask its class otherwise."""
+    """`dict(d)`, `{**d}`, `f(**d)` and `update` look into a dict whose class has no `__iter__`, and ask its class otherwise."""
 
     def taken(x: torch.Tensor, **named: int) -> Any:
         return x * named["a"], sorted(named)

@@ -170,7 +170,7 @@ def made_in_a_namespace() -> tuple[list[int], Any]:
 
 
 def test_a_cached_property_changes_what_it_closes_over() -> None:
-    """The function of a cached property has a source: a list that it closes over is the program's, not one of the engine's making."""
+    """The function of a cached property has a source: a list that it closes over is the program's."""
     log, cls = made_in_a_namespace()
     assert_same_as_eager(lambda x: x * cls().once, X, calls=3, graphs=range(1, 4), setup=log.clear, observe=lambda: list(log))
 
@@ -186,7 +186,7 @@ def test_a_descriptor_that_changes_itself() -> None:
 
 def test_a_default_of_a_named_tuple_that_changes() -> None:
     """A list that is the default of a named tuple's item is one list for all calls."""
-    point = collections.namedtuple("point", "tensor seen", defaults=[[]])  # noqa: PYI024  # type: ignore[misc]
+    point = collections.namedtuple("point", "tensor seen", defaults=[[]])  # type: ignore[misc]
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         made = point(x)
