@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -92,3 +94,28 @@ def test_a_number_that_a_function_of_numpy_computed_is_a_new_one_in_each_call() 
     assert first == second == plain and list(map(type, first)) == list(map(type, plain))
     assert [a is b for a, b in zip(first, second, strict=True)] == [a is b for a, b in zip(first, plain, strict=True)]
     assert graphs_compiled() == 1
+
+
+def divides_by_zero(x: torch.Tensor) -> torch.Tensor:
+    return x + float(np.float64(1) / np.float64(0))
+
+
+def overflows(x: torch.Tensor) -> Any:
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        grown = np.float32(3e38) * np.float32(3)
+    return x * 2, float(grown), [(str(one.message), os.path.basename(one.filename)) for one in warned]
+
+
+@pytest.mark.parametrize("fn", [divides_by_zero, overflows])
+def test_arithmetic_that_warns_is_left_to_the_program(fn: Any) -> None:
+    """A warning of numpy about numbers that are known while tracing names the program's line, and comes in each call."""
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        wanted = [fn(torch.ones(2)) for _ in range(2)]
+    optimized = dynexplore.optimize("eager")(fn)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert [str(optimized(torch.ones(2))) for _ in range(2)] == [str(value) for value in wanted]
+    assert [(str(one.message), one.filename) for one in found] == [(str(one.message), one.filename) for one in expected]
+    assert dynexplore.counters["stats"]["graphs"]

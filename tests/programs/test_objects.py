@@ -1277,3 +1277,48 @@ def test_a_descriptor_that_cannot_be_read_hides_nothing() -> None:
         return x * owner.held, before
 
     assert_same_as_eager(fn, torch.ones(2), OfOnlySet(), calls=2)
+
+
+class Duck:
+    """No tensor, but torch asks it."""
+
+    def __rmul__(self, other: Any) -> str:
+        return "reflected"
+
+    def __lt__(self, other: Any) -> str:
+        return "less"
+
+
+def test_a_tensor_asks_the_torch_function_of_any_operand() -> None:
+    """What has a `__torch_function__` is asked before its reflected method, also when the class gets it later."""
+
+    def fn(x: torch.Tensor, duck: Any) -> Any:
+        return x * duck, x > duck, x + 1
+
+    x, cls = torch.ones(2), type("Later", (Duck,), {})
+    optimized = dynexplore.optimize("eager")(fn)
+    assert optimized(x, cls())[:2] == fn(x, cls())[:2] == ("reflected", "less")
+    assert graphs_compiled() == 1
+    cls.__torch_function__ = classmethod(lambda cls, function, types, args=(), kwargs=None: function.__name__)  # type: ignore[attr-defined]
+    assert optimized(x, cls())[:2] == fn(x, cls())[:2] == ("mul", "gt")
+
+
+def test_a_metaclass_whose_classes_equal_everything() -> None:
+    """`isinstance` walks over the bases by identity, as CPython does; no `==` of a metaclass is asked."""
+    asked: list[Any] = []
+
+    class Meta(type):
+        def __eq__(cls, other: object) -> bool:
+            asked.append(other)
+            return True
+
+        __hash__ = type.__hash__
+
+    class Equal(metaclass=Meta):
+        pass
+
+    def fn(x: torch.Tensor, value: Any) -> torch.Tensor:
+        return x * 2 if isinstance(value, Equal) else x * 3
+
+    assert_same_as_eager(fn, torch.ones(2), Item(1), calls=2, setup=asked.clear, graphs=1, breaks=0,
+                         observe=lambda: list(asked))

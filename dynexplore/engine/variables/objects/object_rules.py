@@ -77,7 +77,8 @@ def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any
         return True
     if isinstance(cls, types.UnionType):
         return any(is_instance(ctx, value, python_type, one) for one in cls.__args__)
-    if peek(type(cls), "__instancecheck__") is _OF_TYPE and cls in class_mro(python_type):  # `__class__` is only asked where not
+    extends = any(base is cls for base in class_mro(python_type))  # `in` would ask the `__eq__` of a metaclass
+    if extends and peek(type(cls), "__instancecheck__") is _OF_TYPE:  # `__class__` is only asked where not
         _rely_on_answer_of(ctx, python_type, cls)
         return True
     python_type = _class_it_names(ctx, value, python_type)

@@ -56,7 +56,7 @@ class SuperVariable(VariableTracker):
         """Raise what `super()` itself raises, before anything is looked up, where the object is none of the class."""
         after = self.after.live_value()
         start, instance = self._start(after)
-        if after not in start.__mro__:
+        if all(base is not after for base in start.__mro__):
             self._refuse(ctx, after, start, instance)
 
     def _refuse(self, ctx: TraceContext, after: type[Any], start: type[Any], instance: VariableTracker | None) -> NoReturn:

@@ -100,6 +100,7 @@ def _calls(left: VariableTracker, right: VariableTracker, methods: tuple[str, st
 
 
 def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    _refuse_torch_functions(ctx, left, right)
     if symbol in COMPARE:
         return _comparison(ctx, symbol, left, right)
     plain = symbol
@@ -115,6 +116,14 @@ def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         return _by_content(ctx, symbol, left, right)
     result = _first_result(ctx, calls)
     return result if result is not None else _by_content(ctx, symbol, left, right)
+
+
+def _refuse_torch_functions(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> None:
+    """A tensor asks the `__torch_function__` of the other operand, whatever class that is of, before any other method."""
+    for tensor, other in ((left, right), (right, left)):
+        asked = isinstance(tensor, TensorVariable) and isinstance(other, UserObjectVariable)
+        if asked and raw_lookup(ctx, other.python_type(), "__torch_function__") is not None:
+            ctx.break_graph("DX419", what="an operand that is no tensor has a `__torch_function__`")
 
 
 def _answers_first(symbol: str, left: VariableTracker, right: VariableTracker) -> bool:

@@ -9,10 +9,11 @@ torch/_dynamo/variables/constant.py does the same job.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -255,11 +256,24 @@ def run_now(ctx: TraceContext, function: Any, *args: Any, **kwargs: Any) -> Any:
     A function that it calls back may be one of the translator's: a graph break, and what the program raises in there, pass.
     """
     try:
-        return function(*args, **kwargs)
+        with _warnings_break(ctx) if any(type(arg).__module__ == "numpy" for arg in args) else contextlib.nullcontext():
+            return function(*args, **kwargs)
     except (UserRaised, GraphBreak):
         raise
     except Exception as error:  # any C function may raise anything; the program sees the same
         ctx.raise_exception(type(error), *error.args)
+
+
+@contextlib.contextmanager
+def _warnings_break(ctx: TraceContext) -> Iterator[None]:
+    """Arithmetic of numpy that warns is left to the program: the warning names its line, and comes in each call."""
+    numpy = sys.modules["numpy"]
+    warned = {kind: "raise" for kind, reaction in numpy.geterr().items() if reaction == "warn"}
+    try:
+        with numpy.errstate(**warned):
+            yield
+    except FloatingPointError:
+        ctx.break_graph("DX207", function="arithmetic that warns or raises (np.seterr)")
 
 
 @builds(*LITERALS, torch.dtype, torch.device, torch.layout, torch.memory_format, torch.finfo, torch.iinfo)
