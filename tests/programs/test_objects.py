@@ -1322,3 +1322,20 @@ def test_a_metaclass_whose_classes_equal_everything() -> None:
 
     assert_same_as_eager(fn, torch.ones(2), Item(1), calls=2, setup=asked.clear, graphs=1, breaks=0,
                          observe=lambda: list(asked))
+
+
+def test_making_an_instance_asks_no_getattr_of_the_metaclass() -> None:
+    """Whether a class is abstract is a flag of the class: a metaclass's `__getattr__` is asked by the program alone."""
+    asked: list[str] = []
+
+    class Meta(type):
+        def __getattr__(cls, name: str) -> int:
+            asked.append(name)
+            return len(asked)
+
+    class Made(metaclass=Meta):
+        def __init__(self) -> None:
+            self.number = 2
+
+    assert_same_as_eager(lambda x: x * Made().number, torch.ones(2), calls=2, graphs=1, breaks=0, setup=asked.clear,
+                         observe=lambda: list(asked))

@@ -252,6 +252,9 @@ def _refuse_finalized(ctx: TraceContext, cls: type[Any]) -> None:
         ctx.break_graph("DX321", type=cls.__qualname__)
 
 
+_IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT, which object_new asks: `__abstractmethods__` would ask a metaclass's `__getattr__`
+
+
 def new_instance(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
@@ -259,7 +262,7 @@ def new_instance(
     _refuse_finalized(ctx, cls.value)
     if layout_of(cls.value) not in (object, types.SimpleNamespace) or (cls.value is object and (args or kwargs)):
         ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)
-    if getattr(cls.value, "__abstractmethods__", None):
+    if cls.value.__flags__ & _IS_ABSTRACT:
         ctx.break_graph(kind_of_break(cls.value, "DX209"), type=cls.value.__qualname__)  # Python raises its TypeError
     return UserObjectVariable(cls.value, class_variable=cls)
 
