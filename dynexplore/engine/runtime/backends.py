@@ -19,6 +19,7 @@ import copy
 import functools
 import importlib
 import inspect
+import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_state import hooks_away
 from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
 from dynexplore.engine.translate.asked_of_autograd import backward_raises
+from dynexplore.engine.translate.collector import collector_at_rest
 
 CompilerFn = Callable[..., Any]
 F = TypeVar("F", bound=CompilerFn)
@@ -126,11 +128,25 @@ def lookup(name: str) -> CompilerFn:
     own = _OWN.get(name)
     if own is not None:
         return own
-    names = list_backends()
-    if name not in names:
-        raise InvalidBackend(f"there is no backend {name!r}{instead(name, names)}")
-    compiler: CompilerFn = _registry().lookup_backend(name)
+    with collector_at_rest():  # what an import makes lives as long as the process
+        names = list_backends()
+        if name not in names:
+            raise InvalidBackend(f"there is no backend {name!r}{instead(name, names)}")
+        compiler: CompilerFn = _registry().lookup_backend(name)
     return compiler
+
+
+# What a name of torch's registry imports when it is first asked for a graph: 579 modules and a second of CPU (torch 2.13),
+# a fifth of which is a collector at work that walks over them.
+_IMPORTED_LATE = {"inductor": "torch._inductor.compile_fx"}
+
+
+def _import_at_rest(backend: Backend) -> None:
+    """What a backend of torch is going to import, while the collector rests."""
+    wanted = _IMPORTED_LATE.get(backend.name) if _is_of_torch(backend) else None
+    if wanted is not None and wanted not in sys.modules:
+        with collector_at_rest():
+            importlib.import_module(wanted)
 
 
 def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:
@@ -282,6 +298,7 @@ def _ask(
         if fake_mode.shape_env is None:
             fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
         with still_floats, released(), alone, tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
+            _import_at_rest(backend)
             watched = _watched_compiler(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
         if not callable(compiled):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,6 +122,19 @@ def test_registering_a_backend() -> None:
     finally:
         for name in ("mine", "yours"):
             backends._OWN.pop(name)
+
+
+def test_what_a_backend_imports_is_imported_with_the_collector_at_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collector at work walks over all that the imports make; it is back for the backend itself, which is not ours."""
+    (tmp_path / "imported_by_a_backend.py").write_text("import gc\nCOLLECTS = gc.isenabled()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(backends._IMPORTED_LATE, "aot_eager", "imported_by_a_backend")
+    x = torch.ones(2)
+    assert torch.equal(dynexplore.optimize("aot_eager")(double)(x), double(x))
+    assert sys.modules.pop("imported_by_a_backend").COLLECTS is False
+    assert gc.isenabled()
 
 
 @pytest.mark.plain("refused before anything is captured")
