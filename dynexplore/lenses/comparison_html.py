@@ -76,7 +76,7 @@ def _graph(graph: Graph) -> str:
     cut = rows[: html_text.MOST_ROWS]
     more = f"<p>... and {len(rows) - len(cut)} more rows</p>" if len(rows) > len(cut) else ""
     title = f"{graph.name}: {plural(graph.call_count, 'call')}"
-    table = f"<details open><summary>{escape(title)}</summary>{_table(header, cut)}{more}</details>"
+    table = f"<details><summary>{escape(title)}</summary>{_table(header, cut)}{more}</details>"
     return f"{table}<details><summary>diagram</summary>{_drawing(graph)}</details>"
 
 

@@ -78,4 +78,4 @@ def test_exercises_have_solutions_that_are_checked(notebook: dict[str, Any]) -> 
 def test_only_the_front_door_is_used(notebook: dict[str, Any]) -> None:
     """Of dynexplore a tutorial imports the package and its widgets, as a user would."""
     imported = re.findall(r"^(?:import|from) (dynexplore[\w.]*)", "\n".join(map(source, code_cells(notebook))), re.M)
-    assert {name for name in imported if name not in ("dynexplore", "dynexplore.widgets")} == set()
+    assert {name for name in imported if name not in ("dynexplore", "dynexplore.widgets", "dynexplore.widgets.exercises")} == set()

@@ -1,0 +1,180 @@
+"""Wrong answers to the exercises of the tutorials: each is told what is wrong with it.
+
+A reader who is wrong learns from the sentence, so a plausible wrong answer is a program here, and what is said of it is compared.
+Only the cells of which the exercises need something are run, in a process of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# of each tutorial: the number of an exercise, an answer as a reader would type it, and what is said of it
+WRONG: dict[str, list[tuple[int, str, str]]] = {
+    "01": [
+        (1, "1", "the print must happen in each call"),
+        (1, "3", "the print itself has none"),
+        (1, "'two'", "trying your answer raised TypeError"),
+        (2, "toy", "it still breaks: if b.sum() < 0:"),
+        (2, "lambda a, b: a / (torch.abs(a) + 1) * b", "whole(a, negative) is"),
+        (3, "a.double()", "its dtype is torch.float64"),
+        (3, "a + 1", "no guard looks at the numbers"),
+    ],
+    "02": [
+        (1, "lambda: 1", "follow f_back to the end"),
+        (1, "lambda: 40", "called here it says 40, from one function more 40"),
+        (1, "3", "trying your answer raised TypeError: 'int' object is not callable"),
+        (2, "lambda frame, _: frame.stack.append(-frame.stack[-1])", "one value lay on the stack, and after it there are 2"),
+        (2, "lambda frame, _: None", "distance(2, 7) is 5, and your machine says -5"),
+        (3, "lambda x: x + x + x + x + x", "its stack holds 2: what is computed at once does not wait"),
+        (3, "lambda x: sum([x, x, x, x, x])", "it also uses sum"),
+    ],
+    "03": [
+        (1, "3", "for, range, if and % work on Python's numbers"),
+        (1, "1", "each addition is a node"),
+        (2, "lambda x: x.sum() + 1", "the method sum has no keyword argument"),
+        (2, "lambda x: torch.sum(x, dim=0) + 1", "its call nodes are call_function torch.sum, call_function operator.add"),
+        (3, "('BINARY_OP', '@')", "BINARY_OP @ leaves matmul on the stack"),
+        (3, "('CALL', 'truediv')", "take both texts from the listing in section 2"),
+        (4, "lambda module: module", "the methods that its graph calls are ['relu']"),
+    ],
+    "04": [
+        (1, "['compile', 'hit']", "there are 5 calls, and 2 words"),
+        (1, "['compile', 'recompile', 'hit', 'hit', 'hit']", "size 1 is no hit"),
+        (1, "['compile', 'recompile', 'recompile', 'recompile', 'recompile']", "size 10 needs no capture"),
+        (1, "['miss', 'recompile', 'recompile', 'hit', 'recompile']", "'miss' is none of the words"),
+        (2, "(x, 3, [0.5, 2.0])", "every guard holds"),
+        (2, "(x, 4, [0.5])", "factor is not as it was"),
+        (3, "(summed, tuple)", "it was compiled 5 times"),
+        (3, "(lambda stacked: stacked.sum(dim=0), torch.stack)", "and summed makes"),
+    ],
+    "05": [
+        (1, "(4, 3)", "there is no graph, and none before the first"),
+        (1, "(1, 3)", "they cannot share a graph"),
+        (1, "(2, 1)", "each graph_break() that is reached breaks the graph"),
+        (2, "limited", "it still breaks: if largest > limit:"),
+        (2, "lambda x, limit: x + 1", "and limited gives"),
+        (3, "{'x', 'b', 'a'}", "behind the break nothing reads a"),
+        (3, "{'b'}", "the last line reads 2 names"),
+        (4, "(noisy, lambda value: value)", "captured breaks at print("),
+        (4, "(lambda x: (torch.tanh(x * 2),), lambda x: x)", "gives another value than noisy(x)"),
+    ],
+    "06": [
+        (1, "lambda x, n: x + 1", "nothing in it depends on the number"),
+        (2, "toy", "torch.fx.symbolic_trace cannot capture it: "),
+        (3, "(torch.zeros(2), 'double')", "it has to differ in what is no tensor"),
+        (3, "(torch.ones(2), 'treble')", "on this call"),
+        (4, "lambda x, y: x + y", "torch.jit.script captures it"),
+    ],
+    "07": [
+        (1, "(hurried, hurried_handler)", "leave it as it is, and mend the other"),
+        (1, "(lambda graph, inputs: graph.forward, hurried_handler)", "capture is still to blame"),
+        (2, "busy", "the smallest graph that it refuses has the line"),
+        (2, "lambda x: x.sum()", "and busy gives"),
+        (3, "no_powers", "nothing is captured: the translation fails: AssertionError: no powers"),
+    ],
+    "08": [
+        (1, "wave", "something is cheap to compute once more"),
+        (1, "lambda x: torch.tanh(x)", "two operators or more are asked for, and it has 1"),
+        (2, "25", "a layer has 4,224"),
+        (3, "3", "has not yet added its part to the gradient"),
+        (3, "5", "there are 3 pieces, from 1 on"),
+    ],
+    "09": [
+        (1, "(5, 4)", "that is what eager needs"),
+        (1, "(2, 1)", "not 2 reads"),
+        (1, "(1, 3)", "not 3 writes"),
+        (2, "lambda x: (torch.cos(x), torch.sin(x))", "its kernel writes 2"),
+        (2, "lambda x: (torch.cos(x), torch.sin(x), torch.tanh(x))", "it uses torch.cos, torch.sin, torch.tanh"),
+        (3, "lambda x, w: torch.sin(x)", "should have three or more"),
+        (3, "interrupted", "it does not need its result"),
+    ],
+    "10": [
+        (1, "lambda graph, inputs: graph.forward", "counts is []"),
+        (1, "lambda graph, inputs: lambda *values: values[:1]", "the value is another one"),
+        (2, "lambda graph, inputs: graph.forward", "the graph still has"),
+        (3, "lambda frame, step, ctx: original(frame, step, ctx)", "the division is still there"),
+    ],
+    "11": [
+        (1, "4", "not 4: the second size tells torch.compile that sizes change."),
+        (2, "chosen", "it still breaks, at: if x.sum() > 0:"),
+        (2, "lambda x, y: x * y", "where plain Python gives"),
+        (3, "(scheduled, lambda rate: {'rate': rate})", "it compiles again, because this no longer holds"),
+    ],
+}
+
+RUN = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+given = json.load(sys.stdin)
+shell = InteractiveShell.instance()
+for cell in given["cells"]:
+    shell.run_cell(cell).raise_error()
+from dynexplore.widgets.exercises import WrongAnswer, check
+said = []
+for number, answer, what_is_wrong in given["trials"]:
+    try:
+        check(f"exercise {number}", shell.ev(answer), shell.user_ns[what_is_wrong])
+        said.append("it was said to be right")
+    except WrongAnswer as wrong:
+        said.append(str(wrong))
+print("\\n" + json.dumps(said))
+"""
+
+
+@pytest.mark.lenses  # some of them ask torch.compile and torch.jit, in a process of their own
+@pytest.mark.parametrize("tutorial", WRONG)
+def test_wrong_answers_say_what_is_wrong(tutorial: str, tmp_path: Path) -> None:
+    """One sentence each, of the exercise that it was given to; every exercise has a wrong answer here."""
+    (path,) = (ROOT / "notebooks").glob(f"{tutorial}_*.ipynb")
+    cells = code_of(path)
+    checks = [found for cell in cells for found in re.findall(r'^check\("exercise (\d)", .*, (\w+)\)$', cell, re.M)]
+    asked = {int(number): judge for number, judge in checks}
+    assert asked.keys() == {number for number, _, _ in WRONG[tutorial]}
+    trials = [(number, answer, asked[number]) for number, answer, _ in WRONG[tutorial]]
+    given = json.dumps({"cells": needed_for(cells, trials), "trials": trials})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path / ".ipython")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=given, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    for (number, answer, words), said in zip(WRONG[tutorial], json.loads(done.stdout.splitlines()[-1]), strict=True):
+        assert said.startswith(f"exercise {number}: ") and words in said, f"of {answer} is said: {said}"
+
+
+def code_of(path: Path) -> list[str]:
+    """The code cells of a notebook, without solutions and magics."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code" and "solution" not in cell["metadata"].get("tags", ())]
+    texts = ["".join(cell["source"]) for cell in code]
+    return [re.sub(r"^%\w.*$", "", text, flags=re.M) for text in texts if not text.startswith("%%")]
+
+
+def needed_for(cells: list[str], trials: list[tuple[int, str, str]]) -> list[str]:
+    """The cells that bind a name which a wrong answer, what is said of it, or a cell that is needed for it reads."""
+    wanted = {name for _, answer, judge in trials for name in names(answer)[1] | {judge}}
+    needed: set[int] = set()
+    while found := {place for place, cell in enumerate(cells) if place not in needed and names(cell)[0] & wanted}:
+        needed |= found
+        wanted |= {name for place in found for name in names(cells[place])[1]}
+    return [cells[place] for place in sorted(needed)]
+
+
+def names(code: str) -> tuple[set[str], set[str]]:
+    """The names that a cell binds at its top, and those that it reads anywhere."""
+    tree = ast.parse(code)
+    made = [each for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)]
+    at_the_top = [inner for each in tree.body if each not in made for inner in ast.walk(each)]
+    binds = {each.name for each in made}
+    binds |= {(each.asname or each.name).partition(".")[0] for each in at_the_top if isinstance(each, ast.alias)}
+    binds |= {each.id for each in at_the_top if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return binds, {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
