@@ -72,8 +72,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "lambda x, n: x + 1", "nothing in it depends on the number"),
         (2, "toy", "torch.fx.symbolic_trace cannot capture it: "),
         (3, "(torch.zeros(2), 'double')", "it has to differ in what is no tensor"),
-        (3, "(torch.ones(2), 'treble')", "on this call"),
-        (4, "lambda x, y: x + y", "torch.jit.script captures it"),
+        (4, "toy", "does not capture it as it is"),
     ],
     "07": [
         (1, "(hurried, hurried_handler)", "leave it as it is, and mend the other"),
