@@ -42,6 +42,12 @@ class K:
         return 3
 
 
+def sets_an_item(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[0] = 5
+    return x
+
+
 def test_code_of_a_global_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """`helper.__code__ = ...`"""
     seen(lambda x: x * helper(), lambda: monkeypatch.setattr(helper, "__code__", NINE), before=3, after=9)
@@ -139,6 +145,22 @@ def test_the_call_of_a_module_class() -> None:
 def test_a_method_of_every_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
     """`torch.Tensor.sum = ...`"""
     seen(lambda x: x * x.sum(), lambda: monkeypatch.setattr(torch.Tensor, "sum", lambda self: 9), before=3, after=9)
+
+
+@pytest.mark.parametrize(("name", "fn"), [
+    ("__add__", lambda x: x + x), ("__radd__", lambda x: 2 + x), ("__neg__", lambda x: -x), ("__lt__", lambda x: x < 2),
+    ("__getitem__", lambda x: x[0]), ("__iadd__", lambda x: x.clone().__iadd__(x)), ("__setitem__", sets_an_item),
+])  # fmt: skip
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_operator_of_every_tensor(name: str, fn: Any, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.Tensor.__add__ = ...`: what a compiler made of the graph does not ask the class again."""
+    compiled = dynexplore.optimize(backend)(fn)
+    assert torch.equal(compiled(torch.ones(3)), fn(torch.ones(3)))
+    assert graphs_compiled() == 1
+    monkeypatch.setattr(torch.Tensor, name, lambda self, *others: torch.full_like(self, 9))
+    assert torch.equal(compiled(torch.ones(3)), fn(torch.ones(3)))
+    monkeypatch.undo()
+    assert torch.equal(compiled(torch.ones(3)), fn(torch.ones(3)))
 
 
 def test_code_of_what_a_rule_answers_for(monkeypatch: pytest.MonkeyPatch) -> None:

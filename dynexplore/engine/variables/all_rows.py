@@ -73,6 +73,7 @@ from dynexplore.engine.variables.torch_ import (
     scripted,
     tensor,
     tensor_constructors,
+    tensor_groups,
     tensor_numbers,
     tensor_subclass,
     torch_rules,

@@ -94,8 +94,7 @@ def _binary_row(symbol: str, left: type[VariableTracker], right: type[VariableTr
 
 def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left symbol right`, also for in-place forms such as `+=`."""
-    name = DUNDER[symbol.removesuffix("=")]
-    _rely_on_metaclasses(ctx, (left, right), (f"__{name}__", f"__r{name}__", f"__i{name}__"), symbol)
+    _rely_on_metaclasses(ctx, (left, right), dunders(symbol), symbol)
     answer = _binary_row(symbol, type(left), type(right))
     plain = symbol
     if answer is None and symbol.endswith("="):
@@ -109,11 +108,23 @@ def binary(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
 
 def compare(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """`left < right` and its kin."""
-    _rely_on_metaclasses(ctx, (left, right), COMPARE_DUNDER[symbol], symbol)
+    _rely_on_metaclasses(ctx, (left, right), dunders(symbol), symbol)
     answer = _binary_row(symbol, type(left), type(right))
     if answer is None:
         return compare_unlike(ctx, symbol, COMPARE[symbol], left, right)
     return answer(ctx, symbol, left, right)
+
+
+def dunders(symbol: str) -> tuple[str, ...]:
+    """The methods that Python asks for a binary operator or a comparison.
+
+    >>> dunders("+"), dunders("+="), dunders("<")
+    (('__add__', '__radd__'), ('__iadd__', '__add__', '__radd__'), ('__lt__', '__gt__'))
+    """
+    if symbol in COMPARE_DUNDER:
+        return COMPARE_DUNDER[symbol]
+    name = DUNDER[symbol.removesuffix("=")]
+    return (*((f"__i{name}__",) if symbol.endswith("=") else ()), f"__{name}__", f"__r{name}__")
 
 
 def _rely_on_metaclasses(

@@ -37,7 +37,7 @@ from dynexplore.engine.variables.objects.class_facts import (
     rely_on_names,
     rely_on_plain_access,
 )
-from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
+from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, dunders, unary_rule
 from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, SETTERS, attribute, method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
@@ -236,10 +236,12 @@ class TensorVariable(VariableTracker):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         _refuse_clipped(ctx, key)
+        _rely_on_operator(ctx, "__getitem__")
         return ctx.operation("call_function", operator.getitem, [self, key], {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         _refuse_clipped(ctx, key)
+        _rely_on_operator(ctx, "__setitem__")
         ctx.operation("call_function", operator.setitem, [self, key, value], {})
 
     # -- calls
@@ -564,10 +566,19 @@ _IN_C = (types.WrapperDescriptorType, type(None))
 _TENSOR_FIRST = 20
 
 
+def _rely_on_operator(ctx: TraceContext, *names: str) -> None:
+    """torch's class answers these operators as it did at first: what a compiler makes of a graph does not ask the class again."""
+    rely_on_names(ctx, torch.Tensor, *names)
+    for name in names:
+        if peek(torch.Tensor, name) is not _AT_FIRST.get(name):
+            ctx.break_graph("DX213", method=f"Tensor.{name}")
+
+
 @binary_rule(TensorVariable, VariableTracker, rank=_TENSOR_FIRST)
 def _tensor_left(ctx: TraceContext, symbol: str, left: TensorVariable, right: VariableTracker) -> VariableTracker:
     if symbol == "@=":  # tensors have no __imatmul__, and FX would write the new tensor down under the old one's name
         symbol = "@"
+    _rely_on_operator(ctx, *dunders(symbol))
     return ctx.operation("call_function", BINARY.get(symbol) or COMPARE[symbol], [left, right], {})
 
 
@@ -576,11 +587,13 @@ def _tensor_right(ctx: TraceContext, symbol: str, left: VariableTracker, right: 
     function = BINARY.get(symbol) or COMPARE[symbol]
     if symbol in BINARY and symbol.endswith("="):  # `1 += x` is `1 + x`
         function = BINARY[symbol[:-1]]
+    _rely_on_operator(ctx, *dunders(symbol))
     return ctx.operation("call_function", function, [left, right], {})
 
 
 @unary_rule(TensorVariable, "neg", "pos", "invert", rank=_TENSOR_FIRST)
 def _tensor_unary(ctx: TraceContext, symbol: str, operand: TensorVariable) -> VariableTracker:
+    _rely_on_operator(ctx, f"__{symbol}__")
     return ctx.operation("call_function", UNARY[symbol], [operand], {})
 
 
