@@ -111,10 +111,19 @@ def backward_of_all(x, w):
     return y.detach(), w.grad
 
 
+def goes_on_with_another_part(x, w):
+    y, z = x * w, x.sin()
+    y.sum().backward(retain_graph=True)
+    z.retain_grad()
+    torch.autograd.grad(z.sum(), w, retain_graph=True, materialize_grads=True)
+    return y.detach(), z.grad is None
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_backward_leaves_no_gradient_where_none_comes(backend: str) -> None:
     """`backward` of a tensor that depends on some leaves only: the graph runs as it stands, another is compiled."""
     assert_same_as_eager(backward_of_a_part, leaf(), leaf(), backend=backend, breaks=["DX406"], graphs=0)
+    assert_same_as_eager(goes_on_with_another_part, leaf(), leaf(), backend=backend)
     assert_same_as_eager(backward_of_all, leaf(), leaf(), backend=backend, breaks=["DX406"], graphs=2)
 
 

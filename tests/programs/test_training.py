@@ -222,7 +222,7 @@ def clipped(model: Any, optimizer: Any, x: Any) -> Any:
 
 def test_accumulated_and_clipped_gradients() -> None:
     """Two backwards before one step, and a norm over all gradients."""
-    assert compare(Net, sgd, clipped, dynexplore.optimize("eager"), exact=True) == 7
+    assert compare(Net, sgd, clipped, dynexplore.optimize("eager"), exact=True) == 6
 
 
 def mixed(model: Any, optimizer: Any, x: Any) -> Any:

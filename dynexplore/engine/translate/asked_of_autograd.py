@@ -2,7 +2,7 @@
 
 The idea: to autograd a compiled graph is one operation: all its outputs depend on all its inputs, none of its gradients has a
 gradient. A program that calls `torch.autograd.grad` on what the graph gave sees that (zeros for None, an error for the second
-derivative), so does one that calls `backward` on an output that does not depend on all of them (zeros for None), a hook does (it is
+derivative), so does one that calls `backward` while its outputs depend on different inputs (zeros for None), a hook does (it is
 called with None where no gradient comes), and so does a tensor that keeps its gradient (`retain_grad`), and whatever else hangs on
 a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
 raise, if it is ever called; a compiler raises at once, or computes with what was there before. Where a graph writes what has a
@@ -25,13 +25,12 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.graph.autograd_history import history
+from dynexplore.engine.graph.autograd_history import history, leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
-    "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.backward() of a part", "Tensor.register_hook()",
-    "Tensor.retain_grad()",
+    "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
 })  # fmt: skip
 
 
@@ -39,10 +38,18 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     """Whether what a compiler makes of the graph would be seen from outside."""
     if any(one.kind.id in ("DX404", "DX406") and one.facts.get("operation") in ASKS_FOR_MORE for one in breaks):
         return True
+    if any(one.kind.id == "DX406" for one in breaks) and _reach_different_leaves(graph.outputs):
+        return True
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
         return True
     return any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written)
+
+
+def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:
+    """Whether backward from one output gives a gradient to a leaf to which backward from another one gives none."""
+    reached = [leaves([value]) for value in map(example_value, outputs) if isinstance(value, torch.Tensor) and value.requires_grad]
+    return any(one != reached[0] for one in reached)
 
 
 def _is_seen_by_autograd(written: GraphInput) -> bool:

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
-from dynexplore.engine.graph.autograd_history import leaves
-from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.graph.shapes import never_negative
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Source
@@ -489,11 +487,8 @@ def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     creates = kwargs.get("create_graph", args[2] if len(args) > 2 else None)
-    if creates is not None and not (creates.is_constant() and not creates.as_constant()):
-        ctx.break_graph("DX406", operation="Tensor.backward(create_graph=True)")
-    everything = leaves(example_value(node) for node in ctx.graph.graph.nodes if "example_value" in node.meta)
-    is_whole = everything <= leaves([tensor.fake])
-    ctx.break_graph("DX406", operation="Tensor.backward()" if is_whole else "Tensor.backward() of a part")
+    plain = creates is None or (creates.is_constant() and not creates.as_constant())
+    ctx.break_graph("DX406", operation="Tensor.backward()" if plain else "Tensor.backward(create_graph=True)")
 
 
 @method(torch.Tensor, "retain_grad")
