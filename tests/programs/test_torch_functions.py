@@ -76,6 +76,28 @@ def a_tensor_of_tensors(x):
     return torch.tensor([x.sum(), x.mean()]), torch.tensor([[x[0], 2.0]], dtype=torch.float64)
 
 
+REFUSED = {
+    "more than one element": lambda x: torch.tensor([x, x]),
+    "no element": lambda x: torch.tensor([[x[:0]], [x[:1]]]),
+    "floats as integers": lambda x: torch.tensor([x.sum(), 1.0], dtype=torch.int64),
+    "a complex number as a real one": lambda x: torch.tensor([x.sum() * 1j], dtype=torch.float32),
+}
+
+
+@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
+def test_a_tensor_of_tensors_that_cannot_be_read_out_is_refused(make):
+    """torch's reference, which stands in the graph for torch.tensor, stacks them or casts them."""
+
+    def fn(x):
+        y = x * 2
+        try:
+            return make(y)
+        except (ValueError, TypeError, RuntimeError) as error:
+            return str(error), y + 1
+
+    assert_same_as_eager(fn, torch.ones(3))
+
+
 @program(X, graphs=1, ops=3)
 def tensors_of_a_range(x):
     return torch.tensor(range(3)), torch.LongTensor(range(x.shape[1])), torch.FloatTensor(range(2))

@@ -4,6 +4,7 @@ The idea: the old constructors take sizes or data, and tell them apart by type: 
 the graph knows no torch.Size, so sizes are passed one by one, which means the same.
 
 `torch.tensor([x.sum(), 1.0])` reads tensors out, which fake ones cannot do; torch's reference in Python says the same in operators.
+It also stacks tensors that torch.tensor refuses to read out, so what is refused is asked first.
 
 In: calls of torch.Tensor, of the old tensor types, of `Tensor.new` and torch.tensor. Out: one node each.
 
@@ -12,7 +13,7 @@ legacy_tensor_generic_ctor_new in torch/csrc/utils/tensor_new.cpp says what the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -66,10 +67,26 @@ for _cls in (torch.Tensor, *_OF_CPU):
     rule(_cls)(_constructor(_cls))
 
 
-def _holds_tensor(value: VariableTracker) -> bool:
+def _nested_tensors(value: VariableTracker) -> Iterator[TensorVariable]:
+    """The tensors in lists of lists."""
     if isinstance(value, TensorVariable):
-        return True
-    return isinstance(value, SequenceVariable) and any(map(_holds_tensor, value.items))
+        yield value
+    elif isinstance(value, SequenceVariable):
+        for item in value.items:
+            yield from _nested_tensors(item)
+
+
+def _why_not_read_out(tensor: torch.Tensor, dtype: torch.dtype | None) -> str | None:
+    """What torch.tensor says of an element that it cannot read out as one number of this dtype; None where it can."""
+    if tensor.numel() != 1:
+        return "only one element tensors can be converted to Python scalars"
+    if dtype is None or dtype.is_complex:
+        return None
+    if dtype.is_floating_point:
+        return "a complex number is no real one" if tensor.is_complex() else None
+    if tensor.is_floating_point() or tensor.is_complex():
+        return "only integer tensors of a single element can be converted to an index"
+    return None
 
 
 @rule(torch.tensor)
@@ -81,6 +98,10 @@ def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[
         return made
     for arg in args:
         arg.read_items(ctx)
-    nested = bool(args) and isinstance(args[0], SequenceVariable) and _holds_tensor(args[0])
-    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args),
-                         with_numpys_dtype(ctx, args, kwargs))
+    nested = list(_nested_tensors(args[0])) if args and isinstance(args[0], SequenceVariable) else []
+    kwargs = with_numpys_dtype(ctx, args, kwargs)
+    dtype = kwargs["dtype"].as_constant() if "dtype" in kwargs and kwargs["dtype"].is_constant() else None
+    for element in nested:
+        if (error := _why_not_read_out(element.fake, dtype)) is not None:
+            ctx.break_graph("DX401", operator="tensor", error=error)
+    return ctx.operation("call_function", torch._refs.tensor if nested else torch.tensor, _lists(ctx, args), kwargs)
