@@ -128,12 +128,17 @@ install() {
     fi
 }
 
-say "dynexplore: installing torch into $venv (the first time takes a minute or more)"
+torch_version() { "$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))' 2>/dev/null || true; }
+
 # torch first and alone: a range, or another package's wish for torch, could bring a newer and far larger build
-install "$(grep '^torch==' "$constraints")" setuptools
+wanted_torch=$(grep '^torch==' "$constraints")
+there=$(torch_version)
+if [ -z "$there" ] || [ "torch==${there%%+*}" != "$wanted_torch" ]; then
+    say "dynexplore: installing $wanted_torch into $venv (takes a minute or more)"
+fi
+install "$wanted_torch" setuptools
 # a plain path entry: setuptools' import finder would be Python code that runs at every import of everything
 say "dynexplore: building dynexplore, with its extras ${extras//,/, }"
 install --no-build-isolation --config-settings editable_mode=compat -e ".${extras:+[$extras]}"
-torch_there=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))')
-say "dynexplore: $venv is ready after $((SECONDS - began)) seconds (Python $version, torch $torch_there)"
+say "dynexplore: $venv is ready after $((SECONDS - began)) seconds (Python $version, torch $(torch_version))"
 touch "$venv/.built"
