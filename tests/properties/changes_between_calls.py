@@ -11,9 +11,13 @@ In: the four tables below, each row a few lines of Python. Out: `Case`s; `run` c
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
+import json
 import linecache
+import os
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -825,6 +829,25 @@ def answer(call: Any) -> Any:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return [type(value).__name__, value.detach().tolist()] if hasattr(value, "detach") else repr(value)
+
+
+def answers_of_a_fresh_process(case: Case) -> list[Any]:
+    """What plain Python gives where no class was changed before.
+
+    A class of torch that cases change over and over runs out of version tags on Python 3.13 (after about 1,000). From then on
+    CPython itself, without any engine, calls the old `__getitem__` of a subclass where that was specialized:
+    type_modified_unlocked of Objects/typeobject.c returns before it clears the cache of a class without a tag.
+    """
+    program = (
+        "import json, sys; from properties.changes_between_calls import *; print(json.dumps(answers(world(Case(*sys.argv[1:])))))"
+    )
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.pathsep.join([tests, os.path.dirname(tests), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *dataclasses.astuple(case)],
+        check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path},
+    )
+    return list(json.loads(done.stdout.splitlines()[-1]))
 
 
 def torch_ones() -> Any:

@@ -19,6 +19,7 @@ from properties.changes_between_calls import (
     NAMES,
     PLACES,
     Case,
+    answers_of_a_fresh_process,
     changes_the_answer,
     run,
     telling_cases,
@@ -53,7 +54,9 @@ def check(cases: Iterable[Case], say: Callable[[str], object] = lambda text: Non
             total += 1
             counted += outcome.counts
             assert counted or total < 20, "no case says anything: nothing is compiled"
-            if outcome.differs:
+            if outcome.differs and answers_of_a_fresh_process(case) == outcome.compiled:
+                say(f"CPython answers as the engine does in a fresh process, and otherwise here: {case}")
+            elif outcome.differs:
                 wrong.append(f"{case}\n{''.join(case.pieces())}\nplain    {outcome.plain}\ncompiled {outcome.compiled}")
                 say(f"difference {len(wrong)}: {wrong[-1]}")
             if total % 500 == 0:
