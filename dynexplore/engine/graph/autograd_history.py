@@ -3,11 +3,14 @@
 The idea: operators run on fake tensors while a graph is captured, so autograd notes them as it does for real ones. What backward
 would go through can be read from there before there is a number.
 
-In:  fake tensors. Out: autograd's nodes behind them (`history`), and those of them that hand a gradient to a leaf (`leaves`).
+In:  fake tensors. Out: autograd's nodes behind them (`history`), and whether they all hand gradients to the same leaves
+(`same_leaves`): one walk for all of them, in which each node is given the leaves of those behind it.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -27,11 +30,29 @@ def history(tensors: Iterable[Any]) -> Iterator[Any]:
         waiting += [following for following, _ in node.next_functions]
 
 
-def leaves(tensors: Iterable[Any]) -> set[Any]:
-    """The nodes at which the history ends because a leaf takes its gradient there.
+def same_leaves(tensors: Iterable[torch.Tensor]) -> bool:
+    """Whether backward from each of these tensors gives a gradient to the same leaves; a leaf itself has none behind it.
 
     >>> x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    >>> len(leaves([x.sin(), x * w])), len(leaves([x.sin()])), len(leaves([x]))
-    (2, 1, 0)
+    >>> same_leaves([x.sin(), x.cos()]), same_leaves([x.sin(), x * w]), same_leaves([x.sin(), x])
+    (True, False, False)
     """
-    return {node for node in history(tensors) if hasattr(node, "variable")}
+    behind: dict[Any, int] = {None: 0}
+    return len({_leaves_behind(tensor.grad_fn, behind) for tensor in tensors}) <= 1
+
+
+def _leaves_behind(start: Any, behind: dict[Any, int]) -> int:
+    """The leaves behind a node, each of them one bit; `behind` holds what is known of other nodes, and gets what is found."""
+    waiting = [start]
+    while waiting:
+        node = waiting[-1]
+        following = [one for one, _ in node.next_functions] if node not in behind else ()
+        unknown = [one for one in following if one not in behind]
+        if unknown:  # they come first, and the node is looked at again
+            waiting += unknown
+            continue
+        waiting.pop()
+        if node not in behind:
+            own = 1 << len(behind) if hasattr(node, "variable") else 0
+            behind[node] = functools.reduce(operator.or_, (behind[one] for one in following), own)
+    return behind[start]

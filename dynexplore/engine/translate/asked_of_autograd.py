@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.graph.autograd_history import history, leaves
+from dynexplore.engine.graph.autograd_history import history, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
@@ -48,8 +48,8 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
 
 def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:
     """Whether backward from one output gives a gradient to a leaf to which backward from another one gives none."""
-    reached = [leaves([value]) for value in map(example_value, outputs) if isinstance(value, torch.Tensor) and value.requires_grad]
-    return any(one != reached[0] for one in reached)
+    values = map(example_value, outputs)
+    return not same_leaves(value for value in values if isinstance(value, torch.Tensor) and value.requires_grad)
 
 
 def _is_seen_by_autograd(written: GraphInput) -> bool:

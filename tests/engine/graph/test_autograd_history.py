@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch._subclasses import FakeTensorMode
 
-from dynexplore.engine.graph.autograd_history import history, leaves
+from dynexplore.engine.graph import autograd_history
+from dynexplore.engine.graph.autograd_history import history, same_leaves
 
 pytestmark = pytest.mark.plain("autograd notes it, and no engine is asked")
 
@@ -21,9 +22,27 @@ def test_each_node_is_met_once() -> None:
 
 
 def test_leaves_are_where_gradients_end() -> None:
-    """The same leaf under two tensors is one; a part of a graph reaches fewer."""
+    """The same leaf under two tensors is one; a part of a graph reaches fewer, and a leaf itself none."""
     with FakeTensorMode():
         x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-        whole, part = x * w, x.sin()
-        assert leaves([part]) < leaves([whole, part]) == leaves([whole])
-        assert len(leaves([whole])) == 2
+        shared = x.sin()
+        assert same_leaves([])
+        assert same_leaves([shared, shared * x, x.exp().detach() + shared])
+        assert same_leaves([x * w, shared + w, w.sin() * shared])
+        assert not same_leaves([x * w, shared])
+        assert not same_leaves([x.sin(), w.sin()])
+        assert not same_leaves([x.sin(), x])
+
+
+def test_leaves_of_many_outputs_take_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node says once what stands behind it, however many outputs there are, and however long the history is."""
+    with FakeTensorMode():
+        x = torch.ones(2, requires_grad=True)
+        outputs = [x.sin()]
+        for _ in range(2000):  # more than the recursion limit
+            outputs.append(outputs[-1].sin())
+        asked = []
+        walked = autograd_history._leaves_behind
+        monkeypatch.setattr(autograd_history, "_leaves_behind", lambda *args: (walked(*args), asked.append(len(args[1])))[0])
+        assert same_leaves(reversed(outputs))
+    assert asked == [2003] * 2001  # the first output finds all 2001 sines, and the leaf (beside None)
