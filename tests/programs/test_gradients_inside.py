@@ -49,6 +49,18 @@ def test_autograd_does_not_hear_of_data(fn: Any, breaks: list[str], backend: str
     assert_same_as_eager(fn, leaf(), backend=backend, breaks=breaks)
 
 
+def writes_through_data_behind_products(x, w):
+    y = x * (x * w)  # a compiler keeps x and w, and computes the product again
+    x.data.add_(1)
+    return y, (y * w.sin()).sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_write_through_data_changes_what_eager_saved_and_nothing_else(backend: str) -> None:
+    """The graph before it runs as it stands: what a compiler keeps for its backward is not what autograd keeps."""
+    assert_same_as_eager(writes_through_data_behind_products, leaf(), leaf(), backend=backend, breaks=["DX408"], graphs=1)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_view_of_data(backend: str) -> None:
     """What is cut out of `.data` is as unheard of as `.data`."""

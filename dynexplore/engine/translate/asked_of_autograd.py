@@ -5,9 +5,10 @@ gradient. A program that calls `torch.autograd.grad` on what the graph gave sees
 derivative), so does one that calls `backward` while its outputs depend on different inputs (zeros for None), a hook does (it is
 called with None where no gradient comes), and so does a tensor that keeps its gradient (`retain_grad`), and whatever else hangs on
 a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
-raise, if it is ever called; a compiler raises at once, or computes with what was there before. Where a graph writes what has a
-gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. Such graphs
-are captured, but not compiled.
+raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
+what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
+what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. Such
+graphs are captured, but not compiled.
 
 A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
 that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
@@ -31,12 +32,13 @@ from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
     "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
+    "a write through .data to what autograd has noted",
 })  # fmt: skip
 
 
 def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:
     """Whether what a compiler makes of the graph would be seen from outside."""
-    if any(one.kind.id in ("DX404", "DX406") and one.facts.get("operation") in ASKS_FOR_MORE for one in breaks):
+    if any(one.kind.id in ("DX404", "DX406", "DX408") and one.facts.get("operation") in ASKS_FOR_MORE for one in breaks):
         return True
     if any(one.kind.id == "DX406" for one in breaks) and _reach_different_leaves(graph.outputs):
         return True
