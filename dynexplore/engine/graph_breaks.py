@@ -650,8 +650,9 @@ def f(x):
     # -- DX4xx: torch ----------------------------------------------------------------------------------------------
     Kind(
         "DX321",
-        "an object with a `__del__`",
-        "It must be a real object, freed when the program drops the last reference to it: its `__del__` runs at that moment.",
+        "an object whose end the program hears of",
+        "It must be a real object, freed when the program drops the last reference to it: at that moment its `__del__` runs, or a weak"
+        " reference to it ends.",
         "Make the object outside of the compiled function.",
         example="""
 class Resource:

@@ -37,6 +37,7 @@ typedef struct {
 
 /* -- checking --------------------------------------------------------------------------------------------------- */
 
+/* The items, in this order: a program may walk them. Each was found, so that its hint is its place. */
 static bool
 items_pass(DictCheck *check, PyObject *value)
 {
@@ -49,7 +50,7 @@ items_pass(DictCheck *check, PyObject *value)
     }
     for (Py_ssize_t i = 0; i < check->item_count; i++) {
         DictCheck *item = &check->items[i];
-        if (!value_passes(item, find_value(value, item))) {
+        if (!value_passes(item, find_value(value, item)) || (i > 0 && item->hint <= item[-1].hint)) {
             return false;
         }
     }

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.variables.containers.iterator import (
     AskingIteratorVariable,
+    ByIndexIteratorVariable,
     IteratorVariable,
     SequenceIteratorVariable,
     item_or_end,
-    reversed_iterator_at,
 )
 from dynexplore.engine.variables.containers.ranges import RangeIteratorVariable, RangeVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -158,24 +158,6 @@ class FilterVariable(AskingIteratorVariable):
         build.call_object(self._type, self.predicate, self.inner)
 
 
-class ReversedByIndexVariable(IteratorVariable):
-    """`reversed(value)` of an object with `__len__` and `__getitem__`."""
-
-    value_type = reversed
-
-    def __init__(self, walked: VariableTracker, index: int) -> None:
-        self.walked, self.index = walked, index
-
-    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
-        if self.index < 0:
-            return None
-        self.index -= 1
-        return self.walked.get_item(ctx, ConstantVariable(self.index + 1))
-
-    def reconstruct(self, build: Reconstruction) -> None:
-        build.call_object(reversed_iterator_at, self.walked, ConstantVariable(self.index))
-
-
 # -- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -220,4 +202,4 @@ def reversed_of(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
         return value.call_method(ctx, "__reversed__", [], {})
     if not hasattr(python_type, "__getitem__") or not hasattr(python_type, "__len__"):
         ctx.raise_exception(TypeError, f"{python_type.__name__!r} object is not reversible")
-    return ReversedByIndexVariable(value, known_index(ctx, value.length(ctx), "reversed()") - 1)
+    return ByIndexIteratorVariable(value, known_index(ctx, value.length(ctx), "reversed()") - 1, step=-1)

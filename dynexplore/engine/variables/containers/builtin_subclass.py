@@ -11,12 +11,13 @@ torch/_dynamo/variables/user_defined.py does the same job.
 from __future__ import annotations
 
 import types
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.policy.outside import kind_of_break
 from dynexplore.engine.provenance.sources import CallSource, DictItemSource, Source
+from dynexplore.engine.raw_attributes import class_dict
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable, become
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
@@ -33,6 +34,7 @@ from dynexplore.engine.variables.objects.class_facts import (
     rely_on_class_of,
     rely_on_names,
 )
+from dynexplore.engine.variables.objects.class_lookup import binds
 from dynexplore.engine.variables.objects.user_object import CMethodVariable, UserObjectVariable
 from dynexplore.engine.variables.rules import rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, settled
@@ -275,3 +277,14 @@ def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> 
         entries[key] = (ConstantVariable(key), LazyVariable(dict.__getitem__(value, key), item))
     kind = OrderedDictVariable if issubclass(type(value), OrderedDict) else DictVariable
     return kind(entries, source)
+
+
+@binds(type(class_dict(namedtuple("_Pair", "one two"))["one"]))
+def _bind_named_item(
+    ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
+) -> VariableTracker:
+    """`point.x` of a named tuple's class that overrides special methods: the item that the descriptor counts to."""
+    if not isinstance(instance, BuiltinSubclassVariable):
+        ctx.break_graph("DX303", name=attribute.name, type=cls.__qualname__)
+    _, (index, _) = attribute.raw.__reduce__()
+    return instance.held().get_item(ctx, ConstantVariable(index))

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 
 STRING_ITERATORS = frozenset({type(iter("")), type(iter("é"))})
+class _ByIndex:
+    def __getitem__(self, index: int) -> int:
+        raise IndexError(index)
+
+
 PLAIN_ITERATORS = STRING_ITERATORS | {type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0)))}
 
 
@@ -162,6 +167,45 @@ class SequenceIteratorVariable(IteratorVariable):
         return f"{self._type.__name__} at {self.index}"
 
 
+_LONGEST_SEQUENCE = 10_000  # items of an object that is walked by index
+
+
+class ByIndexIteratorVariable(AskingIteratorVariable):
+    """An iterator over an object that has `__getitem__` alone: it asks for 0, 1, 2 ... until that raises IndexError."""
+
+    value_type: ClassVar[type[Any]] = type(iter(_ByIndex()))
+
+    def __init__(self, walked: VariableTracker, index: int = 0, step: int = 1) -> None:
+        self.walked: VariableTracker | None = walked  # None once it is exhausted, as in CPython
+        self.index, self.step = index, step
+
+    def python_type(self) -> type[Any]:
+        return self.value_type if self.step > 0 else reversed
+
+    def next_or_raise(self, ctx: TraceContext) -> VariableTracker:
+        if self.walked is None or self.index < 0:
+            ctx.raise_exception(StopIteration)
+        if self.index == _LONGEST_SEQUENCE:
+            ctx.break_graph("DX307", question="iteration through __getitem__", type=self.walked.type_name())
+        try:
+            item = self.walked.get_item(ctx, ConstantVariable(self.index))
+        except UserRaised as raised:
+            if not issubclass(raised.exception.python_type(), (IndexError, StopIteration)):
+                raise
+            self.walked = None
+            ctx.raise_exception(StopIteration)
+        self.index += self.step
+        return item
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        if self.step < 0:
+            raise NotImplementedError("`reversed` of an object of the program, which would be asked for its length again")
+        if self.walked is None:
+            ItemsIteratorVariable([]).reconstruct(build)
+        else:
+            build.call_object(by_index_iterator_at, self.walked, ConstantVariable(self.index))
+
+
 def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
     """An iterator that has given `index` items already."""
     iterator: Any = iter(iterable)
@@ -169,6 +213,13 @@ def iterator_at(iterable: Iterable[Any], index: int) -> Iterator[Any]:
         iterator.__setstate__(index)
     else:
         next(islice(iterator, index, index), None)
+    return iterator  # type: ignore[no-any-return]
+
+
+def by_index_iterator_at(walked: Any, index: int) -> Iterator[Any]:
+    """An iterator whose next item is `walked[index]`; nothing is asked for."""
+    iterator: Any = iter(walked)
+    iterator.__setstate__(index)
     return iterator  # type: ignore[no-any-return]
 
 

@@ -37,7 +37,13 @@ def is_named_tuple_class(cls: Any) -> bool:
     """Whether a class is a namedtuple, without a `__new__` of its own behind it, or a C structure with named items."""
     if not isinstance(cls, type) or not issubclass(cls, tuple):
         return False
-    return is_structure(cls) or (isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make"))
+    named = isinstance(getattr(cls, "_fields", None), tuple) and hasattr(cls, "_make")
+    return is_structure(cls) or (named and not any(_is_the_programs(class_facts.peek(cls, name), name) for name in _OF_TUPLES))
+
+
+def _is_the_programs(special: Any, name: str) -> bool:
+    """Whether a special method was written by the program, or taken away by it."""
+    return isinstance(special, types.FunctionType) or (special is None and class_facts.peek(tuple, name) is not None)
 
 
 def is_structure(cls: type[Any]) -> bool:
@@ -113,10 +119,8 @@ class NamedTupleVariable(TupleVariable):
 
 _PAIR: Any = collections.namedtuple("_PAIR", "one two")
 _FIELDS = (type(class_facts.peek(_PAIR, "one")), types.MemberDescriptorType)
-# What the tracker answers as tuples do: a class that answers otherwise is left to Python.
-_OF_TUPLES = frozenset({
-    "__len__", "__iter__", "__getitem__", "__contains__", "__getattribute__", "__bool__", "__eq__", "__hash__", "__lt__",
-})
+# What the tracker answers as tuples do: a class that answers otherwise is an object of the program that extends tuple.
+_OF_TUPLES = tuple(name for name in class_facts.SPECIAL_NAMES if name not in ("__repr__", "__str__", "__format__", "__getattr__"))
 
 
 def make(cls: type[Any], items: tuple[Any, ...]) -> Any:
@@ -136,6 +140,7 @@ def construct(
     if is_structure(cls):
         (items,) = args
         return NamedTupleVariable(cls, items.unpack(ctx))
+    class_facts.rely_on_names(ctx, cls, *class_facts.SPECIAL_NAMES)
     names = field_names(cls)
     given = dict(zip(names, args, strict=False))
     if len(args) > len(names) or not set(kwargs) <= set(names) - set(given):
@@ -187,10 +192,7 @@ def _new(ctx: TraceContext, cls: VariableTracker, items: VariableTracker | None 
 @builds_when(lambda value: is_named_tuple_class(type(value)), rank=40)
 def build_named_tuple(ctx: TraceContext, value: Any, source: Source | None) -> VariableTracker:
     """A named tuple: its class and length are guarded, items when they are read."""
-    for name in class_facts.SPECIAL_NAMES:
-        special = class_facts.raw_lookup(ctx, type(value), name)
-        if name in _OF_TUPLES and (isinstance(special, types.FunctionType) or (special is None and hasattr(tuple, name))):
-            ctx.break_graph("DX302", question=name, type=type(value).__qualname__)
+    class_facts.rely_on_names(ctx, type(value), *class_facts.SPECIAL_NAMES)
     return NamedTupleVariable(type(value), existing_items(ctx, value, source), source)
 
 

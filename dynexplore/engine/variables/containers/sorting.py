@@ -14,20 +14,29 @@ from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, known_truth, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
+from dynexplore.engine.variables.type_errors import type_of
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 
 class _Compared:
-    """A key that only knows `<`, which is all that sorting asks."""
+    """A key that only knows `<`, which is all that sorting asks.
 
-    __slots__ = ("ctx", "key")
+    Where all keys are of one class, listobject.c asks that class first (`unsafe_object_compare`): a `__lt__` that returns
+    NotImplemented is asked once more by the comparison that follows.
+    """
 
-    def __init__(self, ctx: TraceContext, key: VariableTracker) -> None:
-        self.ctx, self.key = ctx, key
+    __slots__ = ("ctx", "key", "of_one_class")
+
+    def __init__(self, ctx: TraceContext, key: VariableTracker, of_one_class: bool) -> None:
+        self.ctx, self.key, self.of_one_class = ctx, key, of_one_class
 
     def __lt__(self, other: _Compared) -> bool:
+        if self.of_one_class:
+            answer = self.key.own_less_than(self.ctx, other.key)
+            if answer is not None:
+                return known_truth(self.ctx, answer, "DX104", operation="sorting")
         return known_truth(self.ctx, compare(self.ctx, "<", self.key, other.key), "DX104", operation="sorting")
 
 
@@ -41,7 +50,8 @@ def sorted_items(
         constants = [settled(key) for key in keys]
         order = run_now(ctx, sorted, range(len(items)), key=constants.__getitem__, reverse=backwards)
     else:
-        compared: list[Any] = [_Compared(ctx, key) for key in keys]
+        of_one_class = len({type_of(key) for key in keys}) == 1
+        compared: list[Any] = [_Compared(ctx, key, of_one_class) for key in keys]
         order = sorted(range(len(items)), key=compared.__getitem__, reverse=backwards)
     return [items[place] for place in order]
 

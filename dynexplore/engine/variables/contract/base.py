@@ -185,6 +185,10 @@ class VariableTracker(Inspection):
         """
         return None
 
+    def own_less_than(self, ctx: TraceContext, other: VariableTracker) -> VariableTracker | None:
+        """What the `__lt__` that the program wrote returns; None if there is none, or it leaves the answer to others."""
+        return None
+
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         """`item in value`."""
         ctx.break_graph("DX302", question="`in`", type=self.type_name())

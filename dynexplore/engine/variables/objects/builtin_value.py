@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
 NONE = ConstantVariable(None)
+
+_DATA = types.GetSetDescriptorType | types.MemberDescriptorType  # attributes that are values, as `gi_frame` of a generator
 
 
 class BuiltinValueVariable(VariableTracker):
@@ -53,6 +56,8 @@ class BuiltinValueVariable(VariableTracker):
             return ctx.build(python_type.__doc__, None)
         if not hasattr(python_type, name):
             ctx.raise_exception(AttributeError, f"{python_type.__name__!r} object has no attribute {name!r}")
+        if isinstance(getattr(python_type, name), _DATA):
+            ctx.break_graph("DX303", name=name, type=self.type_name())
         return ConstantMethodVariable(self, name)
 
     def set_attribute(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:

@@ -110,6 +110,11 @@ def raw_lookup(ctx: TraceContext, cls: type[Any], name: str) -> Any:
     return None
 
 
+def has_name(ctx: TraceContext, cls: type[Any], name: str) -> bool:
+    """Whether a class of the MRO has the name, be it for None; relied on, found or not."""
+    return raw_lookup(ctx, cls, name) is not None or any(name in class_dict(owner) for owner in class_mro(cls))
+
+
 def find(ctx: TraceContext, cls: type[Any], name: str, *, after: type[Any] | None = None) -> ClassAttribute | None:
     """Look a name up in the MRO of `cls` (behind the class `after`, as `super` does), relying on where that ends.
 

@@ -26,7 +26,7 @@ from dynexplore.engine.variables.contract.base import NotConstant, VariableTrack
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_facts import peek, raw_lookup, rely_on_names
+from dynexplore.engine.variables.objects.class_facts import has_name, peek, raw_lookup, rely_on_names
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, live_nest, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
@@ -93,6 +93,8 @@ def is_instance(ctx: TraceContext, value: VariableTracker, python_type: type[Any
         return _asked_live(ctx, value, cls)
     if getattr(cls, "_is_protocol", False) and cls is not typing.Protocol:
         return _fits_protocol(ctx, value, python_type, cls)
+    if isinstance(cls, ABCMeta):
+        _refuse_own_check(ctx, cls, "isinstance")
     return _answered(ctx, python_type, cls, _check_class)
 
 
@@ -162,13 +164,28 @@ def _check_class(python_type: type[Any], cls: Any) -> bool:
 @builtin(issubclass)
 def _issubclass(ctx: TraceContext, value: VariableTracker, wanted: VariableTracker, /) -> VariableTracker:
     cls = live(ctx, value, "issubclass")
-    classes = tuple(_classes(ctx, wanted, "issubclass"))
-    for base in classes:
-        if isinstance(cls, type):
-            _rely_on_answer_of(ctx, cls, base)
-        if getattr(base, "_is_protocol", False) and base is not typing.Protocol:
-            rely_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
-    return ConstantVariable(any(_answered(ctx, cls, base, issubclass) for base in classes))
+    return ConstantVariable(any(_is_subclass(ctx, cls, base) for base in _classes(ctx, wanted, "issubclass")))
+
+
+def _is_subclass(ctx: TraceContext, cls: Any, base: Any) -> bool:
+    """Whether `issubclass(cls, base)`; what the answer depends on is relied on."""
+    _refuse_own_check(ctx, base, "issubclass")
+    if isinstance(cls, type):
+        _rely_on_answer_of(ctx, cls, base)
+    if getattr(base, "_is_protocol", False) and base is not typing.Protocol:
+        rely_on_names(ctx, cls, *typing._get_protocol_attrs(base))  # type: ignore[attr-defined]
+    return _answered(ctx, cls, base, issubclass)
+
+
+def _refuse_own_check(ctx: TraceContext, cls: Any, function: str) -> None:
+    """A `__subclasscheck__` that the program wrote runs for real, as often as it is asked."""
+    metaclass = type(cls)
+    if isinstance(peek(metaclass, "__subclasscheck__"), types.FunctionType) and not _is_of_a_library(metaclass):
+        ctx.break_graph("DX205", function=function, arguments=f"class {cls.__qualname__}")
+
+
+def _is_of_a_library(metaclass: type[Any]) -> bool:
+    return any(metaclass is one for one in (type, ABCMeta)) or metaclass.__module__.startswith(("typing", "torch"))
 
 
 @builtin(type)
@@ -187,7 +204,7 @@ def _union(ctx: TraceContext, symbol: str, left: VariableTracker, right: Variabl
 
 @builtin(callable)
 def _callable(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    return ConstantVariable(raw_lookup(ctx, _known_type(ctx, value, "callable"), "__call__") is not None)
+    return ConstantVariable(has_name(ctx, _known_type(ctx, value, "callable"), "__call__"))
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import class_dict
-from dynexplore.engine.variables.containers.iterator import item_or_end
+from dynexplore.engine.variables.containers.iterator import ByIndexIteratorVariable, item_or_end
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
@@ -32,6 +32,7 @@ from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import (
     ClassAttribute,
     find,
+    has_name,
     is_made_in_python,
     layout_of,
     peek,
@@ -58,7 +59,6 @@ def _is_borrowed(slot: Any, name: str) -> bool:
 
 # How an attribute is stored past a `__setattr__` of the program, when changes are replayed.
 _PLAIN_SETTERS: tuple[Any, ...] = (object.__setattr__,)
-_LONGEST_SEQUENCE = 10_000  # items of an object iterated through `__getitem__`
 
 
 def _is_written_by_hand(method: Any) -> bool:
@@ -360,11 +360,13 @@ class UserObjectVariable(VariableTracker):
     # -- special methods
 
     def special(self, ctx: TraceContext, name: str) -> VariableTracker | None:
-        """The bound special method that Python code of the class defines; None if it has none (or inherits a C one)."""
-        if name in class_dict(self.cls) or raw_lookup(ctx, self.cls, name) is not None:
-            method = find(ctx, self.cls, name)
-            if method is not None and (method.is_python_function or not isinstance(method.raw, _C_SPECIAL)):
-                return bind(ctx, method, self, self.cls)
+        """The bound special method that Python code of the class defines; None if it has none (or inherits a C one).
+
+        A method that a class takes away by `__iter__ = None` is there: it is the constant None, which refuses to be called.
+        """
+        method = find(ctx, self.cls, name)
+        if method is not None and (method.is_python_function or not isinstance(method.raw, _C_SPECIAL)):
+            return bind(ctx, method, self, self.cls)
         return None
 
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
@@ -373,7 +375,7 @@ class UserObjectVariable(VariableTracker):
             return taken_truth(ctx, self.cls, ctx.call_function(method, [], {}))
         if self.storage is not None and not self.special(ctx, "__len__"):
             return self.storage.truth(ctx)
-        return self.length(ctx).truth(ctx) if raw_lookup(ctx, self.cls, "__len__") is not None else True
+        return self.length(ctx).truth(ctx) if has_name(ctx, self.cls, "__len__") else True
 
     def length(self, ctx: TraceContext) -> VariableTracker:
         found = self._ask(ctx, "__len__")
@@ -382,11 +384,11 @@ class UserObjectVariable(VariableTracker):
         return self._of_storage(ctx, "len()").length(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        iterator = self._ask(ctx, "__iter__")
+        iterator = self._ask(ctx, "__iter__", refusal="is not iterable")
         if iterator is not None:
             return taken_iterator(ctx, iterator)
         if raw_lookup(ctx, self.cls, "__iter__") is None and self.special(ctx, "__getitem__") is not None:
-            return ctx.iterator_over(self._items_by_index(ctx))
+            return ByIndexIteratorVariable(self)
         if raw_lookup(ctx, self.cls, "__iter__") is None:
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not iterable")
         return self._of_storage(ctx, "iteration").iterate(ctx)
@@ -394,17 +396,6 @@ class UserObjectVariable(VariableTracker):
     def _is_container(self, ctx: TraceContext) -> bool:
         """Whether its class says what it contains; that of an int does not, and only items by number are left."""
         return any(raw_lookup(ctx, self.cls, name) is not None for name in ("__contains__", "__iter__"))
-
-    def _items_by_index(self, ctx: TraceContext) -> list[VariableTracker]:
-        items: list[VariableTracker] = []
-        try:
-            while len(items) < _LONGEST_SEQUENCE:
-                items.append(self.get_item(ctx, ConstantVariable(len(items))))
-        except UserRaised as raised:
-            if issubclass(raised.exception.python_type(), (IndexError, StopIteration)):
-                return items
-            raise
-        ctx.break_graph("DX307", question="iteration through __getitem__", type=self.cls.__qualname__)
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         return item_or_end(ctx, self.next_or_raise)
@@ -418,8 +409,12 @@ class UserObjectVariable(VariableTracker):
             ctx.break_graph("DX307", question="next()", type=self.type_name())
         return ctx.call_function(method, [], {})
 
+    def own_less_than(self, ctx: TraceContext, other: VariableTracker) -> VariableTracker | None:
+        answer = self._ask(ctx, "__lt__", other)
+        return None if answer is None or (answer.is_constant() and answer.as_constant() is NotImplemented) else answer
+
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
-        answer = self._ask(ctx, "__contains__", item)
+        answer = self._ask(ctx, "__contains__", item, refusal="is not a container")
         if answer is not None:
             truth = answer.truth(ctx)
             return ConstantVariable(truth) if isinstance(truth, bool) else truth
@@ -463,7 +458,7 @@ class UserObjectVariable(VariableTracker):
         method = self.special(ctx, "__call__")
         if method is not None:
             return ctx.call_function(method, args, kwargs)
-        if raw_lookup(ctx, self.cls, "__call__") is None:
+        if not has_name(ctx, self.cls, "__call__"):
             ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object is not callable")
         return super().call(ctx, args, kwargs)
 
@@ -488,8 +483,11 @@ class UserObjectVariable(VariableTracker):
                   if (field.hash if field.hash is not None else field.compare)]
         return (self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields))
 
-    def _ask(self, ctx: TraceContext, name: str, *args: VariableTracker) -> VariableTracker | None:
+    def _ask(self, ctx: TraceContext, name: str, *args: VariableTracker, refusal: str = "") -> VariableTracker | None:
+        """What the special method says, None if there is none; `refusal` says in CPython's words that it was taken away."""
         method = self.special(ctx, name)
+        if refusal and method is not None and method.is_constant() and method.as_constant() is None:
+            ctx.raise_exception(TypeError, f"{self.cls.__name__!r} object {refusal}")
         return ctx.call_function(method, args, {}) if method is not None else None
 
     def _of_storage(self, ctx: TraceContext, question: str) -> VariableTracker:
@@ -617,8 +615,8 @@ def _is_filled(slot: types.MemberDescriptorType, value: object) -> bool:
     return True
 
 
-# C implementations of special methods: slot wrappers, and `None` for a method that a class takes away.
-_C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType, type(None))
+# C implementations of special methods.
+_C_SPECIAL = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 
 
 def bind_raw(ctx: TraceContext, attribute: ClassAttribute) -> VariableTracker:

@@ -3,6 +3,8 @@
 The idea: torch's recurrent layers keep weak references to their weights and ask whether they are still the same. Calling a live
 reference gives the object it refers to now; its source is the call, so that the guard asks again.
 
+An object that this frame made may go while the frame runs, and the reference hears of it: such a frame is left to Python.
+
 In: live references, `weakref.ref(obj)`. Out: what they refer to.
 torch/_dynamo/variables/misc.py (WeakRefVariable) does the same job.
 """
@@ -79,6 +81,8 @@ def _make(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[st
     """weakref.ref(obj); one with a callback is left to Python."""
     if len(args) != 1 or kwargs:
         ctx.break_graph("DX205", function="weakref.ref", arguments="a callback")
+    if getattr(args[0], "source", None) is None:
+        ctx.break_graph("DX321", type=args[0].type_name())
     return WeakReferenceVariable(None, None, args[0])
 
 
