@@ -11,6 +11,7 @@ import pytest
 import torch
 from programs.program_table import Programs
 
+import dynexplore
 from engine_checks import assert_same_as_eager
 
 PROGRAMS = Programs()
@@ -509,3 +510,70 @@ def groups_of_what_is_left(x, items):
 def test_a_group_ends_where_the_next_begins(fn: Any) -> None:
     """Groups share one iterator: one that is walked when `groupby` has gone on is empty, and what ends it has been taken."""
     assert_same_as_eager(fn, X, [1, 1, 2, 3, 1], then=[(X, [1, 3, 3]), (X, [2])])
+
+
+class Numbered:
+    """Walked by `__getitem__` alone, and notes what was asked for."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.asked: list[int] = []
+
+    def __getitem__(self, index: int) -> int:
+        self.asked.append(index)
+        if index >= self.count:
+            raise IndexError(index)
+        return index * 2
+
+
+def by_turns(x, items):
+    return x * 2, list(zip(items, items, strict=False))
+
+
+def the_first_alone(x, items):
+    return x * 2, next(iter(items))
+
+
+def until_found(x, items):
+    return x * 2, 2 in items, any(item for item in items)
+
+
+def grown_meanwhile(x, items):
+    walked = iter(items)
+    first = next(walked)
+    items.count = 3
+    rest = list(walked)
+    items.count = 9
+    return x * first, rest, list(walked)
+
+
+def handed_on_half_way(x, items):
+    walked = iter(items)
+    return x * next(walked), walked
+
+
+@pytest.mark.parametrize("fn", [by_turns, the_first_alone, until_found, grown_meanwhile, handed_on_half_way])
+def test_an_object_with_getitem_alone_is_walked_one_item_at_a_time(fn: Any) -> None:
+    dynexplore.reset()
+    compiled = dynexplore.optimize()(fn)
+    for count in (2, 2, 4):
+        results = []
+        for function in (fn, compiled):
+            items = Numbered(count)
+            scaled, *told = function(X, items)
+            results.append((scaled.tolist(), [list(one) if hasattr(one, "__next__") else one for one in told], items.asked))
+        assert results[0] == results[1]
+    assert dynexplore.counters["stats"]["graphs"] >= 1
+
+
+def test_a_reversed_walk_by_index_may_end_early() -> None:
+    class Short:
+        def __len__(self) -> int:
+            return 4
+
+        def __getitem__(self, index: int) -> int:
+            if index == 1:
+                raise IndexError(index)
+            return index
+
+    assert_same_as_eager(lambda x: (x * 2, list(reversed(Short()))), X, calls=2, graphs=1)

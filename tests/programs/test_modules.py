@@ -887,3 +887,20 @@ def test_where_an_attribute_stands_decides_how_it_is_deleted() -> None:
             outcomes.append((str(function(X)), "z" in vars(NETS[0]), list(NETS[0]._modules)))
         assert outcomes[0] == outcomes[1]
     assert graphs_compiled() >= 2
+
+
+def test_the_order_of_a_registry_is_relied_on() -> None:
+    """The same modules under the same names in another order: `named_parameters` gives them in that order."""
+    net = torch.nn.Sequential(OrderedDict(one=torch.nn.Linear(2, 2), two=torch.nn.Linear(2, 2)))
+
+    def fn(x: torch.Tensor) -> Any:
+        return x * 2, [name for name, _ in net.named_parameters()], [name for name, _ in net.named_children()]
+
+    compiled = dynexplore.optimize()(fn)
+    assert compiled(X)[1:] == fn(X)[1:]
+    net._modules["one"] = net._modules.pop("one")
+    assert compiled(X)[1:] == fn(X)[1:]
+    assert compiled(X)[2] == ["two", "one"]
+    net.two._parameters["weight"] = net.two._parameters.pop("weight")
+    assert compiled(X)[1] == fn(X)[1] == ["two.bias", "two.weight", "one.weight", "one.bias"]
+    assert graphs_compiled() == 3

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 import collections
 import dataclasses
 import enum
 import functools
 import types
-from typing import Any, Generic, TypedDict, TypeVar
+import weakref
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
 import pytest
 import torch
@@ -1339,3 +1341,182 @@ def test_making_an_instance_asks_no_getattr_of_the_metaclass() -> None:
 
     assert_same_as_eager(lambda x: x * Made().number, torch.ones(2), calls=2, graphs=1, breaks=0, setup=asked.clear,
                          observe=lambda: list(asked))
+
+
+class Refusing:
+    """Defines what it takes away again: Python asks the class, finds None, and says so."""
+
+    __iadd__ = __eq__ = __lt__ = __bool__ = __call__ = __neg__ = __hash__ = __iter__ = __contains__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: Any) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> int:
+        return [1, 2][index]
+
+
+class RefusingToo(Refusing):
+    pass
+
+
+def adds_in_place(obj: Any) -> Any:
+    obj += 1
+    return obj
+
+
+@pytest.mark.parametrize("cls", [Refusing, RefusingToo])
+@pytest.mark.parametrize(
+    "use", [adds_in_place, lambda obj: obj == 1, lambda obj: obj < 1, bool, lambda obj: obj(), lambda obj: -obj, lambda obj: {obj},
+            list, lambda obj: 1 in obj, lambda obj: [*obj], lambda obj: obj + 1, callable],
+)
+def test_a_special_method_that_a_class_takes_away_refuses(cls: Any, use: Any) -> None:
+    """`__iter__ = None` is found: neither `__getitem__` nor `__add__` takes its place."""
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            return x * 2, use(cls())
+        except TypeError as error:
+            return x * 3, str(error)
+
+    assert_same_as_eager(fn, torch.ones(2), calls=2, graphs=range(3))
+
+
+def test_a_special_method_is_taken_away_between_calls() -> None:
+    class Pair:
+        def __iter__(self) -> Any:
+            return iter((5, 6))
+
+        def __getitem__(self, index: int) -> int:
+            return [1, 2][index]
+
+    pair = Pair()
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            return x * sum(pair)
+        except TypeError as error:
+            return str(error)
+
+    compiled = dynexplore.optimize()(fn)
+    x = torch.ones(2)
+    assert compiled(x).tolist() == [11.0, 11.0]
+    Pair.__iter__ = None  # type: ignore[assignment, method-assign]
+    assert compiled(x) == fn(x) == "'Pair' object is not iterable"
+    del Pair.__iter__
+    assert compiled(x).tolist() == [3.0, 3.0]
+    assert graphs_compiled() == 2
+
+
+def test_sorting_asks_a_class_that_leaves_the_answer_twice() -> None:
+    """`list.sort` asks keys of one class by that class's own slot first, and again by the whole comparison."""
+    asked: list[str] = []
+
+    class Left:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __lt__(self, other: Left) -> Any:
+            asked.append("<")
+            return NotImplemented
+
+        def __gt__(self, other: Left) -> bool:
+            asked.append(">")
+            return self.number > other.number
+
+    class Derived(Left):
+        pass
+
+    def fn(x: torch.Tensor, items: list[Left]) -> Any:
+        return x * sorted(items)[0].number, [item.number for item in sorted(items)]
+
+    x = torch.ones(2)
+    assert_same_as_eager(fn, x, [Left(3), Left(1), Left(2)], then=[(x, [Left(2), Derived(1)])], setup=asked.clear,
+                         observe=lambda: list(asked), graphs=2)
+
+
+def test_a_subclass_check_of_the_program_runs_as_often_as_it_is_asked() -> None:
+    asked: list[str] = []
+
+    class Meta(abc.ABCMeta):
+        def __subclasscheck__(cls, other: type) -> bool:
+            asked.append(other.__name__)
+            return len(asked) % 2 == 0
+
+    class Base(metaclass=Meta):
+        pass
+
+    def fn(x: torch.Tensor, value: Any) -> Any:
+        return x * (2 if issubclass(type(value), (str, Base)) else 3), isinstance(value, Base), issubclass(str, (str, Base))
+
+    assert_same_as_eager(fn, torch.ones(2), Item(1), calls=3, setup=asked.clear, observe=lambda: list(asked), graphs=range(3))
+
+
+class Vector(NamedTuple):
+    one: torch.Tensor
+    two: torch.Tensor
+
+    def __add__(self, other: Any) -> Vector:
+        return Vector(self.one + other.one, self.two + other.two)
+
+    def __lt__(self, other: Any) -> bool:
+        return True
+
+
+def test_operators_that_a_named_tuple_overrides() -> None:
+    """Made in the frame or given to it: its own `__add__` is asked, and not what tuples do."""
+
+    def fn(x: torch.Tensor, given: Vector) -> Any:
+        made = Vector(x, x + 1) + given
+        changed = made._replace(one=made.one * 2)
+        return changed, changed.two, made < made, tuple(made), given[0], given + made
+
+    x = torch.ones(2)
+    assert_same_as_eager(fn, x, Vector(x * 2, x * 3), calls=2, graphs=1, breaks=0)
+
+
+def test_an_operator_is_given_to_a_named_tuple_later() -> None:
+    pair = collections.namedtuple("pair", "one two")  # noqa: PYI024
+
+    def fn(x: torch.Tensor) -> Any:
+        return x * 2, pair(1, 2) + (3,), repr(pair(1, 2))
+
+    compiled = dynexplore.optimize()(fn)
+    x = torch.ones(2)
+    assert compiled(x)[1:] == fn(x)[1:] == ((1, 2, 3), "pair(one=1, two=2)")
+    pair.__add__ = lambda self, other: "added"
+    assert compiled(x)[1:] == fn(x)[1:] == ("added", "pair(one=1, two=2)")
+    pair.__repr__ = lambda self: "shown"
+    assert compiled(x)[1:] == fn(x)[1:] == ("added", "shown")
+    assert graphs_compiled() == 3
+
+
+def test_a_weak_reference_to_an_object_made_here_ends_with_it() -> None:
+    def fn(x: torch.Tensor) -> Any:
+        made = Item(3)
+        reference = weakref.ref(made)
+        alive = reference() is made
+        del made
+        return x * 2, alive, reference() is None
+
+    def outer(x: torch.Tensor) -> Any:
+        return fn(x * 5), x + 1
+
+    assert_same_as_eager(outer, torch.ones(2), calls=2, graphs=range(1, 4))
+
+
+def test_data_of_a_builtin_object_is_no_method() -> None:
+    """`gi_frame` and `mapping` are values; only methods are called."""
+
+    def numbers() -> Any:
+        yield 1
+
+    def fn(x: torch.Tensor, generator: Any, items: dict[str, int]) -> Any:
+        return x * 2, generator.gi_frame is None, generator.gi_running is False, items.keys().mapping["a"]
+
+    ended = numbers()
+    assert list(ended) == [1]
+    compiled = dynexplore.optimize()(fn)
+    x = torch.ones(2)
+    assert compiled(x, ended, {"a": 3})[1:] == fn(x, ended, {"a": 3})[1:] == (True, True, 3)
+    assert compiled(x, numbers(), {"a": 4})[1:] == (False, True, 4)
+    assert graphs_compiled() >= 1

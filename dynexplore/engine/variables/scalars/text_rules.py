@@ -268,8 +268,10 @@ def _percent_tensor(ctx: TraceContext, symbol: str, left: ConstantVariable, righ
 
 @binary_rule(ConstantVariable, VariableTracker, "%", rank=60)
 def percent(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`text % values`."""
-    return computed(ctx, operator.mod, left.as_constant(), shape_of(ctx, right))
+    """`text % values`: the items of a tuple, whatever its class makes of itself."""
+    storage = getattr(right, "storage", None)
+    values = storage if storage is not None and issubclass(right.python_type(), tuple) else right
+    return computed(ctx, operator.mod, left.as_constant(), shape_of(ctx, values))
 
 
 # -- regular expressions ----------------------------------------------------------------------------------------------
