@@ -651,8 +651,7 @@ def f(x):
     Kind(
         "DX321",
         "an object whose end the program hears of",
-        "It must be a real object, freed when the program drops the last reference to it: at that moment its `__del__` runs, or a weak"
-        " reference to it ends.",
+        "It must be a real object, freed when its last reference goes: then its `__del__` runs, and weak references end.",
         "Make the object outside of the compiled function.",
         example="""
 class Resource:

@@ -1475,7 +1475,7 @@ def test_operators_that_a_named_tuple_overrides() -> None:
 
 
 def test_an_operator_is_given_to_a_named_tuple_later() -> None:
-    pair = collections.namedtuple("pair", "one two")  # noqa: PYI024
+    pair = collections.namedtuple("pair", "one two")
 
     def fn(x: torch.Tensor) -> Any:
         return x * 2, pair(1, 2) + (3,), repr(pair(1, 2))
@@ -1520,3 +1520,26 @@ def test_data_of_a_builtin_object_is_no_method() -> None:
     assert compiled(x, ended, {"a": 3})[1:] == fn(x, ended, {"a": 3})[1:] == (True, True, 3)
     assert compiled(x, numbers(), {"a": 4})[1:] == (False, True, 4)
     assert graphs_compiled() >= 1
+
+
+def test_what_is_known_of_a_class_is_kept_by_its_identity() -> None:
+    """A metaclass whose `==` is true of everything, and notes that it was asked."""
+    asked: list[Any] = []
+
+    class Meta(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return len(asked) % 2 == 0
+
+        def __eq__(cls, other: object) -> bool:
+            asked.append(other)
+            return True
+
+        __hash__ = type.__hash__
+
+    class Equal(metaclass=Meta):
+        pass
+
+    def fn(x: torch.Tensor, value: Any) -> Any:
+        return x * (2 if isinstance(value, Equal) else 3), Equal == 5, Equal in [1, 2]
+
+    assert_same_as_eager(fn, torch.ones(2), Item(1), calls=2, setup=asked.clear, graphs=range(3), observe=lambda: list(asked))

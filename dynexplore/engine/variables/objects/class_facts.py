@@ -60,19 +60,20 @@ class ClassAttribute:
 
 def is_made_in_python(cls: type[Any]) -> bool:
     """Whether a class was made by a `class` statement (or the like), not in C."""
-    made_in_python = _MADE_IN_PYTHON.get(cls)
+    _, made_in_python = _MADE_IN_PYTHON.get(id(cls), (None, None))
     if made_in_python is None:
         made_in_python = bool(cls.__flags__ & _HEAP_TYPE) and not any(
             isinstance(value, _MADE_BY_C) and value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
             for name, value in class_dict(cls).items()
         )
-        _MADE_IN_PYTHON[cls] = made_in_python
+        key = id(cls)
+        _MADE_IN_PYTHON[key] = weakref.ref(cls, lambda gone: _MADE_IN_PYTHON.pop(key, None)), made_in_python
     return made_in_python
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE; types made in C may have it too
 _MADE_BY_C = (types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType)
-_MADE_IN_PYTHON: weakref.WeakKeyDictionary[type[Any], bool] = weakref.WeakKeyDictionary()
+_MADE_IN_PYTHON: dict[int, tuple[weakref.ref[type[Any]], bool]] = {}  # by identity: a metaclass may have an `__eq__`
 
 
 def layout_of(cls: type[Any]) -> type[Any]:

@@ -26,7 +26,7 @@ from dynexplore.engine.variables.contract.base import NotConstant, VariableTrack
 from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.objects.builtin_value import NONE
 from dynexplore.engine.variables.objects.class_ import ClassVariable
-from dynexplore.engine.variables.objects.class_facts import has_name, peek, raw_lookup, rely_on_names
+from dynexplore.engine.variables.objects.class_facts import has_name, peek, rely_on_names
 from dynexplore.engine.variables.operators import binary_rule
 from dynexplore.engine.variables.scalars.concrete_values import is_settled, is_tensor, live_nest, settled
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, run_now
