@@ -74,6 +74,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/torch_/autograd_function": ("programs/test_autograd_functions",),
     "engine/variables/torch_/checkpoint": ("programs/test_checkpoint",),
     "engine/variables/torch_/cond": ("programs/test_cond",),
+    "engine/variables/torch_/input_state": ("programs/test_input_state",),
     "engine/variables/torch_/traced_body": ("programs/test_checkpoint", "programs/test_cond"),
     "engine/variables/torch_/optimizer": ("programs/test_training",),
     "engine/variables/torch_/vmap": ("programs/test_vmap",),

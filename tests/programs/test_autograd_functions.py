@@ -207,3 +207,30 @@ def test_of_an_instance(x: Any) -> None:
     captured = dynexplore.optimize("eager", nopython=True)(lambda x: Scaled().apply(x) + 1)
     torch.testing.assert_close(captured(x), Scaled.apply(x) + 1)
     assert graphs_compiled() == 1
+
+
+class Tripled(torch.autograd.Function):
+    """It changes its first input, and gives it back beside a tensor of its own and what it was told."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, also: torch.Tensor, told: object) -> Any:
+        x.mul_(3)
+        ctx.mark_dirty(x)
+        return also * 2, x, told
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return grads[1] * 3, grads[0] * 2, None
+
+
+def triples(x: torch.Tensor, told: object) -> Any:
+    y, other = x * 1, x * 2
+    doubled, tripled, answer = Tripled.apply(y, other, told)
+    return tripled, y, tripled is y, doubled is other, answer, (tripled + doubled).sum()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_input_marked_as_dirty_comes_back_itself(backend: str) -> None:
+    """`apply` gives the very tensor back that the forward has changed and marked, with its new history."""
+    for told in (None, "told"):
+        assert_same_as_eager(triples, torch.ones(2, requires_grad=True), told, backend=backend, graphs=1, breaks=0)

@@ -249,3 +249,33 @@ def test_a_result_in_place_that_the_tensor_cannot_hold_is_refused(write: Any, ba
         assert_same_as_eager(program, x, others[0], then=[(x, other) for other in others[1:]], backend=backend)
     if write is not WRITES[-1]:
         assert_same_as_eager(program, whole, whole, then=[(whole, torch.tensor(2.5)), (whole, whole / 2)], backend=backend)
+
+
+def writes_to_one_of_several_views(x, sizes):
+    y = x * 1
+    first, *_ = y.split(sizes)
+    try:
+        first += 1
+    except RuntimeError as error:
+        return "is a view" in str(error), y
+    return y, first
+
+
+def writes_to_a_view_made_without_gradients(x):
+    y = x * 1
+    with torch.no_grad():
+        z = y.view(-1)
+    try:
+        z.add_(1)
+    except RuntimeError as error:
+        return "no_grad" in str(error), y
+    return y, z
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_view_that_may_not_be_written_is_handed_out_as_one(backend: str) -> None:
+    """Autograd refuses to change one of several views also where a compiled graph made them."""
+    for x in (torch.ones(4, requires_grad=True), torch.ones(4)):
+        for sizes in (2, [1, 3]):
+            assert_same_as_eager(writes_to_one_of_several_views, x, sizes, backend=backend)
+        assert_same_as_eager(writes_to_a_view_made_without_gradients, x, backend=backend)

@@ -247,3 +247,47 @@ def test_an_input_without_a_gradient_into_which_one_is_written(backend: str) -> 
     """What autograd saves of it is how it was before: a compiler would keep the input, and write to it at the end."""
     c = torch.arange(3.0).requires_grad_()
     assert_same_as_eager(writes_what_has_a_gradient, torch.ones(3), c, then=[(torch.ones(3), c)], backend=backend)
+
+
+def places_in_storage(x):
+    return x.as_strided((2,), (1,)) * 2, x.as_strided((2,), (2,), 1).sum()
+
+
+def writes_to_places_in_storage(x):
+    x.as_strided((2,), (1,), 1).add_(1)
+    return x * 1
+
+
+def takes_the_place_of(x):
+    return torch.as_strided_scatter(x, torch.zeros(2), (2,), (1,), 1) * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [places_in_storage, writes_to_places_in_storage, takes_the_place_of])
+def test_places_are_those_of_the_storage(fn: Any, backend: str) -> None:
+    """`as_strided` of an input that is a part of its storage counts from the storage's start, and writes there.
+
+    No compiler is given such a graph: Inductor counts from the start of the input.
+    """
+    counting = CountingBackend(backend)
+    compiled = dynexplore.optimize(counting)(fn)
+    for start, size in [(0, 12), (0, 4), (1, 4), (2, 4), (0, 12), (2, 5)]:
+        bases = torch.arange(12.0), torch.arange(12.0)
+        expected, got = fn(bases[0][start : start + size]), compiled(bases[1][start : start + size])
+        assert repr(got) == repr(expected)
+        assert torch.equal(*bases)
+    captured = dynexplore.counters["stats"]["graphs"]
+    assert len(counting.graphs) == 1 < captured
+
+
+def writes_where_elements_meet(x):
+    y = x * 1
+    y.unfold(0, 3, 1).add_(1)
+    y.as_strided((2, 2), (1, 1), 1).mul_(2)
+    return y
+
+
+def test_elements_that_meet_in_memory_are_each_written() -> None:
+    """A view whose elements share places without a stride of 0: each of them is counted, where operators do not refuse."""
+    assert_same_as_eager(writes_where_elements_meet, torch.arange(5.0), backend="aot_eager", graphs=0)
+    assert dynexplore.counters["stats"]["graphs"] == 1  # captured, and run as it stands

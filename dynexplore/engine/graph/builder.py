@@ -67,6 +67,7 @@ class FinishedGraph:
     may_fail: bool = False  # whether the data of tensors decides if an operator raises
     written_inside: bool = False  # whether anything is changed in place, be it an input or not
     as_it_stands: bool = False  # whether no backend is to compile it
+    seen_as_storages: tuple[int, ...] = ()  # which inputs are looked at from the start of their storage (`as_strided`)
     pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 
     def call_nodes(self) -> list[torch.fx.Node]:
@@ -146,7 +147,8 @@ class GraphBuilder:
         return base if base is not None and base.requires_grad is not value._base.requires_grad else None
 
     def _twin(self, value: torch.Tensor, source: Source, symbolic_context: Any) -> torch.Tensor:
-        with ExitStack() as around:
+        with ExitStack() as around:  # the twin of a view is made by `as_strided`, which the program did not call
+            around.callback(setattr, self.fake_mode, "seen_as_storages", self.fake_mode.seen_as_storages.copy())
             if symbolic_context is not None:  # of a size of which nothing is known no operator is asked where it comes from
                 around.enter_context(self.need_shape_env().ignore_fresh_unbacked_symbols())
             if torch._C._functorch.peek_interpreter_stack() is not None:  # inside vmap it would become an example's tensor
@@ -290,17 +292,20 @@ class GraphBuilder:
         module = torch.fx.GraphModule(self.root, self.graph, class_name=name)
         mode = self.fake_mode
         mode.watching = False
-        written = tuple(
-            place for place, graph_input in enumerate(self.inputs)
-            if isinstance(fake := example_value(graph_input.node), torch.Tensor) and storage_of(fake) in mode.written
-        )
+        written = self._inputs_on(mode.written)
         owners = {id(owner) for owner, _ in mode.taken_as_data}
         unheard = tuple(place for place in written if _is_unheard(example_value(self.inputs[place].node), owners))
         finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
         finished.written_inside = bool(mode.written)
+        finished.seen_as_storages = self._inputs_on(mode.seen_as_storages)
         finished.as_it_stands = mode.writes_twice or self._kept_is_replaced
         finished.as_it_stands |= any(kept._version != version for kept, version in self._kept)
         return finished
+
+    def _inputs_on(self, storages: set[int]) -> tuple[int, ...]:
+        """The places of the inputs whose memory is among these."""
+        fakes = [example_value(graph_input.node) for graph_input in self.inputs] if storages else []
+        return tuple(place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor) and storage_of(fake) in storages)
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):

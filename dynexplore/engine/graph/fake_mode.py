@@ -35,6 +35,7 @@ class OperatorFacts:
     may_fail: bool
     training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
     of_integers: bool = False  # whether a tensor of another dtype is refused, which its fake form does not do
+    in_storage: bool = False  # whether its places are counted from the start of the storage, not of the tensor
     keeps_dtype: bool = False  # whether a result that the first argument cannot hold is refused, which its fake form does not do
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
@@ -93,7 +94,7 @@ def facts_of(operator: Any) -> OperatorFacts:
     return OperatorFacts(
         tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
-        name.rstrip("_") in _OF_INTEGERS, name in _IN_PLACE,
+        name.rstrip("_") in _OF_INTEGERS, name.startswith("as_strided"), name in _IN_PLACE,
     )
 
 
@@ -125,6 +126,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         # whether one operator writes to one memory twice, or may read there what it writes: such a thing has no functional form
         self.writes_twice = False
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
+        self.seen_as_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
         self.draws_random_numbers = False
         self.may_fail = False
 
@@ -169,6 +171,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             raise RuntimeError(f"{func}: the result is of a type that cannot be cast to that of the first argument")
         if facts.written:
             self._note_written(facts, args, kwargs)
+        if facts.in_storage and isinstance(args[0], FakeTensor):
+            self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         self.may_fail |= facts.may_fail
 
@@ -213,8 +217,16 @@ _NUMBERS: dict[type[Any], Callable[[int], Any]] = {torch.SymInt: int, torch.SymF
 
 
 def _is_there_twice(written: torch.Tensor) -> bool:
-    """Whether two elements are one place in memory, as in an expanded tensor: operators refuse to write there."""
-    return any(stride == 0 and size != 1 for size, stride in zip(written.shape, written.stride(), strict=True))
+    """Whether two elements may be one place in memory, as in an expanded tensor (operators refuse to write there) or unfolded."""
+    numbers = *written.shape, *written.stride()
+    if not all(isinstance(number, int) for number in numbers):
+        return any(stride == 0 and size != 1 for size, stride in zip(written.shape, written.stride(), strict=True))
+    reach = 0  # how far the dimensions with smaller steps go
+    for stride, size in sorted(zip(written.stride(), written.shape, strict=True)):
+        if size != 1 and stride <= reach:
+            return bool(written.numel())
+        reach += (size - 1) * stride if size else 0
+    return False
 
 
 def _others_in_its_memory(written: torch.Tensor, arguments: Sequence[object]) -> list[torch.Tensor]:

@@ -7,8 +7,10 @@ called with None where no gradient comes), and so does a tensor that keeps its g
 a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
 raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
 what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
-what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. Such
-graphs are captured, but not compiled.
+what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. And
+autograd refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
+place: a graph that ends at an operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but
+not compiled.
 
 A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
 that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
@@ -42,6 +44,8 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
         return True
     if any(one.kind.id == "DX406" for one in breaks) and _reach_different_leaves(graph.outputs):
         return True
+    if any(one.kind.id == "DX401" for one in breaks) and any(map(_may_not_be_written, map(example_value, graph.outputs))):
+        return True
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
         return True
@@ -52,6 +56,14 @@ def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:
     """Whether backward from one output gives a gradient to a leaf to which backward from another one gives none."""
     values = map(example_value, outputs)
     return not same_leaves(value for value in values if isinstance(value, torch.Tensor) and value.requires_grad)
+
+
+def _may_not_be_written(value: Any) -> bool:
+    """Whether autograd refuses changes of this view: one of several that an operator gave at once, or made without gradients."""
+    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value._is_view():
+        return False
+    autograd: Any = torch._C._autograd
+    return autograd._get_creation_meta(value) is not autograd.CreationMeta.DEFAULT
 
 
 def _is_seen_by_autograd(written: GraphInput) -> bool:

@@ -39,7 +39,7 @@ from dynexplore.engine.translate.graph_call import (
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.new_functions import push_function
-from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets
+from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets, guard_whole_storages
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
@@ -235,6 +235,7 @@ class CodeGenerator:
                 graph.as_it_stands |= runs_as_it_stands(graph, breaks)
                 guard_shared_storage(ctx, graph)
                 guard_storage_offsets(ctx, graph)
+                guard_whole_storages(ctx, graph)
             began = time.perf_counter()
             if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
                 rely_on_no_ddp(ctx.guard, ctx.module_guards)

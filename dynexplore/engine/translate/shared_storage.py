@@ -3,8 +3,9 @@
 The idea: what a backend makes of such a graph is good for inputs that lie apart (provenance/storage_overlap.py). One whose
 inputs overlap, or in which one operator writes to the same memory twice, runs as it stands. So does one that gives back a view,
 of a size that varies, of an input that it has written to, where that input does not begin with its storage: AOTAutograd makes
-such a view from numbers that count from there. Backends that run every graph as it stands rely on nothing of this, and pay for
-no guard.
+such a view from numbers that count from there. And so does one that takes an input apart by places in its storage (`as_strided`),
+where the input is not all of it: compilers know the input alone. Backends that run every graph as it stands rely on nothing of
+this, and pay for no guard.
 
 In:  the interpreter at its end, the graph. Out: a STORAGE_OVERLAP guard; a graph that no backend is to compile.
 torch/_dynamo/guards.py takes AOTAutograd's guards over to the same end, where sizes are dynamic.
@@ -57,6 +58,25 @@ def guard_storage_offsets(ctx: Interpreter, graph: FinishedGraph) -> None:
             begins = begins_its_storage(one.example)
             ctx.guard(CallSource(one.source, begins_its_storage, "begins_its_storage"), "EQUALS", begins)
             graph.as_it_stands |= not begins
+
+
+def guard_whole_storages(ctx: Interpreter, graph: FinishedGraph) -> None:
+    """Rely on whether inputs are all of their storage, where places in it are meant."""
+    for place in graph.seen_as_storages:
+        one = graph.inputs[place]
+        if not graph.as_it_stands and one.source.guardable:
+            fills = fills_its_storage(one.example)
+            ctx.guard(CallSource(one.source, fills_its_storage, "fills_its_storage"), "EQUALS", fills)
+            graph.as_it_stands |= not fills
+
+
+def fills_its_storage(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is all that its storage holds.
+
+    >>> fills_its_storage(torch.ones(4)), fills_its_storage(torch.ones(4)[:2])
+    (True, False)
+    """
+    return tensor.storage_offset() == 0 and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
 
 
 def begins_its_storage(tensor: torch.Tensor) -> bool:

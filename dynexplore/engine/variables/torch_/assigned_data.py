@@ -17,6 +17,7 @@ import torch
 from dynexplore.engine.graph.taken_data import take_data
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.rules import setter
+from dynexplore.engine.variables.torch_.input_state import rely_on_state
 from dynexplore.engine.variables.torch_.tensor import DataVariable, TensorVariable
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def _why_not(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) 
         return f"what is assigned is a {value.type_name()}"
     if ctx.function_modes.may_be_asked or torch._C._functorch.peek_interpreter_stack() is not None:
         return "a mode or a transform of torch is active"
-    first = tensor.fake if tensor.before is None else tensor.before.fake
+    first = (tensor if tensor.before is None else tensor.before).fake
+    if tensor.before is None:
+        rely_on_state(ctx, tensor, "is_leaf")
     if not first.is_leaf or first.is_inference() or value.fake.is_inference():
         return "the tensor has a history, or is one of inference mode"
     return None if _what_it_is(first) == _what_it_is(value.fake) else "the new data is of another shape, dtype or device"

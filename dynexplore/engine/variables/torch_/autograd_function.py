@@ -92,6 +92,9 @@ def _as_one_node(
             ctx.break_graph("DX405", function=function.__qualname__, reads=read_there)
     applied = _Applied(function)
     outputs = ctx.operation("call_function", applied.function, args, kwargs)
+    if any(place is not None for place in applied.same):
+        outputs = TupleVariable([args[place] if place is not None else output
+                                 for place, output in zip(applied.same, outputs.unpack(ctx), strict=True)])  # fmt: skip
     return outputs.unpack(ctx)[0] if applied.single else outputs
 
 
@@ -99,16 +102,23 @@ class _Applied:
     """`cls.apply` as a function of its own (FX writes what looks like torch's own as a path in torch) that gives a tuple always."""
 
     single = False
+    same: Sequence[int | None] = ()  # for each output, which argument it is: one that was marked as dirty is handed back
 
     def __init__(self, cls: Any) -> None:
         def apply(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
             outputs = cls.apply(*args, **kwargs)
             self.single = not isinstance(outputs, tuple)
-            return (outputs,) if self.single else outputs
+            outputs = (outputs,) if self.single else outputs
+            self.same = [_position(output, args) for output in outputs]
+            return outputs
 
         apply.__name__ = f"{cls.__name__}_apply"
         apply.__module__, apply.__qualname__ = cls.__module__, f"{cls.__qualname__}.apply"
         self.function = apply
+
+
+def _position(output: object, args: Sequence[Any]) -> int | None:
+    return next((place for place, arg in enumerate(args) if arg is output and isinstance(arg, torch.Tensor)), None)
 
 
 def _sets_globals(code: CodeType) -> bool:

@@ -39,6 +39,7 @@ from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary
 from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, SETTERS, attribute, method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.input_state import UNMATCHED, rely_on_state
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -60,7 +61,7 @@ DATA_METHODS = {
     "__index__": "DX101", "__complex__": "DX101", "__repr__": "DX103", "__str__": "DX103", "__format__": "DX103",
     "register_hook": "DX404", "register_post_accumulate_grad_hook": "DX404", "set_": "DX408",
     "resize_": "DX408", "__deepcopy__": "DX416", "__reduce_ex__": "DX416", "share_memory_": "DX408",
-    "__dlpack__": "DX112",
+    "__dlpack__": "DX112", "is_set_to": "DX112", "is_shared": "DX112",
 }
 
 
@@ -171,6 +172,8 @@ class TensorVariable(VariableTracker):
         ctx.graph.asked_about_gradients |= name in _ABOUT_GRADIENTS
         if self.before is not None and name in _ABOUT_GRADIENTS:
             return self.before.get_attribute(ctx, name)
+        if name in UNMATCHED:
+            rely_on_state(ctx, self, name)
         if name in KNOWN_ATTRIBUTES:
             value = getattr(self.fake, name)
             if not callable(value) or isinstance(value, torch.dtype):
@@ -257,6 +260,8 @@ class TensorVariable(VariableTracker):
                 return answer
         if row is not None:
             return row(ctx, self, args, kwargs)
+        if name in UNMATCHED:
+            rely_on_state(ctx, self, name)
         if name in DATA_METHODS:
             ctx.break_graph(DATA_METHODS[name], operation=f"Tensor.{name}()")
         if not hasattr(torch.Tensor, name):
@@ -478,6 +483,7 @@ def _get_grad(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 
 @attribute(torch.Tensor, "grad_fn")
 def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
+    rely_on_state(ctx, tensor, "is_leaf")
     if tensor.fake.requires_grad and not tensor.fake.is_leaf:
         ctx.break_graph("DX411", attribute="grad_fn")
     return ConstantVariable(None)
@@ -495,6 +501,7 @@ def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Variable
 def _retain_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
                  kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """A leaf has its gradient anyway; any other tensor must be one of autograd's own, and none of a compiled graph."""
+    rely_on_state(ctx, tensor, "is_leaf")
     if not tensor.fake.requires_grad or not tensor.fake.is_leaf:
         ctx.break_graph("DX404", operation="Tensor.retain_grad()")
     return ConstantVariable(None)
@@ -508,6 +515,15 @@ def _requires_grad(ctx: TraceContext, tensor: TensorVariable, args: Sequence[Var
     if not wanted.is_constant() or bool(wanted.as_constant()) != tensor.fake.requires_grad:
         ctx.break_graph("DX407", operation="requires_grad_()")
     return tensor
+
+
+@method(torch.Tensor, "detach_")
+def _detach(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+            kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """A compiled graph would detach its input before all else, and what was made of it before has lost its history, too."""
+    if tensor.node.op in ("placeholder", "get_attr") and tensor.fake.requires_grad:
+        ctx.break_graph("DX407", operation="detach_()")
+    return ctx.operation("call_method", "detach_", [tensor, *args], kwargs)
 
 
 def _comparison(name: str) -> Any:
