@@ -29,6 +29,7 @@ from torch import nn
 from dynexplore.engine.provenance.sources import PinnedSource, Source
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
+from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
@@ -53,6 +54,7 @@ GLOBAL_HOOKS = (
 )
 _EMPTY_AT_FIRST = frozenset({*HOOKS, "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
                              "_forward_pre_hooks_with_kwargs"})
+_NOT_IN_STATE_DICT = "_non_persistent_buffers_set"
 ModuleAnswer = Callable[
     ["TraceContext", "NNModuleVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
 ]
@@ -78,6 +80,7 @@ class NNModuleVariable(UserObjectVariable):
                  class_variable: VariableTracker | None = None) -> None:
         super().__init__(cls, value=value, source=source, class_variable=class_variable)
         self.placed: dict[str, str] = {}  # name stored by this frame -> the registry it stands in
+        self.put_directly: set[str] = set()  # those of them that Module.__setattr__ had no part in
         # Module.__init__ makes them
         self.has_registries = value is not None and all(registry in instance_dict(value) for registry in REGISTRIES)
 
@@ -131,6 +134,8 @@ class NNModuleVariable(UserObjectVariable):
             return None
         if self.value is None and name in _EMPTY_AT_FIRST and name not in self.stored:
             self.stored[name] = OrderedDictVariable()
+        if self.value is None and self.has_registries and name == _NOT_IN_STATE_DICT and name not in self.stored:
+            self.stored[name] = SetVariable()
         if name in REGISTRIES and (self.value is None or name in instance_dict(self.value)):
             self._must_have_registries(ctx)
             return RegistryVariable(self, name)
@@ -227,15 +232,26 @@ class NNModuleVariable(UserObjectVariable):
         return known
 
     def place(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
-        """Put a value into a registry."""
+        """What Module.__setattr__ puts into a registry."""
         self._must_have_registries(ctx)
-        if has_python_getattribute(self.cls):  # replaying it by Module.__setattr__ would run that code
+        other = name in self.put_directly and self.placed.get(name) != registry
+        if other or has_python_getattribute(self.cls):  # replaying it by Module.__setattr__ would run that code
             ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
+        self._store(ctx, name, value)
+        self.placed[name] = registry
+
+    def put(self, ctx: TraceContext, registry: str, name: str, value: VariableTracker) -> None:
+        """`module._buffers[name] = value`: of the module's other attributes nothing is asked, and none gives way."""
+        stands = self.registry_of(name)
+        if stands != registry and (stands is not None or self.has_own(ctx, name)):  # what is found there is still the other one
+            ctx.break_graph("DX303", name=name, type=self.cls.__qualname__)
+        self.put_directly.add(name)
         self._store(ctx, name, value)
         self.placed[name] = registry
 
     def generic_set(self, ctx: TraceContext, name: str, value: VariableTracker) -> None:
         self.placed.pop(name, None)
+        self.put_directly.discard(name)
         super().generic_set(ctx, name, value)
 
     def generic_delete(self, ctx: TraceContext, name: str) -> None:
@@ -244,6 +260,7 @@ class NNModuleVariable(UserObjectVariable):
         if self.registry_of(name) is not None:
             self.forget(ctx, name)
             self.placed.pop(name, None)
+            self.put_directly.discard(name)
         else:
             super().generic_delete(ctx, name)
 
@@ -283,7 +300,7 @@ class NNModuleVariable(UserObjectVariable):
             super().delete_attribute(ctx, name)
 
     def how_to_store(self, name: str) -> Any:
-        if self.value is None and name in self.placed:
+        if name in self.placed and (self.value is None or name in self.put_directly):
             return _STORES[self.placed[name]]
         how = super().how_to_store(name)
         if how is not object.__setattr__ or has_python_getattribute(self.cls):
@@ -373,11 +390,11 @@ def delete_registered(module: nn.Module, name: str) -> None:
     assert registry is not None
     del instance_dict(module)[registry][name]
     if registry == BUFFERS:
-        instance_dict(module)["_non_persistent_buffers_set"].discard(name)
+        instance_dict(module)[_NOT_IN_STATE_DICT].discard(name)
 
 
 def _store_in(registry: str) -> Callable[[nn.Module, str, Any], None]:
-    """What puts an item into a registry of a new module; no code of the program runs."""
+    """What puts an item into a registry, as `module._buffers[name] = value` does; no code of the program runs."""
 
     def store(module: nn.Module, name: str, value: Any) -> None:
         instance_dict(module)[registry][name] = value
@@ -463,7 +480,7 @@ class RegistryVariable(VariableTracker):
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if not key.is_constant() or type(key.as_constant()) is not str:
             super().set_item(ctx, key, value)
-        self.module.place(ctx, self.registry, key.as_constant(), value)
+        self.module.put(ctx, self.registry, key.as_constant(), value)
 
     def delete_item(self, ctx: TraceContext, key: VariableTracker) -> None:
         self.get_item(ctx, key)
@@ -546,16 +563,6 @@ def _bind_init(ctx: TraceContext, attribute: ClassAttribute, instance: VariableT
 KNOWN_METHODS[nn.Module, "__init__"] = _bind_init
 
 
-@_answers(nn.Module.add_module, nn.Module.register_module)
-def _add_module(
-    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    if len(args) != 2 or kwargs or not isinstance(args[1], NNModuleVariable):
-        ctx.break_graph("DX205", function="add_module", arguments=", ".join(arg.type_name() for arg in args))
-    module.place(ctx, MODULES, args[0].as_constant(), args[1])
-    return ConstantVariable(None)
-
-
 @_answers(nn.Module.__setattr__)
 def _setattr(
     ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -580,16 +587,6 @@ def _getattr(
     name = args[0].as_constant()
     attribute = module.registered(ctx, name)
     return attribute if attribute is not None else module.missing_attribute(ctx, name)
-
-
-@_answers(nn.Module.register_buffer)
-def _register_buffer(
-    ctx: TraceContext, module: NNModuleVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
-) -> VariableTracker:
-    if len(args) != 2 or kwargs:
-        ctx.break_graph("DX205", function="register_buffer", arguments="persistent")
-    module.place(ctx, BUFFERS, args[0].as_constant(), args[1])
-    return ConstantVariable(None)
 
 
 # -- building ---------------------------------------------------------------------------------------------------------
