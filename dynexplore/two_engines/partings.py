@@ -2,7 +2,7 @@
 
 Which idea lives here: of two captures somebody asks first whether the same operators run in the same graphs. Where they do not,
 there is a first place: an instruction before which one engine ends the graph and the other does not, or for which one has another
-operator. Behind it stand the guards, which say when each has to compile again, and the instructions that only one of them read.
+operator, or the same one on other data. Behind it stand the guards, which say when each has to compile again, and the instructions that only one of them read.
 Each difference bears its cause, so that many of them can be counted.
 
 In:  the recordings of both. Out: `partings(pairs, theirs, ours)`: `Parting`s, kind by kind, in the order of the program.
@@ -12,7 +12,6 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from dynexplore.recording.engines import TORCH as THEIRS
 from dynexplore.recording.recording import Recording
 from dynexplore.two_engines.alignment import Pair
 from dynexplore.two_engines.guard_claims import claims, unlike
+from dynexplore.two_engines.operators import unlike_operators
 from dynexplore.two_engines.visits import Visit
 from dynexplore.views.counts import plural
 from dynexplore.views.names import frame_name, is_library, short_file
@@ -130,55 +130,19 @@ def _breaks(pairs: Sequence[Pair]) -> Iterator[Parting]:
 
 
 def _operators(pairs: Sequence[Pair], theirs: Recording, ours: Recording) -> Iterator[Parting]:
-    """Where the operators of the graphs differ, in order, whichever graph they stand in."""
-    left, right = _called(theirs), _called(ours)
+    """Where the operators of the graphs differ, or what these are given and make."""
     made, numbers = _makers(pairs), _numbers(pairs)
-    matcher = difflib.SequenceMatcher(None, [_words(node) for node in left], [_words(node) for node in right], autojunk=False)
-    for tag, low, high, other_low, other_high in matcher.get_opcodes():
-        if tag == "equal":
-            continue
-        gone, new = left[low:high], right[other_low:other_high]
-        their_visit = next((made.get((THEIRS, node.frame, node.name)) for node in gone), None)
-        our_visit = next((made.get((OURS, node.frame, node.name)) for node in new), None)
+    for one in unlike_operators(theirs, ours):
+        their_visit = next((made.get((THEIRS, node.frame, node.name)) for node in one.theirs), None)
+        our_visit = next((made.get((OURS, node.frame, node.name)) for node in one.ours), None)
         visit = our_visit or their_visit
         where, at = (_where(visit), numbers[id(visit)]) if visit is not None else ("", -1)
-        yield Parting("operator", _operator_cause(gone, new), _operator_words(gone, new), where, at)
-
-
-def _called(recording: Recording) -> list[ev.NodeAdded]:
-    return [node for graph in recording.graphs for node in graph.nodes if node.op.startswith("call_")]
-
-
-def _words(node: ev.NodeAdded) -> str:
-    return f".{node.target}" if node.op == "call_method" else node.target
+        yield Parting("operator", one.cause, one.what, where, at)
 
 
 def _makers(pairs: Sequence[Pair]) -> dict[tuple[str, int, str], Visit]:
     visits = itertools.chain.from_iterable(((THEIRS, pair.theirs), (OURS, pair.ours)) for pair in pairs)
     return {(side, visit.frame, node.name): visit for side, visit in visits if visit is not None for node in visit.nodes}
-
-
-def _operator_cause(gone: Sequence[ev.NodeAdded], new: Sequence[ev.NodeAdded]) -> str:
-    if gone and new:
-        return f"another operator: {_run(gone)} in {THEIRS}, {_run(new)} in {OURS}"
-    return f"only {THEIRS if gone else OURS} has {_run(gone or new)} in a graph"
-
-
-def _operator_words(gone: Sequence[ev.NodeAdded], new: Sequence[ev.NodeAdded]) -> str:
-    if gone and new:
-        return f"{THEIRS} puts {_run(gone)} into the graph, {OURS} {_run(new)}"
-    name, other = (THEIRS, OURS) if gone else (OURS, THEIRS)
-    return f"{name} puts {_run(gone or new)} into a graph, {other} does not"
-
-
-_MOST_OF_A_RUN = 3
-
-
-def _run(nodes: Sequence[ev.NodeAdded]) -> str:
-    """`torch.relu`, `torch.relu, operator.add and 4 more`."""
-    words = [_words(node) for node in nodes[:_MOST_OF_A_RUN]]
-    left = len(nodes) - len(words)
-    return ", ".join(words) + (f" and {left} more" if left else "")
 
 
 # -- guards ------------------------------------------------------------------------------------------------------------

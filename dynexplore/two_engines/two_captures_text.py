@@ -11,6 +11,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.engines import OURS
 from dynexplore.recording.engines import TORCH as THEIRS
 from dynexplore.recording.recording import Recording
+from dynexplore.two_engines import calls
 from dynexplore.two_engines.beside import Beside
 from dynexplore.two_engines.partings import Parting
 from dynexplore.two_engines.visits import Visit
@@ -88,18 +89,29 @@ def _sides(beside: Beside, number: int) -> list[str]:
     pair = beside.pairs[number]
     visit = pair.any
     place = f"{visit.function}:{visit.line}" if visit.line else visit.function
-    return [place, f"{visit.offset} {visit.op}", side_words(pair.theirs), side_words(pair.ours)]
+    is_first = number == beside.first_pair
+    sides = [side_words(visit, in_full=is_first) for visit in (pair.theirs, pair.ours)]
+    return [place, f"{visit.offset} {visit.op}", *sides]
 
 
-def side_words(visit: Visit | None) -> str:
-    """What an engine made at an instruction: `relu = torch.relu`, `2 guards`, `graph break GB0059`; `-` where it never came."""
+def side_words(visit: Visit | None, *, in_full: bool = False) -> str:
+    """What an engine made at an instruction: `relu = torch.relu`, `2 guards`, `graph break GB0059`; `-` where it never came.
+
+    `in_full`: operators with their arguments and results.
+    """
     if visit is None:
         return "-"
     if visit.broke is not None:
         return f"graph break {visit.broke.kind}"
-    made = [f"{node.name} = {node.target}" for node in visit.nodes if node.op not in ("placeholder", "output")]
+    nodes = [node for node in visit.nodes if node.op not in ("placeholder", "output")]
+    made = [_in_full(node) if in_full else f"{node.name} = {node.target}" for node in nodes]
     made += [plural(len(visit.guards), "guard")] if visit.guards else []
     return ", ".join(made) or (visit.stack[-1].text if visit.stack else "read")
+
+
+def _in_full(node: ev.NodeAdded) -> str:
+    made = calls.result(node)
+    return f"{node.name} = {calls.name_of(node)}{calls.arguments(node)}{f' -> {made}' if made else ''}"
 
 
 def causes(beside: Beside) -> tuple[list[str], list[list[str]]]:

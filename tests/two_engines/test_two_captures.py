@@ -97,6 +97,36 @@ def test_a_frame_that_only_one_gives_up_says_why() -> None:
     assert "torch.compile runs breaks_in_a_loop as plain Python" in [one.what.partition(" (")[0] for one in captures.partings]
 
 
+def reshaped(x: Any) -> Any:
+    """Asks for a size."""
+    return x.view(x.shape[0] * 2, -1) + 1
+
+
+def writes_in_place(x: Any) -> Any:
+    """Operators that hand back the tensor that they are given: torch.compile reads their results, this engine the tensor."""
+    y = (x + 1).mul_(3)
+    y += 1
+    z = torch.nn.functional.dropout(torch.relu_(y), 0.5, training=False)
+    return z.to(z.dtype).contiguous() * y + x
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_the_same_operator_on_other_sizes_is_a_difference(is_dynamic: bool) -> None:
+    """Where torch.compile lets a size vary it multiplies it in the graph, and gives the product to the operator behind it."""
+    captures = dynexplore.compare_engines(torch.compile(reshaped, backend="eager", dynamic=is_dynamic), torch.ones(2, 4))
+    assert captures.has_same_graphs is not is_dynamic
+    said = [one.what for one in captures.partings if one.kind == "operator"]
+    assert [what.partition(" with (")[0] for what in said] == (
+        ["torch.compile puts operator.mul into a graph, dynexplore does not", "torch.compile calls .view"] if is_dynamic else []
+    )
+    assert all("dynexplore with (x, 4, -1)" in what for what in said[1:])
+
+
+def test_a_tensor_that_is_handed_back_is_the_same_value() -> None:
+    """Changed in place, converted to what it is already, or dropped out of nothing: either name stands for it."""
+    assert dynexplore.compare_engines(writes_in_place, torch.ones(2)).has_same_graphs
+
+
 def test_the_call_starts_twice_from_the_same_state() -> None:
     """Arguments and modules are as before, after both calls; an exception of the call is the caller's, and leaves them so, too."""
     counts = torch.zeros(2)
