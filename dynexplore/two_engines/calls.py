@@ -1,7 +1,7 @@
-"""What an operator of a graph is given and what it makes, read from a node's record so that two engines' nodes can be held together.
+"""What an operator of a graph is given and what it makes, read so that the nodes of two engines can be held together.
 
-Which idea lives here: the texts of two nodes differ where nothing else does, by the names of the nodes that they read, by the order of
-keywords, by the names of sizes that vary. So a call is read as a form, in which each value that is read is one mark, and the names
+Which idea lives here: the texts of two nodes differ where nothing else does, by the names of the nodes that they read, by the order
+of keywords, by the names of sizes that vary. So a call is read as a form, in which each value that is read is one mark, and the names
 that stood there; a result as dtype, device and sizes, in which each symbol is one mark.
 
 In:  `NodeAdded` events. Out: `form_of(node)`, `are_unlike(one, other)`; `name_of`, `arguments` and `result` are their words.
@@ -23,13 +23,15 @@ LONGEST = 80
 CUT = "..."
 """What `events.clip` puts where it took letters out."""
 
-_IN_PLACE = frozenset(
-    f"operator.i{name}" for name in "add and concat floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
-)
-_AS_IT_IS = frozenset(
-    "bfloat16 bool byte char conj contiguous cpu cuda double float half int long positive real resolve_conj resolve_neg short to type"
-    " type_as".split()
-)
+_IN_PLACE = frozenset((
+    "operator.iadd", "operator.iand", "operator.iconcat", "operator.ifloordiv", "operator.ilshift", "operator.imatmul",
+    "operator.imod", "operator.imul", "operator.ior", "operator.ipow", "operator.irshift", "operator.isub", "operator.itruediv",
+    "operator.ixor",
+))  # fmt: skip
+_AS_IT_IS = frozenset((
+    "bfloat16", "bool", "byte", "char", "conj", "contiguous", "cpu", "cuda", "double", "float", "half", "int", "long", "positive",
+    "real", "resolve_conj", "resolve_neg", "short", "to", "type", "type_as",
+))  # fmt: skip
 """Operators that give the very tensor that they were given where it is already as they would make it."""
 
 _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|0x[0-9a-f]+|[A-Za-z_]\w*|\d[\w.]*|\S""")

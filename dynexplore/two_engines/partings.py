@@ -1,9 +1,9 @@
 """Where the captures of two engines part, and why.
 
 Which idea lives here: of two captures somebody asks first whether the same operators run in the same graphs. Where they do not,
-there is a first place: an instruction before which one engine ends the graph and the other does not, or for which one has another
-operator, or the same one on other data. Behind it stand the guards, which say when each has to compile again, and the instructions that only one of them read.
-Each difference bears its cause, so that many of them can be counted.
+there is a first place: an instruction before which one engine ends the graph and the other does not, or for which one has
+another operator, or the same one on other data. Behind it stand the guards, which say when each has to compile again, and the
+instructions that only one of them read. Each difference bears its cause, so that many of them can be counted.
 
 In:  the recordings of both. Out: `partings(pairs, theirs, ours)`: `Parting`s, kind by kind, in the order of the program.
 

@@ -56,8 +56,8 @@ class TwoCaptures:
 
     @property
     def has_same_graphs(self) -> bool:
-        """Whether both put the same operators, with the same arguments, on the same dtypes and sizes, in the same order into graphs,
-        and end these at the same places."""
+        """Whether both put the same operators, with the same arguments, on the same dtypes and sizes, in the same order into
+        graphs, and end these at the same places."""
         return not any(one.kind in ("frame", "break", "operator") for one in self.partings)
 
     @property

@@ -17,6 +17,7 @@ from typing import Any
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import links, text
+from dynexplore.views.names import goes_on
 
 Plain = dict[str, Any]
 
@@ -75,7 +76,8 @@ def _value(view: ev.ValueView) -> str:
 def _resume(recording: Recording, made: ev.ResumeFunctionMade) -> Plain:
     """Its rows stand with its frame, those that it continues with the code object `code`: the browser lays them side by side."""
     received = [{"name": name, "value": value} for name, value in _received(recording, made)]
-    return {"name": made.name, "offset": made.offset, "code": made.code.resumes, "received": received}
+    where = goes_on(made.code, made.offset)
+    return {"name": made.name, "where": where, "offset": made.offset, "code": made.code.resumes, "received": received}
 
 
 def _continued(recording: Recording, made: ev.ResumeFunctionMade) -> ev.CodeView | None:

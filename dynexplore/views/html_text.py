@@ -24,6 +24,7 @@ from dynexplore.views import text
 from dynexplore.views.annotated import annotated
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
+from dynexplore.views.names import goes_on
 from dynexplore.views.timeline import Timeline
 
 MOST_ROWS = 2000
@@ -191,7 +192,7 @@ class _Frame:
         return [f"{self.anchor}-{kind}{row.offset}" for row in code.rows] if code else []
 
     def _resume_function(self, made: ev.ResumeFunctionMade) -> str:
-        title = f"{made.name}({', '.join(made.parameters)}), which continues at offset {made.offset}"
+        title = f"{made.name}({', '.join(made.parameters)}), which continues {goes_on(made.code, made.offset)}"
         header = ("line", "offset", "instruction", "", "role", "from")
         return section(title, table(header, self._rows(made.code, "m")), is_open=False)
 

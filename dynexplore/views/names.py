@@ -5,7 +5,8 @@ Which idea lives here: the engine's own names are not those of the program. A mo
 people mean the function that it continues. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `frame_name`, `home_file`, `input_names`, `is_entry`, `is_library`, `module_name`, `plain_name`, `short_file`, `user_codes`.
+Out: `frame_name`, `goes_on`, `home_file`, `input_names`, `is_entry`, `is_library`, `module_name`, `plain_name`, `short_file`,
+     `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -102,6 +103,15 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
         line = entered.code.first_line
     name = plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
+
+
+def goes_on(resume: ev.CodeView, offset: int) -> str:
+    """Where a resume function goes on: "at offset 24", or its line, where instructions are not known, as of a log.
+
+    >>> goes_on(ev.CodeView(2, "f", "model.py", 16, "", (), resumes=1), -1)
+    'at line 16'
+    """
+    return f"at offset {offset}" if offset >= 0 else f"at line {resume.first_line}"
 
 
 def module_name(path: str) -> str:

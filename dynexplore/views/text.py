@@ -21,6 +21,7 @@ from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
+from dynexplore.views.names import goes_on
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -206,7 +207,7 @@ def break_details(recording: Recording, broke: ev.GraphBroke) -> str:
     parts += [f"  stack {slot}  {_value(view)}" for slot, view in enumerate(broke.stack)]
     parts += [f"  local {name} = {_value(view)}" for name, view in broke.live_locals]
     for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade):
-        parts.append(f"  resumes in {made.name}({', '.join(made.parameters)}) at offset {made.offset}")
+        parts.append(f"  resumes in {made.name}({', '.join(made.parameters)}) {goes_on(made.code, made.offset)}")
     return "\n".join(parts)
 
 
@@ -448,8 +449,8 @@ def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = ("gr
         blocks += [captured_otherwise(event) for event in recording.of_frame(frame, ev.CapturedOtherwise)]
         blocks += [graph(view) for view in recording.graphs if view.frame == frame]
     if "bytecode" in parts:
-        goes_on = f", continues {original.qualname} at offset {resumed_at(entered)}" if entered.resumes >= 0 else ""
-        blocks.append(f"ORIGINAL BYTECODE {_place(entered)}{goes_on}\n{bytecode(original)}")
+        continues = f", continues {original.qualname} {goes_on(entered, resumed_at(entered))}" if entered.resumes >= 0 else ""
+        blocks.append(f"ORIGINAL BYTECODE {_place(entered)}{continues}\n{bytecode(original)}")
         modified = recording.modified_code(frame)
         if modified is not None:
             blocks.append(f"MODIFIED BYTECODE {_place(modified)}\n{bytecode(modified)}")

@@ -13,6 +13,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.folder import open_traces
 from dynexplore.traces.short_reasons import said_later
+from dynexplore.views import text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.headline import headline
 
@@ -107,6 +108,14 @@ def test_a_guard_of_torchs_own_state_rests_on_no_line_of_the_program(version: st
     assert not reasons["DEFAULT_DEVICE"] and not reasons["GLOBAL_STATE"]
     named = [guard.reason for guard in guards if guard.source == "n" and guard.kind == "EQUALS_MATCH"]
     assert set(named) == ({"line 34 needs it", "line 68 needs it"} if version == "2.10" else {""})
+
+
+@each_version
+def test_a_resume_function_goes_on_at_its_line(version: str) -> None:
+    """A log tells no instructions, so no offset is named."""
+    shown = text.report(told(version))
+    assert "ORIGINAL BYTECODE prints /jobs/job.py line 16, continues prints at line 16\n" in shown
+    assert "offset -1" not in shown
 
 
 @each_version

@@ -1,6 +1,7 @@
 """Small programs that break or recompile under torch.compile, each in a way that people meet, for the tests of this folder.
 
-In: nothing. Out: `PROGRAMS`: name -> a `Program`: a function that makes what is compiled, and the calls that are made.
+In: nothing. Out: `PROGRAMS`: name -> a `Program`: a function that makes what is compiled, and the calls that are made;
+`run(program)`; `forget()`.
 """
 
 from __future__ import annotations
@@ -156,6 +157,14 @@ PROGRAMS: dict[str, Program] = {
     "attribute": Program(_net, lambda: [(_tensor(2, 4),)] * 3, "factor", between=_set_factor),
     "mode": Program(_net, lambda: [(_tensor(2, 4),)] * 3, "training", between=_set_mode),
 }
+
+
+def forget() -> None:
+    """torch.compile has no entries and no counts."""
+    from torch._dynamo.utils import counters
+
+    torch._dynamo.reset()
+    counters.clear()
 
 
 def run(program: Program, *, backend: Any = "eager", **options: Any) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -16,14 +15,6 @@ from dynexplore.views.explorer_data import explorer_data
 from dynexplore.watching import private_torch
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    """torch.compile remembers nothing of earlier tests."""
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def trained(**options: bool) -> dynexplore.Recording:

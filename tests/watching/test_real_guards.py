@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from watching.programs import Net
@@ -14,14 +12,6 @@ from dynexplore.watching.explaining import WatchedExplanation
 from dynexplore.watching.real_guards import TorchPrediction
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    """torch.compile remembers nothing of earlier tests."""
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def scaled(x: torch.Tensor, n: object, shift: int = 1) -> torch.Tensor:

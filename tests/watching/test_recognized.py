@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,6 @@ pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "watching.md"
 ROW = re.compile(r"^\| `(\w+)\((?:.*?)\)`(?:, `dynexplore (\w+) SCRIPT.py`)? \| (.*) \|$", re.M)
 OURS = {"engine": "dynexplore"}
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    """Neither engine remembers anything of earlier tests."""
-    torch._dynamo.reset()
-    dynexplore.reset()
-    yield
-    torch._dynamo.reset()
 
 
 class Prints(torch.nn.Module):

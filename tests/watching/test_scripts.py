@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from watching.scripts import SCRIPTS
 
 import dynexplore
@@ -18,17 +16,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace the builtin:UserWarning"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    """torch.compile remembers nothing of earlier tests."""
-    from torch._dynamo.utils import counters
-
-    torch._dynamo.reset()
-    counters.clear()
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

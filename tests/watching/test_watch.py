@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from watching.programs import PROGRAMS, Program, branches, calls_inner, prints, run
+from watching.programs import PROGRAMS, Program, branches, calls_inner, forget, prints, run
 
 import dynexplore
 from dynexplore.engine import events as ev
@@ -18,21 +18,6 @@ from dynexplore.recording.recording import Recording, resumed_at
 from dynexplore.views.headline import headline
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    """torch.compile remembers nothing of earlier tests."""
-    _forget()
-    yield
-    _forget()
-
-
-def _forget() -> None:
-    from torch._dynamo.utils import counters
-
-    torch._dynamo.reset()
-    counters.clear()
 
 
 def _seen(program: Program, **options: Any) -> Recording:
@@ -176,7 +161,7 @@ def test_recordings_are_read_again_and_shown(name: str) -> None:
 def test_without_steps_graphs_guards_and_breaks_remain() -> None:
     """`steps=False` leaves the steps out, and nothing else."""
     whole = _seen(PROGRAMS["branch"])
-    _forget()
+    forget()
     less = _seen(PROGRAMS["branch"], steps=False)
     assert not less.steps
     assert [graph.op_count for graph in less.graphs] == [graph.op_count for graph in whole.graphs]
@@ -204,7 +189,7 @@ def _facts(program: Program, around: Callable[[], contextlib.AbstractContextMana
     from torch._dynamo import guards
     from torch._dynamo.utils import counters
 
-    _forget()
+    forget()
     graphs: list[str] = []
     trees: list[str] = []
 

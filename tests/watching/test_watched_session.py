@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,14 +14,6 @@ from dynexplore.widgets.explorer import Explorer
 from dynexplore.widgets.live import CannotAnswer, Seat, Shelf
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    """torch.compile remembers nothing of earlier tests."""
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def helper(x: torch.Tensor) -> torch.Tensor:

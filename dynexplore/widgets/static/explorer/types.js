@@ -53,7 +53,7 @@
  * @typedef {{kind: string, title: string, reason: string, why: string, fix: string, fundamental: number, then: string,
  *   facts: {name: string, text: string}[], places: {place: string, code: string, from: number, to: number}[],
  *   stack: Named[], locals: Named[],
- *   resume: {name: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
+ *   resume: {name: string, where: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
  * @typedef {{graph: string, frame: number, lines: string[], picture: string, peak: number,
  *   edges: {left: number, right: number, width: number, top: number, bottom: number},
  *   rows: {name: string, op: string, stage: string, live: string, made: string, place: string}[],

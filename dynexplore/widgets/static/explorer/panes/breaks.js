@@ -109,7 +109,7 @@ function valueTable(label, columns, rows) {
 
 /** @param {Explorer} explorer @param {Inspected["resume"][number]} made @param {Rows} rows @returns {HTMLElement[]} */
 function resumed(explorer, made, rows) {
-  const title = make("h4", "dynx-row", `${made.name} continues at offset ${made.offset}`);
+  const title = make("h4", "dynx-row", `${made.name} continues ${made.where}`);
   const { key = "" } = explorer.frame.resume.find(({ name }) => name === made.name) ?? {};
   return [
     key ? rows.choosable(title, key) : title,
