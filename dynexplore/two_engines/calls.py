@@ -1,8 +1,8 @@
 """What an operator of a graph is given and what it makes, read so that the nodes of two engines can be held together.
 
-Which idea lives here: the texts of two nodes differ where nothing else does, by the names of the nodes that they read, by the order
-of keywords, by the names of sizes that vary. So a call is read as a form, in which each value that is read is one mark, and the names
-that stood there; a result as dtype, device and sizes, in which each symbol is one mark.
+Which idea lives here: the texts of two nodes differ where nothing else does, by the names of the nodes that they read, by the
+order of keywords, by the names of sizes that vary. So a call is read as a form, in which each value that is read is one mark,
+and the names that stood there; a result as dtype, device and sizes, in which each symbol is one mark.
 
 In:  `NodeAdded` events. Out: `form_of(node)`, `are_unlike(one, other)`; `name_of`, `arguments` and `result` are their words.
 
