@@ -24,6 +24,10 @@ _TENSOR = re.compile(r"tensor '(.*?)' (.*?)\.? expected (.*?),? actual (.*)")
 _SIZE = re.compile(r"size mismatch at index (\d+)")
 _EQUAL = re.compile(r"^(.*?) == (.*)$")
 _CONTAINS = re.compile(r"^(not )?___dict_contains\((.*), (.*)\)$")
+_EMPTY = re.compile(r"^not ([\w.\[\]']+)$")
+_LENGTH = re.compile(r"^len\((.*)\)$")
+_FREED = re.compile(r"^Cache line invalidated because (.*) got deallocated$")
+_STATE = re.compile(r"^GLOBAL_STATE changed: *(.*)$")
 _TYPE = re.compile(r"^___check_type_id\((.*), \d+\)(?:, type=<class '(.*)'>)?$")
 
 Scope = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -64,18 +68,30 @@ def failed_guard(
 
 
 def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
-    """Of a check: its source, its kind, what was expected, and what came."""
+    """Of a check: its source, its kind, what was expected, and what came.
+
+    >>> _words("len(L['log']) == 1", ({"log": [1, 2]}, {})), _words("not L['log']", ({}, {}))
+    (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
+    >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {})), _words("Cache line invalidated because L['f'] got deallocated", ({}, {}))
+    (('', 'GLOBAL_STATE', 'as it was', 'grad mode'), ('f', 'torch', 'alive', 'freed'))
+    """
+    if match := _EMPTY.match(check):
+        return plain_source(match[1]), "torch", "empty", "not empty"
+    if match := _FREED.match(check):
+        return plain_source(match[1]), "torch", "alive", "freed"
     if match := _CONTAINS.match(check):
         absent, key, source = match.groups()
         without, with_it = f"without the key {key}", f"with the key {key}"
         return plain_source(source), "DICT_CONTAINS", without if absent else with_it, with_it if absent else without
+    if match := _STATE.match(check):
+        return "", "GLOBAL_STATE", "as it was", match[1].strip().replace("_", " ") or "another"
     if match := _TYPE.match(check):
         source, expected = match[1], (match[2] or "the same").rpartition(".")[2]
         came = value_at(source, scope)
         return plain_source(source), "TYPE_MATCH", expected, "another" if came is UNKNOWN else type(came).__name__
     if match := _EQUAL.match(check):
         source, expected = match.groups()
-        came = value_at(source, scope)
+        came = _length_at(match[1], scope) if (match := _LENGTH.match(source)) else value_at(source, scope)
         shown = ev.safe_repr(came, 80) if type(came) in PLAIN_TYPES else "another value"
         return plain_source(source), "EQUALS", expected, shown
     return plain_source(check), "torch", "true", "false"
@@ -123,6 +139,11 @@ def value_at(source: str, scope: Scope) -> Any:
         at = part.end()
         value = _inside(value, *part.groups())
     return value
+
+
+def _length_at(source: str, scope: Scope) -> Any:
+    value = value_at(source, scope)
+    return len(value) if type(value) in (list, tuple, dict) else UNKNOWN
 
 
 def _inside(value: Any, name: str | None, key: str | None, position: str | None) -> Any:

@@ -18,20 +18,24 @@ from dataclasses import replace
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording, resumed_at
 from dynexplore.views.counts import plural
-from dynexplore.views.names import is_entry
+from dynexplore.views.names import argument_behind, is_entry, is_torchs_entry
 
 
 def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.GuardFailed:
-    """Return the guard in the user's words: the value that an attribute had is said, and what the engine's wrapper around a module
-    calls `target` is `self`."""
+    """Return the guard in the user's words: the value that an attribute had is said, and what an engine's wrapper around a module
+    calls `target` or `fn` is `self`."""
     if failed.kind == "MODULE_STATE" and (before := _value_before(recording, failed)):
         failed = replace(failed, expected=before, kind="EQUALS")
     elif failed.kind == "ATTRIBUTE_ABSENT" and (now := _value_now(recording, failed)):
         attribute = failed.expected.strip("'")
         failed = replace(failed, source=f"{failed.source}.{attribute}", expected="", actual=now)
     entered = recording.of_frame(failed.frame, ev.FrameEntered)
-    if not entered or not is_entry(recording.original_code(failed.frame)):
+    code = recording.original_code(failed.frame) if entered else None
+    if code is None or not (is_entry(code) or is_torchs_entry(code)):
         return failed
+    if is_torchs_entry(code):
+        source = re.sub(r"^args\[\d+\]", lambda match: argument_behind(recording, entered[0], match[0]), failed.source)
+        return replace(failed, source=re.sub(r"^fn\b", "self", source))
     return replace(failed, source=re.sub(r"\btarget\b", "self", failed.source))
 
 
@@ -122,6 +126,8 @@ def change(failed: ev.GuardFailed) -> str:
     name = f"`{failed.source}`" if failed.source else "the state of the process"
     if is_last_round(failed):
         return "the loop is in its last round"
+    if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch says which state, and no values
+        return f"{name} is another: {failed.actual}"
     if failed.kind == "TENSOR_MATCH":
         return f"{name} {_tensor_change(failed.expected, failed.actual)}"
     if failed.kind in ("EQUALS", "NUMBER"):

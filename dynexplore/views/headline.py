@@ -33,6 +33,9 @@ from dynexplore.views.names import frame_name, home_file, is_library, plain_name
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
 
+LONGEST_CODE = 60
+"""A line of the program is cut in the middle here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Headline:
@@ -149,13 +152,30 @@ def _graph_break(recording: Recording) -> Headline | None:
         return None
     place = _place_of_break(recording, costly)
     others = [other for other in dict.fromkeys(_place_of_break(recording, broke) for broke in recording.breaks) if other != place]
-    where = f"The graph breaks{' first' if others else ''} {place}: {cause_of(costly)}."
+    line = _line_of_break(recording, costly)
+    where = f"The graph breaks{' first' if others else ''} {place}{line}: {cause_of(costly)}."
     if others and place != _place_of_break(recording, recording.breaks[0]):
-        where = f"The graph break that costs most is {place}: {cause_of(costly)}."
+        where = f"The graph break that costs most is {place}{line}: {cause_of(costly)}."
     if others:
         where += f" Also {_listed(others)}."
-    what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}."
+    what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}."
     return Headline(what, where, remedy_of(costly), "break", _position(recording, costly))
+
+
+def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
+    """The line, and what of a library breaks in it: torch's causes do not say of what they are."""
+    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
+    if recording.engine == OURS or not own or not own[0].code.strip():
+        return ""
+    behind = broke.user_stack[broke.user_stack.index(own[0]) + 1 :]
+    inside = f" inside of {plain_name(behind[0].function)}" if behind else ""
+    return f", `{ev.clip(own[0].code.strip(), LONGEST_CODE)}`{inside and f',{inside}'}"
+
+
+def _given_up(recording: Recording, broke: ev.GraphBroke) -> str:
+    """That nothing of the function with a break is compiled, where that is so. Stands behind the counts."""
+    skipped = [one for one in recording.of_frame(broke.frame, ev.FrameSkipped) if recording.engine != OURS]
+    return f"; {plain_name(skipped[0].function)} runs as plain Python" if skipped else ""
 
 
 def _of_loops(recording: Recording) -> str:
@@ -279,7 +299,8 @@ def _recompile(recording: Recording) -> Headline | None:
         when += f" in the loop {_line(recording, *loop)}"
     if failed is not None:
         failed = as_the_program_says(recording, failed)
-    where = f"{function or 'It'} was compiled again{when}: {change(failed) if failed else first.reason}."
+    relied = _relied_on(recording, first.frame)
+    where = f"{function or 'It'} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
     others = len(again) - 1
     if others:
         where += f" {plural(others, 'more recompile')} followed."
@@ -291,11 +312,31 @@ def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None
     return next(iter(recording.of_frame(again.frame, ev.GuardFailed)), None)
 
 
+def _relied_on(recording: Recording, frame: int) -> str:
+    """The line of the program that relies on what the guard of torch.compile asked, where it is known."""
+    failed = next(iter(recording.of_frame(frame, ev.GuardFailed)), None)
+    if failed is None or recording.engine == OURS:
+        return ""
+    made = next((one.frame for one in recording.of(ev.CacheEntryAdded) if one.entry == failed.entry), 0)
+    guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.source == failed.source and one.source]
+    guards.sort(key=lambda one: one.kind != failed.kind)
+    codes = [(recording.code_of(one), re.fullmatch(r"line (\d+) needs it", one.reason)) for one in guards if one.offset >= 0]
+    said = (_line(recording, code.file, int(line[1])) for code, line in codes if code and line and not is_library(code.file))
+    place = next(said, "")
+    return f", relied on {place}" if place else ""
+
+
 def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
     kind = failed.kind if failed else ""
     if failed is not None and is_last_round(failed):
         return "Nothing to do: the end of the loop is compiled once."
-    if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and _varies(recording, again.frame):
+    if kind == "GLOBAL_STATE":
+        return "Nothing to do where both are wanted, as in training and evaluation: each state has code of its own."
+    if kind == "DICT_CONTAINS" and failed is not None:
+        return f"Give `{failed.source}` the same keys in all calls, or let each case call a function of its own."
+    if failed is not None and {failed.expected, failed.actual} == {"True", "False"} and recording.engine != OURS:
+        return f"Nothing to do where both values of `{failed.source}` are wanted: each has code of its own, compiled once."
+    if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and failed is not None and _varies(recording, again.frame, failed):
         return "Nothing to do: the new code takes every value of it. dynamic=True compiles that at once."
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
@@ -303,9 +344,11 @@ def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.Gua
     return f"Keep {name} equal from call to call, or pass it as a tensor."
 
 
-def _varies(recording: Recording, frame: int) -> bool:
+def _varies(recording: Recording, frame: int, failed: ev.GuardFailed) -> bool:
     """Whether the graph of a frame has an input of a size, or a number, that may vary."""
     inputs = [node for graph in recording.graphs if graph.frame == frame for node in graph.nodes if node.op == "placeholder"]
+    if failed.kind == "EQUALS" and recording.engine != OURS:
+        return any(node.target == failed.source for node in inputs)
     return any(re.search(r"\b[su]\d+\b", node.shape) or not node.dtype for node in inputs)
 
 

@@ -5,8 +5,8 @@ Which idea lives here: the engine's own names are not those of the program. A mo
 people mean the function that it continues. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `frame_name`, `goes_on`, `home_file`, `input_names`, `is_entry`, `is_library`, `module_name`, `plain_name`, `short_file`,
-     `user_codes`.
+Out: `argument_behind`, `frame_name`, `goes_on`, `home_file`, `input_names`, `is_entry`, `is_library`, `is_torchs_entry`,
+     `module_name`, `plain_name`, `short_file`, `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -29,6 +29,11 @@ _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]pyt
 def is_entry(code: ev.CodeView) -> bool:
     """Whether this is the engine's own wrapper, around a module or a callable object, or what continues it."""
     return code.file == ENTRY_FILE
+
+
+def is_torchs_entry(code: ev.CodeView) -> bool:
+    """Whether this is torch.compile's wrapper around a module whose `forward` is a library's: `inner` calls `fn(*args)`."""
+    return code.qualname == "wrap_inline.<locals>.inner" and is_library(code.file)
 
 
 def is_library(file: str) -> bool:
@@ -97,6 +102,8 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     if is_entry(code):
         called = _wrapped(recording, entered)
         return plain_name(called.code.qualname if called is not None else recording.title or code.qualname)
+    if is_torchs_entry(code) and (forward := _behind(recording, entered)) is not None:
+        return plain_name(forward.code.qualname)
     offset = resumed_at(entered.code)
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
     if entered.code.resumes >= 0 and not entered.code.rows:  # of a log, which tells no instructions
@@ -133,6 +140,17 @@ def _wrapped(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered
 
 def _is_method_of_target(called: ev.InlineEntered) -> bool:
     return bool(called.arguments) and called.arguments[0][1].source == "target"
+
+
+def _behind(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
+    """What torch.compile's wrapper calls, where it was seen."""
+    return next(iter(recording.of_frame(entered.frame, ev.InlineEntered)), None)
+
+
+def argument_behind(recording: Recording, entered: ev.FrameEntered, source: str) -> str:
+    """What the function behind torch.compile's wrapper calls an argument of the wrapper, `args[0]`; else the same."""
+    called = _behind(recording, entered)
+    return next((name for name, view in called.arguments if view.source == source), source) if called is not None else source
 
 
 def input_names(recording: Recording, entered: ev.FrameEntered) -> dict[str, str]:

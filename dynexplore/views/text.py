@@ -21,7 +21,7 @@ from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
-from dynexplore.views.names import goes_on
+from dynexplore.views.names import goes_on, is_library
 from dynexplore.views.timeline import State, Timeline
 
 
@@ -335,7 +335,9 @@ def explanation(recording: Recording) -> str:
 
 
 def _where(broke: ev.GraphBroke) -> Iterable[str]:
-    for frame in broke.user_stack[-1:]:
+    own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
+    last = broke.user_stack[-1:]
+    for frame in (*(own if own != [*last] else ()), *last):
         yield f'   File "{frame.file}", line {frame.line}, in {frame.function}'
         if frame.code.strip():
             yield f"     {frame.code.strip()}"

@@ -1,4 +1,4 @@
-"""Twelve small scripts that use torch.compile, each with one thing that breaks its graph or makes it compile again.
+"""Small scripts that use torch.compile, each with one thing that breaks its graph or makes it compile again.
 
 In: nothing. Out: `SCRIPTS`: name -> a `Script`: its text, the text of the line to blame, what the headline says.
 """
@@ -40,34 +40,49 @@ SCRIPTS: dict[str, Script] = dict(
             "print('part', k)",
             "",
         ),
+        _breaking(
+            "call of a library",
+            "import json\n\nlog = []\n",
+            "    log.append(json.dumps({'a': 1}))\n    return y + 1",
+            "log.append(json.dumps({'a': 1}))",
+            "inside of dumps",
+        ),
+        _breaking(
+            "loop",
+            "",
+            "    for k in range(3):\n        if y.sum() > 9:\n            break\n        y = y * 2\n    return y",
+            "if y.sum() > 9:",
+            "f runs as plain Python",
+        ),
         _recompiling(
             "size",
             "@torch.compile(backend='eager')\ndef f(x):\n    return x * 2\n\nfor n in (3, 4, 5):\n    f(torch.ones(n))\n",
-            "`x` had 3 elements, now 4",
+            "`x` had 3 elements, now 4, relied on at line 5",
         ),
         _recompiling(
             "int",
             "@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\nfor n in (2, 3, 4):\n    f(torch.ones(3), n)\n",
-            "`n` was 2, now 3",
+            "`n` was 2, now 3, relied on at line 5", "the new code takes every value of it",
         ),
         _recompiling(
             "float",
             "@torch.compile(backend='eager')\ndef f(x, rate):\n    return x * rate\n\n"
             "for r in (0.5, 0.25):\n    f(torch.ones(3), r)\n",
-            "`rate` was 0.5, now 0.25",
+            "`rate` was 0.5, now 0.25, relied on at line 5", "the new code takes every value of it",
         ),
         _recompiling(
             "attribute",
             "class Scaler:\n    by = 2\n\nscaler = Scaler()\n\n"
             "@torch.compile(backend='eager')\ndef f(x, s):\n    return x * s.by\n\n"
             "for n in (2, 3):\n    scaler.by = n\n    f(torch.ones(3), scaler)\n",
-            "`s.by` was 2, now 3",
+            "`s.by` was 2, now 3, relied on at line 10",
         ),
         _recompiling(
             "dict key",
             "@torch.compile(backend='eager')\ndef f(x, d):\n    return x + d['a'] if 'b' not in d else x + d['b']\n\n"
             "f(torch.ones(3), {'a': 1})\nf(torch.ones(3), {'a': 1, 'b': 2})\n",
-            "`d`",
+            "`d` was without the key 'b', now with the key 'b', relied on at line 5",
+            "the same keys in all calls",
         ),
         _recompiling(
             "global",
@@ -79,7 +94,22 @@ SCRIPTS: dict[str, Script] = dict(
             "module flag",
             "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5)).requires_grad_(False)\n"
             "fast = torch.compile(net, backend='eager')\nfast(torch.ones(1, 3))\nnet.eval()\nfast(torch.ones(1, 3))\n",
+            "Sequential.forward was compiled again: ",
             "training",
+        ),
+        _recompiling(
+            "switch",
+            "DOUBLE = True\n\n@torch.compile(backend='eager')\ndef f(x):\n    return x * 2 if DOUBLE else x + 1\n\n"
+            "f(torch.ones(3))\nDOUBLE = False\nf(torch.ones(3))\n",
+            "`DOUBLE` was True, now False",
+            "each has code of its own",
+        ),
+        _recompiling(
+            "gradients",
+            "net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())\nfast = torch.compile(net, backend='eager')\n"
+            "fast(torch.ones(1, 3))\nwith torch.no_grad():\n    fast(torch.ones(1, 3))\n",
+            "Sequential.forward was compiled again: the state of the process is another: grad mode",
+            "as in training and evaluation",
         ),
     )
 )
