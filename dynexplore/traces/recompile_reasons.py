@@ -72,8 +72,10 @@ def _words(check: str, scope: Scope) -> tuple[str, str, str, str]:
 
     >>> _words("len(L['log']) == 1", ({"log": [1, 2]}, {})), _words("not L['log']", ({}, {}))
     (('len(log)', 'EQUALS', '1', '2'), ('log', 'torch', 'empty', 'not empty'))
-    >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {})), _words("Cache line invalidated because L['f'] got deallocated", ({}, {}))
-    (('', 'GLOBAL_STATE', 'as it was', 'grad mode'), ('f', 'torch', 'alive', 'freed'))
+    >>> _words("GLOBAL_STATE changed: grad_mode ", ({}, {}))
+    ('', 'GLOBAL_STATE', 'as it was', 'grad mode')
+    >>> _words("Cache line invalidated because L['f'] got deallocated", ({}, {}))
+    ('f', 'torch', 'alive', 'freed')
     """
     if match := _EMPTY.match(check):
         return plain_source(match[1]), "torch", "empty", "not empty"
