@@ -1,4 +1,4 @@
-"""What was different when something was compiled again, in words: "`x` had 8 rows, now 9", "in the loop at line 12".
+"""What was different when something was compiled again, in words: "`x` had 8 rows, now 9", "in the loop at model.py:12".
 
 Which idea lives here: a guard says what it expected and what it found, in the engine's terms; a person asks what of the program
 was another. A guard of a module's state keeps no old value, for it compares objects: the words of the guard as it was installed
@@ -61,8 +61,8 @@ def _value_now(recording: Recording, failed: ev.GuardFailed) -> str:
 # -- in a loop ---------------------------------------------------------------------------------------------------------
 
 
-Place = tuple[str, int]
-"""File and line."""
+Place = tuple[str, int, str]
+"""File, line and function."""
 
 
 def loops_of(recording: Recording) -> dict[int, Place]:
@@ -105,7 +105,7 @@ def _loop_around(code: ev.CodeView, offset: int) -> Place | None:
     jumps = [row for row in code.rows if 0 <= row.target <= offset <= row.offset]
     first = max((row.target for row in jumps), default=-1)
     line = next((row.line for row in code.rows if row.offset == first and row.line > 0), 0)
-    return (code.file, line) if line else None
+    return (code.file, line, code.qualname) if line else None
 
 
 # -- a guard -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ third says what to do about it. A function that is one graph says so, and nothin
 
 Numbers have one definition each, here as everywhere: graphs are those that a backend was given (`Recording.graphs`), breaks are
 the events of that name (the caller of a function that breaks breaks, too), recompiles are frames that were translated although
-their code had entries, operators are the call nodes of a graph.
+their code had entries, operators are the call nodes of a graph. A place is a file, or a notebook's cell, with a line and the
+function that holds it: `model.py:12 in Net.forward`, `In [2]:7 in toy`.
 
 In:  a Recording.
 Out: `headline(recording)`: what the explorer, the text report, the static page and `print(explain(...))` begin with;
@@ -28,7 +29,7 @@ from dynexplore.recording.engines import OURS
 from dynexplore.recording.recording import Recording
 from dynexplore.views.changes import as_the_program_says, change, is_last_round, loops_of
 from dynexplore.views.counts import plural
-from dynexplore.views.names import frame_name, home_file, is_library, plain_name, short_file
+from dynexplore.views.names import ENTRY_FILE, frame_code, frame_name, is_library, plain_name, short_file
 
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
@@ -125,7 +126,8 @@ def _failed_backend(recording: Recording) -> Headline | None:
     error = first.error.strip().splitlines()
     reason = error[0] if error else "no reason is given"
     function = {"": "the function", "<cell>": "this cell"}.get(function, function)
-    where = f"It could not compile the graph of {function} ({operators}): {reason}"
+    stands = f" at {stand}" if (stand := _stand(recording, first.frame)) else ""
+    where = f"It could not compile the graph of {function}{stands} ({operators}): {reason}"
     remedy = 'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.'
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
@@ -151,13 +153,14 @@ def _graph_break(recording: Recording) -> Headline | None:
     if costly is None:
         return None
     place = _place_of_break(recording, costly)
-    others = [other for other in dict.fromkeys(_place_of_break(recording, broke) for broke in recording.breaks) if other != place]
-    line = _line_of_break(recording, costly)
-    where = f"The graph breaks{' first' if others else ''} {place}{line}: {cause_of(costly)}."
-    if others and place != _place_of_break(recording, recording.breaks[0]):
-        where = f"The graph break that costs most is {place}{line}: {cause_of(costly)}."
+    places = [_place_of_break(recording, broke) for broke in recording.breaks]
+    others = [other for other in dict.fromkeys(places) if other[:2] != place[:2]]
+    said = _said(place) + _line_of_break(recording, costly)
+    where = f"The graph breaks{' first' if others else ''} {said}: {cause_of(costly)}."
+    if others and place[:2] != places[0][:2]:
+        where = f"The graph break that costs most is {said}: {cause_of(costly)}."
     if others:
-        where += f" Also {_listed(others)}."
+        where += f" Also {_listed(others, place[0])}."
     what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}."
     return Headline(what, where, remedy_of(costly), "break", _position(recording, costly))
 
@@ -184,7 +187,7 @@ def _of_loops(recording: Recording) -> str:
     rounds = {frame for frame, failed in told if failed is not None and is_last_round(failed)}
     places = [place for frame, place in loops_of(recording).items() if frame not in rounds]
     said = [f"{_some(len(rounds), len(told))}the last round of a loop"] if rounds else []
-    said += [f"{_some(count, len(told))}in the loop {_line(recording, *place)}" for place, count in Counter(places).items()]
+    said += [f"{_some(count, len(told))}in the loop {_said(place)}" for place, count in Counter(places).items()]
     return f" ({_and(said)})" if said else ""
 
 
@@ -232,13 +235,13 @@ def _is_loop(broke: ev.GraphBroke) -> bool:
     return broke.kind == "DX104" and bool(broke.user_stack) and broke.user_stack[-1].code.lstrip().startswith("while ")
 
 
-def _place_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
+def _place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:
     """The line of the user's own code: what stands in a library was called from somewhere."""
     frames = [frame for frame in broke.user_stack if frame.line]
     own = [frame for frame in frames if not is_library(frame.file)] or _called_from(recording, broke.frame) or frames
     if not own:
-        return _at(recording, broke)
-    return _line(recording, own[-1].file, own[-1].line)
+        return _place(recording, broke)
+    return own[-1].file, own[-1].line, own[-1].function
 
 
 def _called_from(recording: Recording, frame: int) -> list[ev.UserFrame]:
@@ -277,7 +280,8 @@ def _limit(recording: Recording) -> Headline | None:
     what = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
     last = recording.of(ev.GuardFailed)
     cause = f": {change(as_the_program_says(recording, last[-1]))}" if last else ""
-    where = f"{plain_name(first.function)} runs as plain Python from then on{cause}."
+    function = plain_name(first.function) + _in_parentheses(_stand(recording, first.frame))
+    where = f"{function} runs as plain Python from then on{cause}."
     setting = "config.cache_size_limit" if recording.engine == OURS else "torch._dynamo.config.recompile_limit"
     remedy = f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
     return Headline(what, where, remedy, "break", _position(recording, first))
@@ -296,11 +300,12 @@ def _recompile(recording: Recording) -> Headline | None:
     loop = loops_of(recording).get(first.frame)
     when = f" in call {call}" if call > 1 else ""
     if loop is not None and (failed is None or not is_last_round(failed)):
-        when += f" in the loop {_line(recording, *loop)}"
+        when += f" in the loop {_said(loop)}"
     if failed is not None:
         failed = as_the_program_says(recording, failed)
+    stands = _in_parentheses(_stand(recording, first.frame))
     relied = _relied_on(recording, first.frame)
-    where = f"{function or 'It'} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
+    where = f"{function or 'It'}{stands} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
     others = len(again) - 1
     if others:
         where += f" {plural(others, 'more recompile')} followed."
@@ -321,7 +326,7 @@ def _relied_on(recording: Recording, frame: int) -> str:
     guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.source == failed.source and one.source]
     guards.sort(key=lambda one: one.kind != failed.kind)
     codes = [(recording.code_of(one), re.fullmatch(r"line (\d+) needs it", one.reason)) for one in guards if one.offset >= 0]
-    said = (_line(recording, code.file, int(line[1])) for code, line in codes if code and line and not is_library(code.file))
+    said = (_said((code.file, int(line[1]), "")) for code, line in codes if code and line and not is_library(code.file))
     place = next(said, "")
     return f", relied on {place}" if place else ""
 
@@ -372,7 +377,7 @@ def _plain(recording: Recording) -> Headline | None:
     if not skipped or recording.graphs:
         return None
     what = f"{_name(recording)}: no graph was captured, all of it ran as plain Python."
-    where = f"{plain_name(skipped[0].function)} is not compiled: {skipped[0].reason}."
+    where = f"{_skipped(skipped[0])} is not compiled: {skipped[0].reason}."
     remedy = "Move its tensor work into a function of its own."
     if skipped[0].reason == ev.NO_TENSORS:
         remedy = "Nothing to do, unless tensor work was expected here."
@@ -389,7 +394,9 @@ def _nothing(recording: Recording) -> Headline | None:
         if recording.of(ev.CallBegan):
             return Headline(what, "Nothing that it calls is translated.")
         return Headline(what, "No function that the engine translates was called.")
-    return Headline(what, f"{_function_of(recording, recording.frames[0].frame)} holds no tensor operation.", "", "note")
+    first = recording.frames[0].frame
+    stands = _in_parentheses(_stand(recording, first))
+    return Headline(what, f"{_function_of(recording, first)}{stands} holds no tensor operation.", "", "note")
 
 
 def _clean(recording: Recording) -> Headline:
@@ -404,32 +411,55 @@ def _clean(recording: Recording) -> Headline:
     skipped = recording.of(ev.FrameSkipped)
     if not skipped:
         return Headline(what)
-    where = f"{plain_name(skipped[0].function)} runs as plain Python: {skipped[0].reason}."
+    where = f"{_skipped(skipped[0])} runs as plain Python: {skipped[0].reason}."
     return Headline(what, where, "", "note", _position(recording, skipped[0]))
 
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
-def _line(recording: Recording, file: str, line: int) -> str:
-    """`at line 8`, with the file where it is not that of the recording's own code, or where that is of several files."""
-    if file == home_file(recording) and not _is_of_several(recording):
-        return f"at line {line}"
-    return f"at line {line} of {short_file(file)}"
+Place = tuple[str, int, str]
+"""File, line and function; without a file or a line the function is all that is known."""
 
 
-def _is_of_several(recording: Recording) -> bool:
-    """Whether code of the user's that stands in several files plays a part."""
-    files = {one.code.file for one in recording.of(ev.FrameEntered)} | {one.code.file for one in recording.of(ev.InlineEntered)}
-    return sum(not is_library(file) for file in files) > 1
+def _said(place: Place) -> str:
+    """`at model.py:12 in Net.forward`; what stands in no function of its own, as a cell does, is a file and a line."""
+    file, line, function = place
+    if not file or line <= 0:
+        return f"in {function or 'the program'}"
+    name = {"<lambda>": "the lambda"}.get(plain_name(function), plain_name(function))
+    return f"at {short_file(file)}:{line}" + (f" in {name}" if name and not name.startswith("<") else "")
 
 
-def _at(recording: Recording, event: ev.PlacedEvent) -> str:
+def _place(recording: Recording, event: ev.PlacedEvent) -> Place:
     code = recording.code_of(event)
     row = next((row for row in code.rows if row.offset == event.offset and row.line > 0), None) if code else None
     if code is None or row is None:
-        return f"in {_function_of(recording, event.frame) or 'the program'}"
-    return _line(recording, code.file, row.line)
+        return "", 0, _function_of(recording, event.frame)
+    return code.file, row.line, code.qualname
+
+
+def _at(recording: Recording, event: ev.PlacedEvent) -> str:
+    return _said(_place(recording, event))
+
+
+def _stand(recording: Recording, frame: int) -> str:
+    """Where the function of a frame stands, `model.py:12`: the file alone where its name says a line; "" where nobody knows."""
+    entered = recording.of_frame(frame, ev.FrameEntered)
+    code = frame_code(recording, entered[0]) if entered else None
+    if code is None or not code.file or code.file == ENTRY_FILE:
+        return ""
+    resumed = frame_name(recording, entered[0]).endswith(" on")
+    return short_file(code.file) if resumed or code.first_line <= 0 else f"{short_file(code.file)}:{code.first_line}"
+
+
+def _in_parentheses(text: str) -> str:
+    return f" ({text})" if text else ""
+
+
+def _skipped(skipped: ev.FrameSkipped) -> str:
+    known = skipped.file and skipped.line > 0
+    return plain_name(skipped.function) + (f" ({short_file(skipped.file)}:{skipped.line})" if known else "")
 
 
 def _function_of(recording: Recording, frame: int) -> str:
@@ -437,17 +467,18 @@ def _function_of(recording: Recording, frame: int) -> str:
     return frame_name(recording, entered[0]) if entered else ""
 
 
-def _listed(places: Sequence[str]) -> str:
-    """`at lines 13 and 15 and at line 2 of other.py`: places in words, lines of one file together, of many the first."""
+def _listed(places: Sequence[Place], home: str) -> str:
+    """`at lines 13 and 15 and at line 2 of other.py`: other places in words, lines of one file together, of many the first. The
+    file `home` need not be said."""
     lines: dict[str, list[str]] = {}
-    others = []
-    for place in places:
-        match = re.fullmatch(r"at line (\d+)( of .+)?", place)
-        if match is None:
-            others.append(place)
-        else:
-            lines.setdefault(match[2] or "", []).append(match[1])
-    said = [f"at line{'s' if len(all_of) > 1 else ''} {_and(_few(all_of))}{file}" for file, all_of in lines.items()]
+    for file, line, _ in places:
+        if file and line > 0 and str(line) not in lines.setdefault(file, []):
+            lines[file].append(str(line))
+    others = [_said(place) for place in places if not place[0] or place[1] <= 0]
+    said = [
+        f"at line{'s' if len(all_of) > 1 else ''} {_and(_few(all_of))}{'' if file == home else f' of {short_file(file)}'}"
+        for file, all_of in lines.items()
+    ]
     return _and([*said, *_few(others)])
 
 

@@ -5,7 +5,7 @@ Which idea lives here: the engine's own names are not those of the program. A mo
 people mean the function that it continues. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `argument_behind`, `frame_name`, `goes_on`, `home_file`, `input_names`, `is_entry`, `is_library`, `is_torchs_entry`,
+Out: `argument_behind`, `frame_code`, `frame_name`, `goes_on`, `input_names`, `is_entry`, `is_library`, `is_torchs_entry`,
      `module_name`, `plain_name`, `short_file`, `user_codes`.
 
 PyTorch has no counterpart.
@@ -80,12 +80,6 @@ def user_codes(recording: Recording) -> list[ev.CodeView]:
     return [code for code in reached if not is_library(code.file)] or reached
 
 
-def home_file(recording: Recording) -> str:
-    """The file of the first of `user_codes`, which is soon known; "" where nothing was reached."""
-    own = next((code.file for code in _reached(recording) if not is_library(code.file)), None)
-    return own if own is not None else next((code.file for code in _reached(recording)), "")
-
-
 def _reached(recording: Recording) -> Iterator[ev.CodeView]:
     """Each code object once, by its number: to compare two of them takes long."""
     codes = (recording.original_code(entered.frame) for entered in recording.frames)
@@ -119,6 +113,13 @@ def goes_on(resume: ev.CodeView, offset: int) -> str:
     'at line 16'
     """
     return f"at offset {offset}" if offset >= 0 else f"at line {resume.first_line}"
+
+
+def frame_code(recording: Recording, entered: ev.FrameEntered) -> ev.CodeView:
+    """The code that `frame_name` names: for the wrapper around a module that of the `forward` which it calls."""
+    code = recording.original_code(entered.frame)
+    called = _wrapped(recording, entered) if is_entry(code) else None
+    return called.code if called is not None else code
 
 
 def module_name(path: str) -> str:

@@ -275,11 +275,11 @@ def test_the_headline_leads_there(opened: Opened) -> None:
     page = opened(toy())
     assert page.locator(".dynx-headline").inner_text().splitlines()[1:] == [
         "toy: 2 graphs, 1 graph break, 1 recompile.",
-        "The graph breaks at line 11: `if` on a tensor value.",
+        "The graph breaks at example.py:11 in toy: `if` on a tensor value.",
         "Use torch.where, or move the `if` out of the compiled function.",
     ]
     page.keyboard.press("End")
-    page.get_by_role("button", name="The graph breaks at line 11").click()
+    page.get_by_role("button", name="The graph breaks at example.py:11 in toy").click()
     assert "graph break DX104" in status(page)
 
 

@@ -60,7 +60,7 @@ def told(recording: Recording) -> list[str]:
 
 
 def loops(recording: Recording) -> list[int]:
-    return sorted({line for _, line in loops_of(recording).values()})
+    return sorted({line for _, line, _ in loops_of(recording).values()})
 
 
 def test_the_old_and_the_new_value_of_a_modules_attribute() -> None:
@@ -88,7 +88,7 @@ def test_a_recompile_in_a_loop_is_told_as_such() -> None:
     recording = explain(sums)(parts).recording
     line = sums.__code__.co_firstlineno + 2
     assert loops(recording) == [line]
-    assert f"in the loop at line {line})." in headline(recording).what
+    assert f"in the loop at test_changes.py:{line} in sums)." in headline(recording).what
 
 
 def test_a_function_that_is_called_in_a_loop() -> None:
@@ -131,7 +131,7 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
         exec(compile(text, str(path), "exec"), space)
         spaces.append(space)
     where = headline(explain(spaces[1]["main"])(X).recording).where  # type: ignore[arg-type]
-    assert "at line 3 of main.py: `if` on a tensor value" in where and "at lines 2 and 5 of tools.py" in where
+    assert "at main.py:3 in main: `if` on a tensor value" in where and "at lines 2 and 5 of tools.py" in where
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,16 @@ def line(function: Callable[..., Any], after: int) -> int:
     return function.__code__.co_firstlineno + after
 
 
+def stands(function: Callable[..., Any]) -> str:
+    """Where a function begins, as the headline says it."""
+    return f"test_headline.py:{line(function, 0)}"
+
+
+def place(function: Callable[..., Any], after: int) -> str:
+    """A line of a function as the headline says it: file, line and function."""
+    return f"test_headline.py:{line(function, after)} in {function.__qualname__.rpartition('<locals>.')[2]}"
+
+
 def branches(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
@@ -93,7 +103,7 @@ def test_a_break() -> None:
     """Graphs and breaks are counted, the line and the cause named, the remedy is that of the kind."""
     assert lines(explain(branches)(X, -X)) == [
         "branches: 2 graphs, 1 graph break, 0 recompiles.",
-        f"The graph breaks at line {line(branches, 2)}: `if` on a tensor value.",
+        f"The graph breaks at {place(branches, 2)}: `if` on a tensor value.",
         "Use torch.where, or move the `if` out of the compiled function.",
     ]
 
@@ -102,7 +112,7 @@ def test_several_breaks() -> None:
     """The first is told, the others are named by their lines."""
     assert lines(explain(prints)(X)) == [
         "prints: 3 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph breaks first at line {line(prints, 2)}: printing or logging. Also at line {line(prints, 4)}.",
+        f"The graph breaks first at {place(prints, 2)}: printing or logging. Also at line {line(prints, 4)}.",
         PRINT,
     ]
 
@@ -111,14 +121,15 @@ def test_a_recompile_by_size() -> None:
     """The size is told in words; a size that varies from now on needs nothing."""
     assert lines(explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3))) == [
         "doubles: 2 graphs, 0 graph breaks, 1 recompile.",
-        "doubles was compiled again in call 2: `x` had 8 rows, now 9.",
+        f"doubles ({stands(doubles)}) was compiled again in call 2: `x` had 8 rows, now 9.",
         "Nothing to do: the new code takes every value of it. dynamic=True compiles that at once.",
     ]
 
 
 def test_a_recompile_by_number() -> None:
     """A Python number that changed is named with both values."""
-    assert lines(explain(scales).calls((X, 2), (X, 3)))[1] == "scales was compiled again in call 2: `n` was 2, now 3."
+    where = lines(explain(scales).calls((X, 2), (X, 3)))[1]
+    assert where == f"scales ({stands(scales)}) was compiled again in call 2: `n` was 2, now 3."
 
 
 def test_a_recompile_by_attribute() -> None:
@@ -127,7 +138,7 @@ def test_a_recompile_by_attribute() -> None:
     SETTINGS.scale = 4
     explanation.call(X)
     assert lines(explanation)[1:] == [
-        "reads was compiled again in call 2: `SETTINGS.scale` was 3, now 4.",
+        f"reads ({stands(reads)}) was compiled again in call 2: `SETTINGS.scale` was 3, now 4.",
         "Keep `SETTINGS.scale` equal from call to call, or pass it as a tensor.",
     ]
 
@@ -142,7 +153,7 @@ def test_a_failing_backend() -> None:
         fn(X)
     assert lines(fn.explanation) == [
         "doubles: the backend broken failed; 0 graphs, 0 graph breaks, 0 recompiles.",
-        "It could not compile the graph of doubles (2 operators): RuntimeError: it is broken",
+        f"It could not compile the graph of doubles at {stands(doubles)} (2 operators): RuntimeError: it is broken",
         'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.',
     ]
 
@@ -166,7 +177,7 @@ def test_a_diverging_handler() -> None:
     )
     assert list(headline(recording).lines) == [
         "toy: 1 value of the real run is not as predicted.",
-        "First at line 10, LOAD_CONST 1: value expected 1, found 2: the handler differs from CPython.",
+        "First at example.py:10 in toy, LOAD_CONST 1: value expected 1, found 2: the handler differs from CPython.",
         "Correct the handler of this instruction: until then results may be wrong.",
     ]
     assert headline(recording).level == "bad"
@@ -180,7 +191,7 @@ def test_a_backend_that_computes_something_else() -> None:
 
     what, where, remedy = lines(explain(doubles, backend=doubling)(X))
     assert what == "doubles: 1 value of the real run is not as predicted."
-    assert where.startswith(f"First at line {line(doubles, 1)}, add: element [0] expected 3, found 6")
+    assert where.startswith(f"First at {place(doubles, 1)}, add: element [0] expected 3, found 6")
     assert remedy == 'Run it with backend="eager": that backend is right.'
 
 
@@ -195,7 +206,7 @@ def test_a_module() -> None:
     assert lines(explain(Two())(torch.ones(2, 4))) == ["Two is one graph of 3 operators: no graph break, no recompile."]
     assert lines(explain(Chatty())(torch.ones(2, 4)))[:2] == [
         "Chatty: 2 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph breaks at line {line(Chatty.forward, 2)}: printing or logging.",
+        f"The graph breaks at {place(Chatty.forward, 2)}: printing or logging.",
     ]
 
 
@@ -204,7 +215,7 @@ def test_a_loop_with_breaks() -> None:
     explanation = explain(loops)(X)
     assert lines(explanation) == [
         "loops: 2 graphs, 2 graph breaks, 1 recompile (the last round of a loop).",
-        f"The graph breaks at line {line(loops, 3)}: printing or logging.",
+        f"The graph breaks at {place(loops, 3)}: printing or logging.",
         PRINT,
     ]
     (failed,) = explanation.recording.of(ev.GuardFailed)
@@ -230,7 +241,7 @@ def test_of_several_breaks_the_costliest_is_named() -> None:
     explanation, inner = explain(made_first)(X), line(Plain.__init__, 1)
     assert lines(explanation) == [
         "made_first: 2 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph break that costs most is at line {line(made_first, 3)}: printing or logging. Also at line {inner}.",
+        f"The graph break that costs most is at {place(made_first, 3)}: printing or logging. Also at line {inner}.",
         PRINT,
     ]
     broke = worst_break(explanation.recording)
@@ -245,7 +256,7 @@ def test_a_function_that_is_not_captured() -> None:
 
     assert lines(explain(counts)(3)) == [
         "counts: no graph was captured, all of it ran as plain Python.",
-        "counts is not compiled: it has neither a tensor input nor a tensor operation.",
+        f"counts ({stands(counts)}) is not compiled: it has neither a tensor input nor a tensor operation.",
         "Nothing to do, unless tensor work was expected here.",
     ]
 
@@ -263,7 +274,7 @@ def test_a_bug_of_the_engine() -> None:
     recording = toy()
     recording.record(ev.EngineFailed(frame=1, attempt=2, offset=30, error="KeyError: 'x'", where="names.py:12"))
     what, where, remedy = headline(recording).lines
-    assert what.startswith("toy: a bug of dynexplore;") and where == "It failed at line 11: KeyError: 'x'"
+    assert what.startswith("toy: a bug of dynexplore;") and where == "It failed at example.py:11 in toy: KeyError: 'x'"
     assert "plain Python" in remedy
 
 
@@ -402,53 +413,63 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
     "a model whose layer prints": (
         lambda: whole(Decoder(), TOKENS),
         "Decoder: .* graphs, .* graph breaks",
-        (f"at line {line(Attention.forward, 3)}", "printing"),
+        (f"at {place(Attention.forward, 3)}", "printing"),
         "remove the print",
     ),
     "a model that reads a number": (
         lambda: whole(Convolutions(), torch.ones(2, 3, 8, 8)),
         "Convolutions: 2 graphs, 2 graph breaks",
-        (f"at line {line(Convolutions.forward, 2)}", r"Tensor\.item"),
+        (f"at {place(Convolutions.forward, 2)}", r"Tensor\.item"),
         "Keep the value a tensor",
     ),
     "a loop that trains": (
         training,
         "trains: .* graphs, .* graph breaks",
-        (f"at line {line(trains, 3)}", r"Tensor\.backward"),
+        (f"at {place(trains, 3)}", r"Tensor\.backward"),
         "Compile the forward and the loss, and call backward outside",
     ),
     "a loop that prints": (
         lambda: explain(loops)(X).recording,
         "loops: 2 graphs, 2 graph breaks",
-        (f"at line {line(loops, 3)}", "printing"),
+        (f"at {place(loops, 3)}", "printing"),
         "remove the print",
     ),
     "a loop that waits for a value": (
         lambda: explain(searches)(X).recording,
         "searches: . graphs, . graph breaks",
-        (f"at line {line(searches, 1)}", "`while` on a tensor value"),
+        (f"at {place(searches, 1)}", "`while` on a tensor value"),
         "a fixed number of rounds|move the loop out",
     ),
     "another size": (
         lambda: explain(doubles).calls(torch.ones(8, 3), torch.ones(9, 3)).recording,
         "doubles: 2 graphs, .* 1 recompile",
-        ("in call 2", "`x` had 8 rows, now 9"),
+        (rf"doubles \({stands(doubles)}\) was .* in call 2", "`x` had 8 rows, now 9"),
         "Nothing to do",
     ),
     "another number": (
         lambda: explain(scales).calls((X, 2), (X, 3)).recording,
         "scales: 2 graphs, .* 1 recompile",
-        ("in call 2", "`n` was 2, now 3"),
+        (rf"scales \({stands(scales)}\) was .* in call 2", "`n` was 2, now 3"),
         "Nothing to do",
     ),
     "another attribute": (
         by_attribute,
         "Scaled: 2 graphs, .* 1 recompile",
-        (r"Scaled\.forward was compiled again in call 2", r"`self\.scale` was 1\.0, now 2\.0"),
+        (rf"Scaled\.forward \({stands(Scaled.forward)}\) was .* in call 2", r"`self\.scale` was 1\.0, now 2\.0"),
         r"Keep `self\.scale` equal",
     ),
-    "a failing backend": (failing, "the backend broken failed", ("the graph of doubles", "it is broken"), 'backend="eager"'),
-    "a diverging handler": (diverging, "1 value .* not as predicted", ("at line 10", "the handler differs"), "Correct the handler"),
+    "a failing backend": (
+        failing,
+        "the backend broken failed",
+        (f"the graph of doubles at {stands(doubles)}", "it is broken"),
+        'backend="eager"',
+    ),
+    "a diverging handler": (
+        diverging,
+        "1 value .* not as predicted",
+        ("at example.py:10 in toy", "the handler differs"),
+        "Correct the handler",
+    ),
     "a clean function": (lambda: explain(doubles)(X).recording, "doubles is one graph of 2 operators", NOTHING, ""),
 }
 

@@ -32,7 +32,8 @@ def test_a_script_is_understood(name: str, tmp_path: Path, capsys: pytest.Captur
     assert all(words in headline for words in script.says), headline
     if script.line:
         at = [number for number, line in enumerate(script.text.splitlines(), 1) if line.strip() == script.line]
-        assert f"at line {at[0]}, `{script.line}`" in headline, headline
+        assert f"at script.py:{at[0]}" in headline, headline
+        assert f"`{script.line}`" in headline, headline
         assert recording.breaks
     assert len(recording.graphs) == counters["stats"]["unique_graphs"]
     assert sum(graph.op_count for graph in recording.graphs) == counters["stats"]["calls_captured"]

@@ -54,7 +54,7 @@ def test_the_headline_names_the_cause(name: str) -> None:
     if program.line:
         with open(__file__.replace("test_watch", "programs"), encoding="utf-8") as file:
             lines = [number for number, text in enumerate(file, 1) if text.strip() == program.line]
-        assert any(f"at line {line}" in said.where for line in lines), said.where
+        assert any(f"at programs.py:{line} in " in said.where for line in lines), said.where
 
 
 def test_steps_show_the_stack_after_each_instruction() -> None:
