@@ -187,7 +187,7 @@ def _of_loops(recording: Recording) -> str:
     rounds = {frame for frame, failed in told if failed is not None and is_last_round(failed)}
     places = [place for frame, place in loops_of(recording).items() if frame not in rounds]
     said = [f"{_some(len(rounds), len(told))}the last round of a loop"] if rounds else []
-    said += [f"{_some(count, len(told))}in the loop {_said(place)}" for place, count in Counter(places).items()]
+    said += [f"{_some(count, len(told))}in the loop {_said((*place[:2], ''))}" for place, count in Counter(places).items()]
     return f" ({_and(said)})" if said else ""
 
 

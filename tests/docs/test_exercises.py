@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WRONG: dict[str, list[tuple[int, str, str]]] = {
     "01": [
         (1, "1", "the print must happen in each call"),
-        (1, "3", "the print itself has none"),
+        (1, "3", "the print has none"),
         (1, "'two'", "trying your answer raised TypeError"),
         (2, "toy", "it still breaks: if b.sum() < 0:"),
         (2, "lambda a, b: a / (torch.abs(a) + 1) * b", "whole(a, negative) is"),
@@ -33,7 +33,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "lambda: 1", "follow f_back to the end"),
         (1, "lambda: 40", "called here it says 40, from one function more 40"),
         (1, "3", "trying your answer raised TypeError: 'int' object is not callable"),
-        (2, "lambda frame, _: frame.stack.append(-frame.stack[-1])", "one value lay on the stack, and after it there are 2"),
+        (2, "lambda frame, _: frame.stack.append(-frame.stack[-1])", "one value lay on the stack, now there are 2"),
         (2, "lambda frame, _: None", "distance(2, 7) is 5, and your machine says -5"),
         (3, "lambda x: x + x + x + x + x", "its stack holds 2: what is computed at once does not wait"),
         (3, "lambda x: sum([x, x, x, x, x])", "it also uses sum"),
@@ -62,7 +62,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "(1, 3)", "they cannot share a graph"),
         (1, "(2, 1)", "each graph_break() that is reached breaks the graph"),
         (2, "limited", "it still breaks: if largest > limit:"),
-        (2, "lambda x, limit: x + 1", "and limited gives"),
+        (2, "lambda x, limit: x + 1", "limited gives"),
         (3, "{'x', 'b', 'a'}", "behind the break nothing reads a"),
         (3, "{'b'}", "the last line reads 2 names"),
         (4, "(noisy, lambda value: value)", "captured breaks at print("),
@@ -85,7 +85,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (1, "wave", "something is cheap to compute once more"),
         (1, "lambda x: torch.tanh(x)", "two operators or more are asked for, and it has 1"),
         (2, "25", "a layer has 4,224"),
-        (3, "3", "has not yet added its part to the gradient"),
+        (3, "3", "has not yet added its part"),
         (3, "5", "there are 3 pieces, from 1 on"),
     ],
     "09": [

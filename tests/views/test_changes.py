@@ -88,7 +88,7 @@ def test_a_recompile_in_a_loop_is_told_as_such() -> None:
     recording = explain(sums)(parts).recording
     line = sums.__code__.co_firstlineno + 2
     assert loops(recording) == [line]
-    assert f"in the loop at test_changes.py:{line} in sums)." in headline(recording).what
+    assert f"in the loop at test_changes.py:{line})." in headline(recording).what
 
 
 def test_a_function_that_is_called_in_a_loop() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +96,32 @@ def test_the_assets_name_no_host_and_make_no_markup() -> None:
         assert word not in assets.SCRIPT and word not in assets.STYLE, word
     assert "url(" not in assets.STYLE and "@import" not in assets.STYLE
     assert "</script" not in assets.SCRIPT and "</style" not in assets.STYLE
+
+
+# -- one set of values -----------------------------------------------------------------------------------------------------
+
+SHEETS = [FOLDER / "page.css", *sorted((FOLDER / "panes").glob("*.css"))]
+TOKEN = re.compile(r"--dynx-[\w-]+: [^;]*;")
+SPACES = {0, 1, 2, 4, 6, 8, 12, 16, 24, 66}  # 66: what stands under a line of the source begins where its code begins
+PIECES = re.compile(r"\.dynx-piece-\d \{ border-color: #\w{6}; \}")  # views/dot.py draws the borders of a diagram's boxes in these
+
+
+@pytest.mark.plain("style sheets are text")
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
+def test_a_style_sheet_takes_its_values_from_the_one_set(sheet: Path) -> None:
+    """Colours and sizes of letters are names, and spaces are of the scale that page.css tells."""
+    rules = PIECES.sub("", TOKEN.sub("", re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.S)))
+    assert re.findall(r"#[0-9a-f]{3,8}\b|\b(?:rgba?|hsla?)\([^)]*\)", rules) == []
+    letters = re.findall(r"(?<![\w-])font(?:-size)?: ([^;}]*)", rules)
+    assert [size for size in letters if re.search(r"(?<!/)\b\d+(\.\d+)?px", size)] == []
+    spaces = re.findall(r"(?<![\w-])(?:gap|padding(?:-\w+)?|margin(?:-\w+)?): ([^;}]*)", rules)
+    assert {int(pixels) for space in spaces for pixels in re.findall(r"(?<![\w.])(\d+)px", space)} <= SPACES
+
+
+@pytest.mark.plain("style sheets are text")
+def test_each_theme_has_each_colour() -> None:
+    """The colours that differ on light and dark are given four times: for either system, and for either theme of a notebook."""
+    blocks = re.findall(r"((?:\s*--dynx-\w+: #\w{6};)+)", SHEETS[0].read_text(encoding="utf-8"))
+    light, dark, notebook_light, notebook_dark = (dict(re.findall(r"(--dynx-\w+): (#\w{6})", block)) for block in blocks)
+    assert light == notebook_light and dark == notebook_dark
+    assert light.keys() == dark.keys() and not [name for name in light if light[name] == dark[name]]

@@ -32,13 +32,15 @@ export function headline(explorer) {
   const [what = "", where = "", remedy = ""] = lines;
   const sign = make("span", "dynx-sign", SIGNS[level] ?? "i");
   sign.setAttribute("aria-hidden", "true");
-  const text = make("div", "dynx-lines-of-headline", "", make("strong", "", what), ...changed(explorer));
+  const told = make("div", "dynx-what", "", make("strong", "", what), ...changed(explorer));
+  const answer = make("div", "dynx-answer");
+  const text = make("div", "dynx-lines-of-headline", "", told, answer);
   const go = () => {
     const frame = explorer.data.frames.find(({ id }) => id === place[0]);
     if (frame) explorer.show(frame, place[1]);
   };
-  if (where && place.length) text.append(makeButton(where, go, { name: "dynx-where" }));
-  else if (where) text.append(make("span", "", where));
-  if (remedy) text.append(make("span", "dynx-remedy", remedy));
+  if (where && place.length) answer.append(makeButton(where, go, { name: "dynx-where" }));
+  else if (where) answer.append(make("span", "", where));
+  if (remedy) answer.append(make("span", "dynx-remedy", remedy));
   return make("div", `dynx-headline dynx-level-${level}`, "", sign, text);
 }

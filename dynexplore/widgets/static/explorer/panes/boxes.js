@@ -52,7 +52,8 @@ export const boxesPane = {
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
         rule.textContent = rule.title = where;
-        heading.textContent = heading.title = headingOf(explorer, state);
+        heading.title = headingOf(explorer, state);
+        heading.textContent = heading.title.split("; ")[0]; // one line, which the rule shares
       },
     };
   },
