@@ -305,7 +305,8 @@ def _recompile(recording: Recording) -> Headline | None:
         failed = as_the_program_says(recording, failed)
     stands = _in_parentheses(_stand(recording, first.frame))
     relied = _relied_on(recording, first.frame)
-    where = f"{function or 'It'}{stands} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
+    who = {"": "It", "<lambda>": "The lambda", "<cell>": "This cell"}.get(function, function)
+    where = f"{who}{stands} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
     others = len(again) - 1
     if others:
         where += f" {plural(others, 'more recompile')} followed."

@@ -132,6 +132,12 @@ def test_a_recompile_by_number() -> None:
     assert where == f"scales ({stands(scales)}) was compiled again in call 2: `n` was 2, now 3."
 
 
+def test_a_recompile_of_a_lambda() -> None:
+    """What has no name is called what it is."""
+    where = lines(explain(lambda x, n: x * n).calls((X, 2), (X, 3)))[1]
+    assert re.fullmatch(r"The lambda \(test_headline\.py:\d+\) was compiled again in call 2: `n` was 2, now 3\.", where), where
+
+
 def test_a_recompile_by_attribute() -> None:
     """An attribute that changed is named, and what to do about it."""
     explanation = explain(reads)(X)
