@@ -29,7 +29,7 @@ from dynexplore.recording.engines import OURS
 from dynexplore.recording.recording import Recording
 from dynexplore.views.changes import as_the_program_says, change, is_last_round, loops_of
 from dynexplore.views.counts import plural
-from dynexplore.views.names import ENTRY_FILE, frame_code, frame_name, is_library, plain_name, short_file
+from dynexplore.views.names import frame_code, frame_name, is_library, plain_name, short_file
 
 LONGEST = 180
 """A line is cut here: an error of a backend may fill pages."""
@@ -327,9 +327,10 @@ def _relied_on(recording: Recording, frame: int) -> str:
     guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.source == failed.source and one.source]
     guards.sort(key=lambda one: one.kind != failed.kind)
     codes = [(recording.code_of(one), re.fullmatch(r"line (\d+) needs it", one.reason)) for one in guards if one.offset >= 0]
-    said = (_said((code.file, int(line[1]), "")) for code, line in codes if code and line and not is_library(code.file))
-    place = next(said, "")
-    return f", relied on {place}" if place else ""
+    home = next((entered.code.file for entered in recording.of_frame(frame, ev.FrameEntered)), "")
+    places = ((code.file, int(line[1])) for code, line in codes if code and line and not is_library(code.file))
+    file, number = next(places, ("", 0))
+    return f", on which {f'line {number}' if file == home else f'{short_file(file)}:{number}'} relies" if file else ""
 
 
 def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
@@ -448,7 +449,7 @@ def _stand(recording: Recording, frame: int) -> str:
     """Where the function of a frame stands, `model.py:12`: the file alone where its name says a line; "" where nobody knows."""
     entered = recording.of_frame(frame, ev.FrameEntered)
     code = frame_code(recording, entered[0]) if entered else None
-    if code is None or not code.file or code.file == ENTRY_FILE:
+    if code is None or not code.file or is_library(code.file):
         return ""
     resumed = frame_name(recording, entered[0]).endswith(" on")
     return short_file(code.file) if resumed or code.first_line <= 0 else f"{short_file(code.file)}:{code.first_line}"

@@ -57,31 +57,31 @@ SCRIPTS: dict[str, Script] = dict(
         _recompiling(
             "size",
             "@torch.compile(backend='eager')\ndef f(x):\n    return x * 2\n\nfor n in (3, 4, 5):\n    f(torch.ones(n))\n",
-            "`x` had 3 elements, now 4, relied on at line 5",
+            "`x` had 3 elements, now 4, on which line 5 relies",
         ),
         _recompiling(
             "int",
             "@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\nfor n in (2, 3, 4):\n    f(torch.ones(3), n)\n",
-            "`n` was 2, now 3, relied on at line 5", "the new code takes every value of it",
+            "`n` was 2, now 3, on which line 5 relies", "the new code takes every value of it",
         ),
         _recompiling(
             "float",
             "@torch.compile(backend='eager')\ndef f(x, rate):\n    return x * rate\n\n"
             "for r in (0.5, 0.25):\n    f(torch.ones(3), r)\n",
-            "`rate` was 0.5, now 0.25, relied on at line 5", "the new code takes every value of it",
+            "`rate` was 0.5, now 0.25, on which line 5 relies", "the new code takes every value of it",
         ),
         _recompiling(
             "attribute",
             "class Scaler:\n    by = 2\n\nscaler = Scaler()\n\n"
             "@torch.compile(backend='eager')\ndef f(x, s):\n    return x * s.by\n\n"
             "for n in (2, 3):\n    scaler.by = n\n    f(torch.ones(3), scaler)\n",
-            "`s.by` was 2, now 3, relied on at line 10",
+            "`s.by` was 2, now 3, on which line 10 relies",
         ),
         _recompiling(
             "dict key",
             "@torch.compile(backend='eager')\ndef f(x, d):\n    return x + d['a'] if 'b' not in d else x + d['b']\n\n"
             "f(torch.ones(3), {'a': 1})\nf(torch.ones(3), {'a': 1, 'b': 2})\n",
-            "`d` was without the key 'b', now with the key 'b', relied on at line 5",
+            "`d` was without the key 'b', now with the key 'b', on which line 5 relies",
             "the same keys in all calls",
         ),
         _recompiling(

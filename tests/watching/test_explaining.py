@@ -115,7 +115,7 @@ def test_the_command_watches_a_script(script: Path, tmp_path: Path, capsys: pyte
     assert cli.main(["watch", str(script), "a", "b", "--json", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "['a', 'b'] [2.0, 2.0]" in printed
-    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in f, `print(" in printed
+    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step, `print(" in printed
     recording = Recording.from_json(out.read_text(encoding="utf-8"))
     assert recording.engine == "torch.compile"
     assert recording.steps
@@ -140,7 +140,7 @@ def test_explain_watches_a_script_that_names_torch_compile(script: Path, capsys:
     main.write_text("import script\n", encoding="utf-8")
     assert cli.main(["explain", str(main)]) == 0
     printed = capsys.readouterr().out
-    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in f, `print(" in printed
+    assert "torch.compile: 2 graphs, 1 graph break, 0 recompiles.\nThe graph breaks at script.py:8 in step, `print(" in printed
     assert "main.py uses torch.compile, and above stands what that did; --engine dynexplore: what this engine does." in printed
 
 
