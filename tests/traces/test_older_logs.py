@@ -1,4 +1,4 @@
-"""Logs that torch 2.6, 2.8 and 2.10 wrote of one job (logs/job.py): what is read of each, and what each lacks."""
+"""Logs that torch 2.6, 2.7, 2.8 and 2.10 wrote of one job (logs/job.py): what is read of each, and what each lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynexplore.views.headline import headline
 pytestmark = pytest.mark.plain("it reads logs of torch.compile")
 
 LOGS = Path(__file__).parent / "logs"
-VERSIONS = ("2.6", "2.8", "2.10")
+VERSIONS = ("2.6", "2.7", "2.8", "2.10")
 
 
 @functools.cache
