@@ -58,7 +58,7 @@ WRONG: dict[str, list[tuple[int, str, str]]] = {
         (3, "(lambda stacked: stacked.sum(dim=0), torch.stack)", "and summed makes"),
     ],
     "05": [
-        (1, "(4, 3)", "there is no graph, and none before the first"),
+        (1, "(4, 3)", "nor before the first: no graph there"),
         (1, "(1, 3)", "they cannot share a graph"),
         (1, "(2, 1)", "each graph_break() that is reached breaks the graph"),
         (2, "limited", "it still breaks: if largest > limit:"),
