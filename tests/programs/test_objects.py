@@ -1451,12 +1451,12 @@ def test_a_subclass_check_of_the_program_runs_as_often_as_it_is_asked() -> None:
     assert_same_as_eager(fn, torch.ones(2), Item(1), calls=3, setup=asked.clear, observe=lambda: list(asked), graphs=range(3))
 
 
-class Vector(NamedTuple):
+class PairOfTensors(NamedTuple):
     one: torch.Tensor
     two: torch.Tensor
 
-    def __add__(self, other: Any) -> Vector:
-        return Vector(self.one + other.one, self.two + other.two)
+    def __add__(self, other: Any) -> PairOfTensors:
+        return PairOfTensors(self.one + other.one, self.two + other.two)
 
     def __lt__(self, other: Any) -> bool:
         return True
@@ -1465,13 +1465,13 @@ class Vector(NamedTuple):
 def test_operators_that_a_named_tuple_overrides() -> None:
     """Made in the frame or given to it: its own `__add__` is asked, and not what tuples do."""
 
-    def fn(x: torch.Tensor, given: Vector) -> Any:
-        made = Vector(x, x + 1) + given
+    def fn(x: torch.Tensor, given: PairOfTensors) -> Any:
+        made = PairOfTensors(x, x + 1) + given
         changed = made._replace(one=made.one * 2)
         return changed, changed.two, made < made, tuple(made), given[0], given + made
 
     x = torch.ones(2)
-    assert_same_as_eager(fn, x, Vector(x * 2, x * 3), calls=2, graphs=1, breaks=0)
+    assert_same_as_eager(fn, x, PairOfTensors(x * 2, x * 3), calls=2, graphs=1, breaks=0)
 
 
 def test_an_operator_is_given_to_a_named_tuple_later() -> None:
