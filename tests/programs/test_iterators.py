@@ -554,6 +554,7 @@ def handed_on_half_way(x, items):
 
 @pytest.mark.parametrize("fn", [by_turns, the_first_alone, until_found, grown_meanwhile, handed_on_half_way])
 def test_an_object_with_getitem_alone_is_walked_one_item_at_a_time(fn: Any) -> None:
+    """What the object was asked for, and when, is as in Python: no item is taken ahead."""
     dynexplore.reset()
     compiled = dynexplore.optimize()(fn)
     for count in (2, 2, 4):
@@ -567,6 +568,7 @@ def test_an_object_with_getitem_alone_is_walked_one_item_at_a_time(fn: Any) -> N
 
 
 def test_a_reversed_walk_by_index_may_end_early() -> None:
+    """An IndexError ends `reversed`, too."""
     class Short:
         def __len__(self) -> int:
             return 4

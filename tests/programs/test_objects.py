@@ -1382,6 +1382,7 @@ def test_a_special_method_that_a_class_takes_away_refuses(cls: Any, use: Any) ->
 
 
 def test_a_special_method_is_taken_away_between_calls() -> None:
+    """`__iter__ = None` and its removal are both seen by the next call."""
     class Pair:
         def __iter__(self) -> Any:
             return iter((5, 6))
@@ -1435,6 +1436,7 @@ def test_sorting_asks_a_class_that_leaves_the_answer_twice() -> None:
 
 
 def test_a_subclass_check_of_the_program_runs_as_often_as_it_is_asked() -> None:
+    """A `__subclasscheck__` that changes something is left to Python."""
     asked: list[str] = []
 
     class Meta(abc.ABCMeta):
@@ -1475,6 +1477,7 @@ def test_operators_that_a_named_tuple_overrides() -> None:
 
 
 def test_an_operator_is_given_to_a_named_tuple_later() -> None:
+    """Made in the frame, a named tuple has the methods that its class has in this call."""
     pair = collections.namedtuple("pair", "one two")
 
     def fn(x: torch.Tensor) -> Any:
@@ -1491,6 +1494,7 @@ def test_an_operator_is_given_to_a_named_tuple_later() -> None:
 
 
 def test_a_weak_reference_to_an_object_made_here_ends_with_it() -> None:
+    """A frame that looks at the end of an object of its own runs as plain Python."""
     def fn(x: torch.Tensor) -> Any:
         made = Item(3)
         reference = weakref.ref(made)
