@@ -169,4 +169,4 @@ def test_a_cache_of_angles_that_grows_is_one_graph() -> None:
         x = torch.arange(2.0 * length).reshape(length, 2)
         assert torch.equal(compiled(x), plain(x))
         assert _everything(rotary)[1:] == _everything(plain)[1:]
-    assert graphs_compiled() <= 4
+    assert 1 <= graphs_compiled() <= 4
