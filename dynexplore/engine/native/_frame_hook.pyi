@@ -233,7 +233,7 @@ class GuardWalk:
     A spec is `(object, class, checks)`: the object is held weakly (dead: fails) and must still be of exactly that
     class. A check is `(key, kind, payload)` over the object's instance `__dict__`; no attribute is read, so no user code
     runs. Kinds: "is" (`__dict__[key] is payload`), "is_weak" (the same, payload held weakly), "items"
-    (`__dict__[key]` is a dict with exactly these items in any order: payload is a tuple of `(key, "is" | "is_weak" |
+    (`__dict__[key]` is a dict with exactly these items in this order: payload is a tuple of `(key, "is" | "is_weak" |
     "any", object)`), "empty" (an empty dict, None, or no such key), "absent" (no such key). An object without a
     `__dict__` counts as one with an empty `__dict__`.
 
