@@ -1547,3 +1547,41 @@ def test_what_is_known_of_a_class_is_kept_by_its_identity() -> None:
         return x * (2 if isinstance(value, Equal) else 3), Equal == 5, Equal in [1, 2]
 
     assert_same_as_eager(fn, torch.ones(2), Item(1), calls=2, setup=asked.clear, graphs=range(3), observe=lambda: list(asked))
+
+
+class Counts(torch.nn.Module):
+    """Keeps a number that each call changes."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.number += 1
+        return x * self.number
+
+
+class CountsAlone:
+    """The same, and no module."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        self.number += 1
+        return x * self.number
+
+
+@pytest.mark.parametrize("make", [Counts, CountsAlone])
+@pytest.mark.parametrize("number", [4, 4.5])
+def test_a_number_of_a_held_object_varies_from_its_second_value_on(make: Any, number: float) -> None:
+    """The first is guarded by the object that holds it and not by a guard of its own, and is remembered all the same."""
+    held = make(number)
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return held(x)
+
+    def start() -> None:
+        held.number = number
+
+    assert_same_as_eager(fn, torch.ones(3), calls=5, setup=start, observe=lambda: held.number, graphs=2, recompiles=1)

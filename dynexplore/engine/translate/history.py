@@ -73,6 +73,10 @@ class FrameHistory:
         self._numbers[where] = value
         return False
 
+    def note_number(self, where: str, value: Any) -> None:
+        """A number was taken as a constant here, and not because it was asked whether it varies."""
+        self._numbers.setdefault(where, value)
+
     def is_known_to_vary(self, where: str) -> bool:
         """Whether a number here was taken as a constant once, and was another one later."""
         return where in self._dynamic_numbers

@@ -464,6 +464,11 @@ class Translator:
             step = step.base
         return True
 
+    def note_number(self, source: Source, value: object) -> None:
+        """Remember a number that is taken as a constant without a guard of its own on `source`: another one there varies."""
+        if type(value) in (int, float):
+            self.history.note_number(source.text(), value)
+
     def super_arguments(self) -> tuple[VariableTracker, VariableTracker]:
         """What `super()` means in the innermost frame: its `__class__` cell's content and its first argument."""
         frame = self.innermost

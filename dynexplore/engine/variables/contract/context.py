@@ -73,6 +73,10 @@ class TraceContext(Protocol):
         """
         ...
 
+    def note_number(self, source: Source, value: object) -> None:
+        """Remember a number that is taken as a constant without a guard of its own on `source`: another one there varies."""
+        ...
+
     def super_arguments(self) -> tuple[VariableTracker, VariableTracker]:
         """What `super()` without arguments means in the innermost frame: the `__class__` cell's content, the first argument."""
         ...

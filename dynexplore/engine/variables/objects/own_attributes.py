@@ -6,7 +6,8 @@ one pointer compare in C will do, and nothing below needs a Python guard. Otherw
 `obj.__dict__['name']`, and its own row guards what it must.
 
 A value that is another one at the next call (a counter, a cache) is not stable: the entry that relied on its identity failed,
-and the frame is translated again with the second way (`ctx.is_stable`).
+and the frame is translated again with the second way (`ctx.is_stable`). Numbers are remembered (`ctx.note_number`): one that
+is another one then varies, and becomes an input at once.
 
 In: a live object, its source, a name. Out: the tracker of the value.
 """
@@ -37,6 +38,7 @@ def read_own(ctx: TraceContext, owner: Any, source: Source, name: str, value: An
         return ctx.build(value, path)
     if is_immutable(value):
         ctx.module_guards.rely_on_value(owner, name, value)
+        ctx.note_number(path, value)
         return ctx.build(value, None)
     if is_told_by_identity(value):
         ctx.module_guards.rely_on_value(owner, name, value)
