@@ -52,7 +52,6 @@ SCRIPTS: dict[str, Script] = dict(
             "",
             "    for k in range(3):\n        if y.sum() > 9:\n            break\n        y = y * 2\n    return y",
             "if y.sum() > 9:",
-            "f runs as plain Python",
         ),
         _recompiling(
             "size",
