@@ -127,6 +127,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.writes_twice = False
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.seen_as_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
+        self._inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
         self.may_fail = False
 
@@ -156,10 +157,14 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return known(self, *args, **kwargs) if known is not None else super().dispatch(func, types, args, kwargs)
 
     def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-        if torch.is_inference_mode_enabled():  # FakeTensorMode makes of views it has met before what cannot be a view
-            with disable_fake_tensor_cache(self):
-                return super().dispatch(func, types, args, kwargs)
-        return super().dispatch(func, types, args, kwargs)
+        inside, self._inside = self._inside, True
+        try:
+            if torch.is_inference_mode_enabled():  # FakeTensorMode makes of views it has met before what cannot be a view
+                with disable_fake_tensor_cache(self):
+                    return super().dispatch(func, types, args, kwargs)
+            return super().dispatch(func, types, args, kwargs)
+        finally:
+            self._inside = inside
 
     def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         facts = facts_of(func)
@@ -171,7 +176,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             raise RuntimeError(f"{func}: the result is of a type that cannot be cast to that of the first argument")
         if facts.written:
             self._note_written(facts, args, kwargs)
-        if facts.in_storage and isinstance(args[0], FakeTensor):
+        if facts.in_storage and not self._inside and isinstance(args[0], FakeTensor):
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         self.may_fail |= facts.may_fail
