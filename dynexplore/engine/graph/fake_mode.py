@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 
 from dynexplore.engine.graph import operator_memo
 from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
+from dynexplore.engine.graph.missing_kernels import may_lack_a_kernel, refuse_what_no_kernel_does
 from dynexplore.engine.records import record
 
 
@@ -174,6 +175,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             raise NotImplementedError(f"{func} is for integers alone")
         if facts.keeps_dtype and not _fits(args):
             raise RuntimeError(f"{func}: the result is of a type that cannot be cast to that of the first argument")
+        if not facts.random and not self._inside and may_lack_a_kernel(func, args):
+            refuse_what_no_kernel_does(func, args, kwargs)
         if facts.written:
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self._inside and isinstance(args[0], FakeTensor):
