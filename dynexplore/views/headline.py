@@ -344,11 +344,13 @@ def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.Gua
     if failed is not None and {failed.expected, failed.actual} == {"True", "False"} and recording.engine != OURS:
         return f"Nothing to do where both values of `{failed.source}` are wanted: each has code of its own, compiled once."
     if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and failed is not None and _varies(recording, again.frame, failed):
-        return "Nothing to do: the new code takes every value of it. dynamic=True compiles that at once."
+        at_once = kind == "TENSOR_MATCH" or recording.engine != OURS  # a number of ours varies from its second value on, always
+        return "Nothing to do: the new code takes every value of it." + (" dynamic=True compiles that at once." if at_once else "")
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"
-    return f"Keep {name} equal from call to call, or pass it as a tensor."
+    is_text = failed is not None and failed.expected[:1] in ("'", '"')
+    return f"Keep {name} equal from call to call{'' if is_text else ', or pass it as a tensor'}."
 
 
 def _varies(recording: Recording, frame: int, failed: ev.GuardFailed) -> bool:

@@ -33,7 +33,7 @@ SAID = {
     "loop": (2, 2, 6),
     "callee": (4, 2, 6),
     "sizes": (2, 0, 10),
-    "attribute": (3, 0, 8),
+    "attribute": (3, 0, 10),
     "decoder": (1, 0, 74),
     "unet": (1, 0, 24),
     "recommender": (1, 0, 22),

@@ -145,8 +145,21 @@ def test_a_recompile_by_attribute() -> None:
     explanation.call(X)
     assert lines(explanation)[1:] == [
         f"reads ({stands(reads)}) was compiled again in call 2: `SETTINGS.scale` was 3, now 4.",
-        "Keep `SETTINGS.scale` equal from call to call, or pass it as a tensor.",
+        "Nothing to do: the new code takes every value of it.",
     ]
+
+
+def test_a_recompile_by_a_text() -> None:
+    """A text is a constant of each graph, and no tensor holds one: to keep it equal is all that helps."""
+
+    def named(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() if SETTINGS.name == "sin" else x.cos()
+
+    SETTINGS.name = "sin"
+    explanation = explain(named)(X)
+    SETTINGS.name = "cos"
+    explanation.call(X)
+    assert lines(explanation)[2] == "Keep `SETTINGS.name` equal from call to call."
 
 
 def test_a_failing_backend() -> None:
@@ -462,7 +475,7 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
         by_attribute,
         "Scaled: 2 graphs, .* 1 recompile",
         (rf"Scaled\.forward \({stands(Scaled.forward)}\) was .* in call 2", r"`self\.scale` was 1\.0, now 2\.0"),
-        r"Keep `self\.scale` equal",
+        r"Nothing to do: the new code takes every value of it\.$",
     ),
     "a failing backend": (
         failing,
