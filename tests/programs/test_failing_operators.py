@@ -246,7 +246,8 @@ def test_a_result_in_place_that_the_tensor_cannot_hold_is_refused(write: Any, ba
 
     whole, truths = torch.tensor([4, 6, 9]), torch.tensor([True, False, True])
     for x, others in ((whole, [2.5, 1j, 3]), (truths, [2, 2.5, True]), (whole / 2, [2, 3.5, 1j])):
-        assert_same_as_eager(program, x, others[0], then=[(x, other) for other in others[1:]], backend=backend)
+        graphs = 0 if write is torch.Tensor.sub_ and x is truths else None  # nothing is subtracted from truth values
+        assert_same_as_eager(program, x, others[0], then=[(x, other) for other in others[1:]], backend=backend, graphs=graphs)
     if write is not WRITES[-1]:
         assert_same_as_eager(program, whole, whole, then=[(whole, torch.tensor(2.5)), (whole, whole / 2)], backend=backend)
 
