@@ -1305,9 +1305,8 @@ def test_a_tensor_asks_the_torch_function_of_any_operand() -> None:
     assert optimized(x, cls())[:2] == fn(x, cls())[:2] == ("mul", "gt")
 
 
-def test_a_metaclass_whose_classes_equal_everything() -> None:
-    """`isinstance` walks over the bases by identity, as CPython does; no `==` of a metaclass is asked."""
-    asked: list[Any] = []
+def equal_to_everything(asked: list[Any]) -> Any:
+    """A metaclass whose `==` is true of everything, and notes what it was asked about."""
 
     class Meta(type):
         def __eq__(cls, other: object) -> bool:
@@ -1316,7 +1315,14 @@ def test_a_metaclass_whose_classes_equal_everything() -> None:
 
         __hash__ = type.__hash__
 
-    class Equal(metaclass=Meta):
+    return Meta
+
+
+def test_a_metaclass_whose_classes_equal_everything() -> None:
+    """`isinstance` walks over the bases by identity, as CPython does; no `==` of a metaclass is asked."""
+    asked: list[Any] = []
+
+    class Equal(metaclass=equal_to_everything(asked)):
         pass
 
     def fn(x: torch.Tensor, value: Any) -> torch.Tensor:
@@ -1530,15 +1536,9 @@ def test_what_is_known_of_a_class_is_kept_by_its_identity() -> None:
     """A metaclass whose `==` is true of everything, and notes that it was asked."""
     asked: list[Any] = []
 
-    class Meta(type):
+    class Meta(equal_to_everything(asked)):
         def __instancecheck__(cls, value: object) -> bool:
             return len(asked) % 2 == 0
-
-        def __eq__(cls, other: object) -> bool:
-            asked.append(other)
-            return True
-
-        __hash__ = type.__hash__
 
     class Equal(metaclass=Meta):
         pass

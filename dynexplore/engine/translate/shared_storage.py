@@ -13,6 +13,7 @@ torch/_dynamo/guards.py takes AOTAutograd's guards over to the same end, where s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -55,9 +56,7 @@ def guard_storage_offsets(ctx: Interpreter, graph: FinishedGraph) -> None:
     for place in graph.written if views else ():
         one = graph.inputs[place]
         if storage_of(example_value(one.node)) in views:
-            begins = begins_its_storage(one.example)
-            ctx.guard(CallSource(one.source, begins_its_storage, "begins_its_storage"), "EQUALS", begins)
-            graph.as_it_stands |= not begins
+            _compile_only_where(ctx, graph, one, begins_its_storage)
 
 
 def guard_whole_storages(ctx: Interpreter, graph: FinishedGraph) -> None:
@@ -65,9 +64,14 @@ def guard_whole_storages(ctx: Interpreter, graph: FinishedGraph) -> None:
     for place in graph.seen_as_storages:
         one = graph.inputs[place]
         if not graph.as_it_stands and one.source.guardable:
-            fills = fills_its_storage(one.example)
-            ctx.guard(CallSource(one.source, fills_its_storage, "fills_its_storage"), "EQUALS", fills)
-            graph.as_it_stands |= not fills
+            _compile_only_where(ctx, graph, one, fills_its_storage)
+
+
+def _compile_only_where(ctx: Interpreter, graph: FinishedGraph, one: GraphInput, holds: Callable[[torch.Tensor], bool]) -> None:
+    """Rely on the answer to a question about an input; a graph whose input answers no runs as it stands."""
+    answer = holds(one.example)
+    ctx.guard(CallSource(one.source, holds, holds.__name__), "EQUALS", answer)
+    graph.as_it_stands |= not answer
 
 
 def fills_its_storage(tensor: torch.Tensor) -> bool:

@@ -279,7 +279,11 @@ def _existing_dict(ctx: TraceContext, value: dict[Any, Any], source: Source) -> 
     return kind(entries, source)
 
 
-@binds(type(class_dict(namedtuple("_Pair", "one two"))["one"]))
+NAMED_ITEM = type(class_dict(namedtuple("_Pair", "one two"))["one"])
+"""The descriptor that a named tuple's class has for each item."""
+
+
+@binds(NAMED_ITEM)
 def _bind_named_item(
     ctx: TraceContext, attribute: ClassAttribute, instance: VariableTracker | None, cls: type[Any]
 ) -> VariableTracker:

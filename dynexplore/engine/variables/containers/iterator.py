@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 
 STRING_ITERATORS = frozenset({type(iter("")), type(iter("é"))})
-class _ByIndex:
-    def __getitem__(self, index: int) -> int:
-        raise IndexError(index)
-
-
 PLAIN_ITERATORS = STRING_ITERATORS | {type(iter(b"")), type(iter([])), type(iter(())), type(iter(range(0)))}
 
 
@@ -168,6 +163,11 @@ class SequenceIteratorVariable(IteratorVariable):
 
 
 _LONGEST_SEQUENCE = 10_000  # items of an object that is walked by index
+
+
+class _ByIndex:
+    def __getitem__(self, index: int) -> int:
+        raise IndexError(index)
 
 
 class ByIndexIteratorVariable(AskingIteratorVariable):

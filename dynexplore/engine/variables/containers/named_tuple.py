@@ -9,14 +9,13 @@ does the same job.
 
 from __future__ import annotations
 
-import collections
 import inspect
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
-from dynexplore.engine.variables.containers.builtin_subclass import make_extended, new_extended
+from dynexplore.engine.variables.containers.builtin_subclass import NAMED_ITEM, make_extended, new_extended
 from dynexplore.engine.variables.containers.mapping import DictVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable, existing_items
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -117,8 +116,7 @@ class NamedTupleVariable(TupleVariable):
         return f"{self.cls.__name__}({', '.join(f'{name}={item.text()}' for name, item in pairs)})"
 
 
-_PAIR: Any = collections.namedtuple("_PAIR", "one two")
-_FIELDS = (type(class_facts.peek(_PAIR, "one")), types.MemberDescriptorType)
+_FIELDS = (NAMED_ITEM, types.MemberDescriptorType)
 # What the tracker answers as tuples do: a class that answers otherwise is an object of the program that extends tuple.
 _OF_TUPLES = tuple(name for name in class_facts.SPECIAL_NAMES if name not in ("__repr__", "__str__", "__format__", "__getattr__"))
 
