@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import graphs_compiled
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 
 def inputs() -> Iterator[torch.Tensor]:
@@ -132,3 +132,29 @@ def test_what_was_made_of_an_input_keeps_its_history(backend: str) -> None:
             outcomes.append((before.requires_grad, after.requires_grad, told, y.requires_grad, y.is_leaf, repr(x.grad)))
         assert outcomes[0] == outcomes[1]
     assert graphs_compiled() > 0
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_view_that_autograd_no_longer_answers_for(backend: str) -> None:
+    """A view made without gradients, written to without them: to ask what made it raises, and only what uses it must."""
+
+    def makes(x: torch.Tensor, w: torch.Tensor) -> Any:
+        y = x * w
+        with torch.no_grad():
+            v = x[0]
+            print("a break")
+            v.add_(1)
+        return y.detach() + w
+
+    def uses(x: torch.Tensor, v: torch.Tensor) -> Any:
+        with torch.no_grad():
+            v.add_(1)
+        return x.sin(), v * 2
+
+    def pair() -> tuple[torch.Tensor, torch.Tensor]:
+        x = torch.ones(2, 3, requires_grad=True)
+        with torch.no_grad():
+            return x, x[0]
+
+    assert_same_as_eager(makes, *pair(), then=[pair(), pair()], backend=backend)
+    assert_same_as_eager(uses, *pair(), then=[pair(), pair()], backend=backend)

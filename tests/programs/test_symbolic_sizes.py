@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import pytest
@@ -229,3 +230,39 @@ def test_what_is_computed_of_a_size_in_floats_serves_all_sizes() -> None:
         return x * int(height * 0.3 + 0.5) + math.ceil(height / 7) if height * 0.25 > 0.8 else x[: int(height * 1.5)]
 
     assert_same_as_eager(scaled, torch.ones(5), then=[(torch.ones(size),) for size in (7, 9, 33, 64)], graphs=2)
+
+
+TRUTHS = ["m == 0", "m != 1", "0 == m", "m in (0, 5)", "(m, 1) == (0, 1)", "m != (n > 4)",
+          "m < 1", "~m", "-m", "m ^ True", "2**m", "n > m"]
+
+
+@pytest.mark.parametrize("text", TRUTHS)
+def test_a_truth_value_that_varies_is_a_number(text: str) -> None:
+    """`2 % n == 0` is a truth value of the graph; to an operator it is 0 or 1, as it is to Python."""
+    program = eval(f"lambda x, n: (lambda m: (x + 1, {text}, 'yes' if {text} else 'no'))(2 % n == 0)")  # Python's own answer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # ~True, from Python 3.12 on
+        assert_same_as_eager(program, torch.ones(2), 3, then=[(torch.ones(2), n) for n in (9, 1, 2, 7, 5)], breaks=0)
+
+
+def test_a_truth_value_of_data_is_a_number() -> None:
+    """What only the data of the graph can tell is a node: 0 or 1 to an operator, a truth value beside another one."""
+
+    def f(x: torch.Tensor) -> Any:
+        m = x.sum().item() > 3
+        return x + (m == 0), x * (m + 2), -m, m & (x[0].item() > 1), m | False
+
+    with dynexplore.config.patch(capture_scalar_outputs=True):
+        assert_same_as_eager(f, torch.ones(2), then=[(torch.ones(2) * 2,), (torch.ones(2) * 5,)], graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_sizes_of_what_an_argument_is_a_view_of(count: int) -> None:
+    """An `out` that is given another size before its operator fails keeps its size, and the size of its base can be relied on."""
+
+    def f(a: torch.Tensor) -> Any:
+        v = a[1:] * 1
+        torch.add(a[1:], 1, out=a)
+        return v, a + 1
+
+    assert_same_as_eager(f, torch.arange(24.0)[:3], then=[(torch.arange(24.0)[:count],), (torch.arange(24.0)[: count + 2],)])

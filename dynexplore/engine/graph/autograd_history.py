@@ -19,7 +19,7 @@ import torch
 
 def history(tensors: Iterable[Any]) -> Iterator[Any]:
     """Autograd's nodes behind these values, each once; what is no tensor, or has no history, has none."""
-    waiting = [tensor.grad_fn for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    waiting = [known_grad_fn(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor)]
     seen: set[Any] = set()
     while waiting:
         node = waiting.pop()
@@ -30,6 +30,20 @@ def history(tensors: Iterable[Any]) -> Iterator[Any]:
         waiting += [following for following, _ in node.next_functions]
 
 
+def known_grad_fn(tensor: torch.Tensor) -> Any:
+    """The node that made a tensor; None where there is none, or autograd refuses to say."""
+    return tensor.grad_fn if may_be_asked(tensor) else None
+
+
+def may_be_asked(tensor: torch.Tensor) -> bool:
+    """Whether autograd says what made a tensor; of a view made without gradients it does not, once its memory was written to."""
+    try:
+        _ = tensor.grad_fn
+    except RuntimeError:
+        return False
+    return True
+
+
 def same_leaves(tensors: Iterable[torch.Tensor]) -> bool:
     """Whether backward from each of these tensors gives a gradient to the same leaves; a leaf itself has none behind it.
 
@@ -38,7 +52,7 @@ def same_leaves(tensors: Iterable[torch.Tensor]) -> bool:
     (True, False, False)
     """
     behind: dict[Any, int] = {None: 0}
-    return len({_leaves_behind(tensor.grad_fn, behind) for tensor in tensors}) <= 1
+    return len({_leaves_behind(known_grad_fn(tensor), behind) for tensor in tensors}) <= 1
 
 
 def _leaves_behind(start: Any, behind: dict[Any, int]) -> int:

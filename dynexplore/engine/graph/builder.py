@@ -88,6 +88,10 @@ _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _NOT_WORD = re.compile(r"\W+")
 
 
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.storage_offset()
+
+
 class GraphBuilder:
     """One graph under construction, with its fake mode."""
 
@@ -108,6 +112,7 @@ class GraphBuilder:
         self.fake_mode = WatchedFakeMode()
         self._attribute_nodes: dict[int, torch.fx.Node] = {}
         self._names: set[str] = set()
+        self._made_at: dict[int, int] = {}  # the version with which the fake twin of an input was made, by its identity
         self._bases: dict[int, torch.Tensor] = {}  # of what there are views of: fake twins, by the identity of the real ones
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
@@ -134,6 +139,7 @@ class GraphBuilder:
                 return written.as_strided(value.shape, value.stride(), value.storage_offset())
         fake = self._twin(value, source, symbolic_context)
         self._bases[id(value if value._base is None else value._base)] = fake if fake._base is None else fake._base
+        self._made_at[id(fake)] = fake._version
         return fake
 
     def _written_base(self, value: torch.Tensor) -> torch.Tensor | None:
@@ -232,6 +238,8 @@ class GraphBuilder:
         """
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
+        out: Any = fake_kwargs.get("out")
+        layout = _layout(out) if isinstance(out, torch.Tensor) else None
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:
             with self.fake_mode, enable_python_dispatcher():
@@ -243,6 +251,9 @@ class GraphBuilder:
                     return fake_results(target, fake_args, fake_kwargs)
                 return target(*fake_args, **fake_kwargs)
         except Exception as error:  # any operator may raise anything: the caller decides what it means
+            if layout is not None and _layout(out) != layout:  # it was given another size before the operator failed
+                with self.fake_mode:
+                    out.as_strided_(*layout)
             raise OperatorFailed(target, error) from error
         finally:
             _fake_log.disabled = quiet
@@ -294,7 +305,7 @@ class GraphBuilder:
         mode.watching = False
         written = self._inputs_on(mode.written)
         owners = {id(owner) for owner, _ in mode.taken_as_data}
-        unheard = tuple(place for place in written if _is_unheard(example_value(self.inputs[place].node), owners))
+        unheard = tuple(place for place in written if self._is_unheard(example_value(self.inputs[place].node), owners))
         finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
         finished.written_inside = bool(mode.written)
         finished.seen_as_storages = self._inputs_on(mode.seen_as_storages)
@@ -306,6 +317,9 @@ class GraphBuilder:
         """The places of the inputs whose memory is among these."""
         fakes = [example_value(graph_input.node) for graph_input in self.inputs] if storages else []
         return tuple(place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor) and storage_of(fake) in storages)
+
+    def _is_unheard(self, fake: torch.Tensor, owners: set[int]) -> bool:
+        return id(fake) in owners and fake._version == self._made_at.get(id(fake), 0)
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):
@@ -319,10 +333,6 @@ class GraphBuilder:
             else:
                 self.graph.erase_node(graph_input.node)
         self.inputs = kept
-
-
-def _is_unheard(fake: torch.Tensor, owners: set[int]) -> bool:
-    return id(fake) in owners and fake._version == 0
 
 
 def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:

@@ -127,10 +127,20 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         # whether one operator writes to one memory twice, or may read there what it writes: such a thing has no functional form
         self.writes_twice = False
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
+        self.assigned: list[tuple[torch.Tensor, int]] = []  # data that `.data = data` gave to tensors, and their versions
         self.seen_as_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
         self._inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
         self.may_fail = False
+
+    def assigned_are_written(self) -> bool:
+        """Whether data that was assigned to a tensor has been written to since."""
+        return any(data._version != version for data, version in self.assigned)
+
+    def is_view_of_assigned(self, made: Any) -> bool:
+        """Whether a result is a view of a tensor to which data was assigned: here it is one of that data."""
+        bases = [data._base for data, _ in self.assigned]
+        return isinstance(made, torch.Tensor) and made._base is not None and any(made._base is base for base in bases)
 
     def dispatch(
         self, func: Any, types: Sequence[type], args: Sequence[object] = (), kwargs: Mapping[str, object] | None = None

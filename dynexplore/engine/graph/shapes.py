@@ -104,9 +104,14 @@ def _reference(source: Any, variable: Callable[[Source], str]) -> str:
     """Python text for a size, a stride or a number: `v3.size()[0]`."""
     if isinstance(source, Source):
         return variable(source)
-    base = variable(source.base)  # torch's TensorPropertySource
+    base = variable(_own(source.base))  # torch's TensorPropertySource
     method = {"SIZE": "size()", "STRIDE": "stride()", "STORAGE_OFFSET": "storage_offset()"}[source.prop.name]
     return f"{base}.{method}" if source.idx is None else f"{base}.{method}[{source.idx}]"
+
+
+def _own(source: Any) -> Source:
+    """Ours for a source that torch makes of one: the size of what an argument is a view of is asked of its `_base`."""
+    return source if isinstance(source, Source) else _own(source.base).attribute(source.member, "getattr")
 
 
 def never_negative(value: torch.SymInt) -> bool:

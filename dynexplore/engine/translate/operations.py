@@ -26,6 +26,7 @@ from torch._subclasses.fake_tensor import (
 from dynexplore.engine.graph.builder import OperatorFailed
 from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.graph.function_question import Asked
+from dynexplore.engine.graph.taken_data import take_data
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
@@ -59,6 +60,10 @@ def add(
         return ctx.build(fake, None)
     if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.taken_as_data and ctx.graph.unheard_write():
         ctx.break_graph("DX408", operation="a write through .data to what autograd has noted")
+    if ctx.graph.fake_mode.assigned and target is not take_data and ctx.graph.fake_mode.is_view_of_assigned(fake):
+        ctx.break_graph("DX408", operation="a view of a tensor whose .data was assigned")
+    if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.assigned_are_written():
+        ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
     if ctx.graph.fake_mode.written_last and ctx.function_modes.has_wrappers:
         wrapper_tensor.refuse_writes(ctx, *tensors)
     if any(map(_holds_numpy_number, (*args, *kwargs.values()))):

@@ -98,6 +98,11 @@ def wrap_number(ctx: TraceContext, node: torch.fx.Node, value: Any) -> VariableT
 def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     if symbol in BINARY and symbol.endswith("="):
         symbol = symbol[:-1]
+    if symbol in ("&", "|", "^") and left.python_type() is bool and right.python_type() is bool and not _have_values(left, right):
+        return _node(ctx, symbol, left, right)  # a truth value again
+    left, right = _decided(ctx, left), _decided(ctx, right)
+    if not (isinstance(left, SymbolicNumberVariable) or isinstance(right, SymbolicNumberVariable)):
+        return _with_constants(ctx, symbol, left, right)
     if not (_is_reasoned_about(symbol, left) and _is_reasoned_about(symbol, right)):
         return _with_constants(ctx, symbol, left, right)
     if _is_settled(left) and _is_settled(right):
@@ -108,6 +113,15 @@ def _operate(ctx: TraceContext, symbol: str, left: VariableTracker, right: Varia
     if symbol in ("<<", ">>"):
         return _shift(ctx, symbol, left, right)
     return _power(ctx, left, right) if symbol == "**" else _node(ctx, symbol, left, right)
+
+
+def _decided(ctx: TraceContext, value: VariableTracker) -> VariableTracker:
+    """A truth value as the number that it is to an operator: sympy's false is not equal to 0, and no sum has it for a part."""
+    if not isinstance(value, SymbolicNumberVariable) or not isinstance(value.value, torch.SymBool):
+        return value
+    if _have_values(value):
+        return ConstantVariable(value.specialize())
+    return ctx.operation("call_function", torch.sym_ite, [value, ConstantVariable(1), ConstantVariable(0)], {})
 
 
 def _is_settled(value: VariableTracker) -> bool:
@@ -269,4 +283,7 @@ def _unary(ctx: TraceContext, symbol: str, operand: SymbolicNumberVariable) -> V
         if isinstance(truth, bool):
             return ConstantVariable(not truth)
         return ctx.operation("call_function", torch.sym_not, [operand], {})
-    return ctx.operation("call_function", UNARY[symbol], [operand], {})
+    number = _decided(ctx, operand)
+    if not isinstance(number, SymbolicNumberVariable):
+        return computed(ctx, UNARY[symbol], number.as_constant())
+    return ctx.operation("call_function", UNARY[symbol], [number], {})

@@ -3,6 +3,8 @@
 The idea: for the rest of the frame the tensor's tracker stands for another node, which has the new data and gives gradients to the
 tensor (graph/taken_data.py). The tensor itself is assigned to when the graph has run, like an attribute of any object, so that what
 else lies in its old memory stays what it was, and what lies in the new memory is shared.
+A write to either of them from then on, and a view of the tensor, break the graph (`operations.add`): autograd hears of changes of
+one of the two, and a compiler does not tell them apart.
 
 In: assignments to `.data` of tensors that were there before the frame. Out: a node; an assignment in the modified code.
 torch/_dynamo/variables/tensor.py (method_setattr) does the same job.
@@ -38,6 +40,7 @@ def _assign(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -
     ctx.journal.must_replay(tensor, f"{tensor.describe()}.data")
     tensor.before, tensor.assigned_data = before, value
     tensor.node, tensor.fake = made.node, made.fake
+    ctx.graph.fake_mode.assigned += [(fake, fake._version) for fake in (made.fake, value.fake)]
 
 
 def _why_not(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> str | None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.fx
 
+from dynexplore.engine.graph.autograd_history import may_be_asked
 from dynexplore.engine.graph.shapes import never_negative
 from dynexplore.engine.native import hides_nothing
 from dynexplore.engine.provenance.sources import Source
@@ -565,6 +566,8 @@ def build_input(
     """A graph input, and the tracker that stands for it."""
     if value.layout is not torch.strided or value.is_quantized or value.is_nested:
         ctx.break_graph("DX409", layout=str(value.layout))
+    if not may_be_asked(value):
+        ctx.break_graph("DX411", attribute="grad_fn")
     for name in _ACCESS:
         if not isinstance(raw_lookup(ctx, type(value), name), _IN_C):
             ctx.break_graph("DX402", type=type(value).__qualname__)  # a program put it there: fake tensors would ask it, too
