@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
+import inspect
 import math
 import operator
 import subprocess
@@ -231,3 +233,48 @@ def test_defaults_of_a_named_tuple() -> None:
     point = collections.namedtuple("point", "a b", defaults=[3])
     seen(lambda x: x * point(1).b, lambda: setattr(point.__new__, "__defaults__", (8,)), before=3, after=8)
     seen(lambda x: x * sum(point(2)), lambda: setattr(point.__new__, "__defaults__", (1, 2)), before=10, after=4)
+
+
+def wrapping(function: Any) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+SIGNATURE_CHANGES = {
+    "defaults": lambda function: setattr(function, "__defaults__", (7,)),
+    "keyword defaults": lambda function: setattr(function, "__kwdefaults__", {"j": 9}),
+    "code": lambda function: setattr(function, "__code__", (lambda k=1, extra=2, *, j=1: 0).__code__),
+    "another signature": lambda function: setattr(function, "__signature__", inspect.signature(lambda k=5, *, j=6: 0)),
+    "what it wraps": lambda function: setattr(function, "__wrapped__", lambda k=50, *, j=60, i=0: 0),
+}
+
+
+@pytest.mark.parametrize("change", SIGNATURE_CHANGES.values(), ids=SIGNATURE_CHANGES)
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("held", [False, True])
+def test_a_signature_is_made_of_code_and_defaults(change: Any, wrapped: bool, held: bool) -> None:
+    """`inspect.signature` reads code, defaults, `__signature__` and, through `__wrapped__`, those of other functions."""
+    inner = types.FunctionType(helper.__code__, {}, "asked", helper.__defaults__)
+    inner.__kwdefaults__ = {"j": 1}
+    asked = wrapping(inner) if wrapped else inner
+    owner = types.SimpleNamespace(asked=asked)
+
+    def of_cell(x):
+        signature = inspect.signature(asked)
+        return x * len(signature.parameters), str(signature)
+
+    def of_attribute(x):
+        signature = inspect.signature(owner.asked)
+        return x * len(signature.parameters), [value.default for value in signature.parameters.values()]
+
+    body = of_attribute if held else of_cell
+    captured = dynexplore.optimize("eager")(body)
+    for changes in (False, False, True):
+        if changes:
+            change(inner)
+        (scaled, text), (expected, its_text) = captured(torch.ones(2)), body(torch.ones(2))
+        assert (scaled.tolist(), text) == (expected.tolist(), its_text)
+    assert graphs_compiled() >= 1

@@ -113,3 +113,23 @@ def test_objects_that_are_fixed_need_no_guard_about_each_other() -> None:
     explanation = dynexplore.explain(body, torch.ones(2))
     assert len(explanation.graphs) == 1
     assert not [guard for guard in explanation.guards if guard.kind == "DISTINCT"]
+
+
+def test_an_object_has_one_dictionary() -> None:
+    """`vars(obj)` and `obj.__dict__` are the same object, whichever is asked first, and that of another object is another one."""
+    held = Plain()
+
+    def body(x):
+        made = Plain()
+        asked = held.__dict__
+        same = [vars(held) is held.__dict__, held.__dict__ is held.__dict__, asked is vars(held), vars(made) is made.__dict__]
+        made.x = x
+        return x + len(vars(made)), same, vars(made) is vars(held), vars(made)["x"] is x
+
+    captured = dynexplore.optimize("eager")(body)
+    for _ in range(2):
+        x = torch.ones(2)
+        total, *answers = captured(x)
+        assert total.tolist() == [2.0, 2.0]
+        assert answers == [[True] * 4, False, True]
+    assert graphs_compiled() == 1

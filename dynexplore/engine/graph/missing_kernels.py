@@ -30,16 +30,24 @@ def refuse_what_no_kernel_does(operator: Any, args: Sequence[object], kwargs: Ma
     if any(tensor.device.type != "cpu" or tensor.layout is not torch.strided for tensor in tensors):
         return
     kinds = tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, torch.Tensor) else _plain(leaf) for leaf in leaves)
-    error = _refusal(operator, kinds, shape)
+    error = _refusal(operator, kinds, tuple(map(type, kinds)), shape)
     if error is not None:
         raise type(error)(str(error))
 
 
 def may_lack_a_kernel(operator: Any, args: Sequence[object]) -> bool:
     """Whether an operator is worth a trial: one of torch's own that computes, given a tensor, and none of floats."""
-    dtypes = {arg.dtype for arg in args if isinstance(arg, torch.Tensor)}
-    if not dtypes or any(dtype.is_floating_point for dtype in dtypes):
-        return False
+    has_tensor = False
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            if arg.is_floating_point():
+                return False
+            has_tensor = True
+    return has_tensor and _computes(operator)
+
+
+@functools.cache
+def _computes(operator: Any) -> bool:
     return operator.namespace == "aten" and not operator.is_view
 
 
@@ -54,7 +62,8 @@ _LARGEST = 8  # no trial takes memory: more than a dimension has no number here
 
 
 @functools.lru_cache(maxsize=1024)
-def _refusal(operator: Any, kinds: tuple[Any, ...], shape: Any) -> Exception | None:
+def _refusal(operator: Any, kinds: tuple[Any, ...], classes: tuple[type, ...], shape: Any) -> Exception | None:
+    """What a trial raises, kept. The classes tell 1, 1.0 and True apart, which as keys are the same."""
     with _disable_current_modes(), torch._C.DisableTorchFunctionSubclass(), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         leaves = [torch.ones((1,) * kind[1], dtype=kind[0]) if type(kind) is tuple else kind for kind in kinds]

@@ -234,11 +234,12 @@ class FunctionVariable(LiveCallableVariable):
             source = self.source.attribute(name, "getattr") if self.source is not None else None
             return ctx.build(getattr(self.function, name), source)
         if not hasattr(self.function, name):
-            self._rely_on_absence(ctx, name)
+            self.rely_on_absence(ctx, name)
             ctx.raise_exception(AttributeError, f"'function' object has no attribute {name!r}")
         return super().get_attribute(ctx, name)
 
-    def _rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+    def rely_on_absence(self, ctx: TraceContext, name: str) -> None:
+        """It has no such attribute of its own."""
         if self.by_code:
             assert self.source is not None
             ctx.guard(self.source, "ATTRIBUTE_ABSENT", name)

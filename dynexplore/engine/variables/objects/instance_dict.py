@@ -119,4 +119,11 @@ class _InstanceDictMethodVariable(VariableTracker):
         return self.mapping.call_method(ctx, self.name, args, kwargs)
 
 
-C_ATTRIBUTES["__dict__"] = lambda ctx, owner: InstanceDictVariable(owner)
+def _dictionary_of(ctx: TraceContext, owner: UserObjectVariable) -> VariableTracker:
+    """The one tracker of an object's dictionary, so that `obj.__dict__ is vars(obj)`."""
+    if owner.dictionary is None:
+        owner.dictionary = InstanceDictVariable(owner)
+    return owner.dictionary
+
+
+C_ATTRIBUTES["__dict__"] = _dictionary_of

@@ -83,6 +83,7 @@ class UserObjectVariable(VariableTracker):
         self.stored: dict[str, VariableTracker | None] = {}  # None: deleted
         self.set_before_deleted: set[str] = set()
         self.renewed: set[str] = set()  # deleted and stored again: such an attribute goes to the end of the dictionary
+        self.dictionary: VariableTracker | None = None  # what stands for its `__dict__`, once it was asked for
         self._read: dict[str, VariableTracker] = {}
 
     # -- what it is

@@ -20,7 +20,7 @@ from torch._higher_order_ops.invoke_subgraph import invoke_subgraph_placeholder
 from dynexplore.engine.policy import constants
 from dynexplore.engine.provenance.sources import CallSource, ObjectSource
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
-from dynexplore.engine.variables.objects.function import BoundMethodVariable
+from dynexplore.engine.variables.objects.function import BoundMethodVariable, FunctionVariable
 from dynexplore.engine.variables.operators import compare
 from dynexplore.engine.variables.rules import Answer, rule
 from dynexplore.engine.variables.scalars.concrete_values import known_truth
@@ -233,18 +233,37 @@ def _variable(ctx: TraceContext, args: Sequence[VariableTracker],
 @rule(inspect.signature)
 def _signature(ctx: TraceContext, args: Sequence[VariableTracker],
                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    """The signature of a function whose code is guarded is a constant."""
+    """The signature of a function is a constant while all that it is made of stays."""
     target = args[0]
-    if kwargs or len(args) != 1:
+    function = target.function if isinstance(target, BoundMethodVariable) else target
+    if kwargs or len(args) != 1 or not _keeps_its_signature(ctx, function):
         ctx.break_graph("DX203", function="inspect.signature")
     if isinstance(target, BoundMethodVariable):
         return ctx.build(inspect.signature(types.MethodType(target.function.live_value(), object())), None)
     return ctx.build(inspect.signature(target.live_value()), None)
 
 
+def _keeps_its_signature(ctx: TraceContext, function: VariableTracker) -> bool:
+    """Guard what `inspect.signature` reads: code and defaults, through `__wrapped__`; whether that can be guarded."""
+    while isinstance(function, FunctionVariable) and not function.by_code:
+        function.rely_on_code(ctx)
+        own = function.function.__dict__
+        if "__signature__" in own:
+            return False
+        function.rely_on_absence(ctx, "__signature__")
+        if "__wrapped__" not in own:
+            function.rely_on_absence(ctx, "__wrapped__")
+            return True
+        function = function.get_attribute(ctx, "__wrapped__")
+    return False
+
+
 @rule(vars(inspect.Signature)["parameters"].fget)
 def _signature_parameters(ctx: TraceContext, args: Sequence[VariableTracker],
                           kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """Those of a signature that the entry itself holds: one that is handed in may be another one in the next call."""
+    if not isinstance(args[0].source, ObjectSource | None):
+        ctx.break_graph("DX203", function="inspect.Signature.parameters")
     return ctx.build(args[0].live_value().parameters, None)
 
 
