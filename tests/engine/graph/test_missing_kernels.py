@@ -98,6 +98,7 @@ def test_a_trial_with_one_number_says_nothing_of_an_equal_one_of_another_class(f
 
 @pytest.mark.plain("it asks the function that keeps what trials raised")
 def test_trials_are_kept_by_the_class_of_a_number() -> None:
+    """What a trial with 1 showed does not answer for True."""
     x = torch.tensor([True, False])
     refuse_what_no_kernel_does(torch.ops.aten.rsub.Scalar, [x.int(), 1], {})
     with pytest.raises(RuntimeError, match="bool"):
