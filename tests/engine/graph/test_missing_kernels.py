@@ -82,20 +82,6 @@ def test_operators_of_others_are_not_tried() -> None:
     assert not may_lack_a_kernel(torch.ops.aten.remainder.Scalar, [X.real, 2])
 
 
-@pytest.mark.parametrize("first", [True, 1, 1.0])
-def test_a_trial_with_one_number_says_nothing_of_an_equal_one_of_another_class(first: float) -> None:
-    """1, 1.0 and True are the same key of a dictionary, and `torch.rsub` refuses True alone."""
-
-    def fn(x: torch.Tensor, number: float) -> Any:
-        try:
-            return torch.rsub(x, number)
-        except RuntimeError as error:
-            return x * 2, str(error)
-
-    x = torch.tensor([1, 0])
-    assert_same_as_eager(fn, x, first, then=[(x, number) for number in (1, True, 1.0, True, 1)])
-
-
 @pytest.mark.plain("it asks the function that keeps what trials raised")
 def test_trials_are_kept_by_the_class_of_a_number() -> None:
     """What a trial with 1 showed does not answer for True."""
