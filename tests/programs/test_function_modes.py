@@ -303,6 +303,33 @@ def test_a_mode_around_vmap_in_a_device() -> None:
     assert_same_as_eager(fn, X.detach(), graphs=1, breaks=0)
 
 
+def test_what_an_operator_is_made_of_asks_no_mode() -> None:
+    """Where sizes vary, fake tensors carry out an operator by others: these are no calls of the program, which a mode would hear.
+
+    A vmap inside of a mode, as transformers make their masks by it: two compiles for any number of lengths.
+    """
+    log: list[Any] = []
+
+    def fn(x: torch.Tensor) -> Any:
+        places = torch.arange(x.shape[1])
+        allows = torch.vmap(torch.vmap(lambda row, column: row >= column, (None, 0)), (0, None))
+        with Logs(log):
+            mask = allows(places, places)
+        return x.masked_fill(mask[-1], 0.0), mask
+
+    compiled = dynexplore.optimize("eager")(fn)
+    for length in (2, 3, 5, 4):
+        x = torch.arange(2.0 * length).reshape(2, length)
+        expected, heard = fn(x), log.copy()
+        log.clear()
+        for found, value in zip(compiled(x), expected, strict=True):
+            assert torch.equal(found, value)
+        assert log == heard
+        log.clear()
+    assert graphs_compiled() == 2
+    assert not dynexplore.graph_breaks()
+
+
 def test_a_device_in_its_block_is_a_break() -> None:
     """A device is a mode that is asked before those around it: it is entered for real."""
 

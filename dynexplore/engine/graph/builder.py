@@ -263,7 +263,7 @@ class GraphBuilder:
         passed = map_arg(tuple(args), example_value)
         named = map_arg(dict(kwargs), example_value)
         try:
-            with self.fake_mode, enable_python_dispatcher(), listening():
+            with self.fake_mode, enable_python_dispatcher(), listening(self.fake_mode):
                 make_call(op, target, passed, named)
         except Asked as asked:
             asked.passed = [*passed, *named.values()]

@@ -129,7 +129,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.assigned: list[tuple[torch.Tensor, int]] = []  # data that `.data = data` gave to tensors, and their versions
         self.seen_as_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
-        self._inside = False  # an operator: those that its fake form is made of know the tensor that they are given
+        self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
         self.may_fail = False
 
@@ -168,14 +168,14 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return known(self, *args, **kwargs) if known is not None else super().dispatch(func, types, args, kwargs)
 
     def _carry_out(self, func: Any, types: Sequence[type], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-        inside, self._inside = self._inside, True
+        inside, self.inside = self.inside, True
         try:
             if torch.is_inference_mode_enabled():  # FakeTensorMode makes of views it has met before what cannot be a view
                 with disable_fake_tensor_cache(self):
                     return super().dispatch(func, types, args, kwargs)
             return super().dispatch(func, types, args, kwargs)
         finally:
-            self._inside = inside
+            self.inside = inside
 
     def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         facts = facts_of(func)
@@ -185,11 +185,11 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             raise NotImplementedError(f"{func} is for integers alone")
         if facts.keeps_dtype and not _fits(args):
             raise RuntimeError(f"{func}: the result is of a type that cannot be cast to that of the first argument")
-        if not facts.random and not self._inside and may_lack_a_kernel(func, args):
+        if not facts.random and not self.inside and may_lack_a_kernel(func, args):
             refuse_what_no_kernel_does(func, args, kwargs)
         if facts.written:
             self._note_written(facts, args, kwargs)
-        if facts.in_storage and not self._inside and isinstance(args[0], FakeTensor):
+        if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         self.may_fail |= facts.may_fail

@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from dynexplore.engine.graph.fake_mode import WatchedFakeMode
+
 
 class Asked(BaseException):
     """A call asks the innermost mode; its `__torch_function__` gets these arguments. No `Exception`: nobody may catch it.
@@ -52,15 +54,19 @@ _OPERATORS = (torch._ops.OperatorBase, torch._ops.OpOverloadPacket)
 
 
 class _Listener(TorchFunctionMode):
-    """Takes the first question down. What fake tensors call while they carry out an operator is no call of the program."""
+    """Takes the first question down. What fake tensors call while they carry out an operator is no call of the program.
 
-    def __init__(self) -> None:
+    The depth alone does not tell: where sizes vary an operator may be carried out by others, for which the fake mode is entered anew.
+    """
+
+    def __init__(self, fake_mode: WatchedFakeMode) -> None:
+        self.fake_mode = fake_mode
         self.depth = torch._C._len_torch_dispatch_stack()
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if torch._C._len_torch_dispatch_stack() != self.depth:
+        if self.fake_mode.inside or torch._C._len_torch_dispatch_stack() != self.depth:
             return func(*args, **(kwargs or {}))
         raise Asked(func, types, args, kwargs)
 
@@ -74,6 +80,6 @@ def make_call(op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, An
     return function(*args, **kwargs) if kwargs else function(*args)
 
 
-def listening() -> TorchFunctionMode:
+def listening(fake_mode: WatchedFakeMode) -> TorchFunctionMode:
     """A block in which the first call that asks a mode raises `Asked`; the modes of fake tensors are to be entered before."""
-    return _Listener()
+    return _Listener(fake_mode)
