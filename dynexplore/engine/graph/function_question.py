@@ -56,7 +56,7 @@ _OPERATORS = (torch._ops.OperatorBase, torch._ops.OpOverloadPacket)
 class _Listener(TorchFunctionMode):
     """Takes the first question down. What fake tensors call while they carry out an operator is no call of the program.
 
-    The depth alone does not tell: where sizes vary an operator may be carried out by others, for which the fake mode is entered anew.
+    The depth alone does not tell: where sizes vary, an operator may be carried out by others, with the fake mode entered anew.
     """
 
     def __init__(self, fake_mode: WatchedFakeMode) -> None:
