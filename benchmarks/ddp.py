@@ -29,7 +29,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from support.measuring import quiet
-from support.report import Row, table, write
+from support.report import Row, console, rich_is_there, table, write
 from torch import nn
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -207,10 +207,7 @@ def options_of(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Start the processes, show their table."""
     options = options_of()
-    try:
-        from rich.console import Console
-    except ImportError:
-        print("the benchmarks show their tables with rich, which is not installed: pip install -e '.[bench]'", file=sys.stderr)
+    if not rich_is_there():
         return 2
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29517")
@@ -219,7 +216,7 @@ def main() -> int:
         spawn(work, (options, str(path)), nprocs=options.processes)
         rows: list[Row] = json.loads(path.read_text())
     title = f"DistributedDataParallel, {options.processes} processes"
-    Console().print(table(title, rows))
+    console().print(table(title, rows))
     write(title, rows, options.json)
     return 0
 

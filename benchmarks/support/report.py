@@ -6,6 +6,7 @@ In: a description, columns, and a function that measures one model. Out: a table
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -32,22 +33,20 @@ def main(
     if options.device == "cuda" and not torch.cuda.is_available():
         print("--device cuda needs a GPU that torch can use, and torch.cuda.is_available() is False here", file=sys.stderr)
         return 2
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        print("the benchmarks show their tables with rich, which is not installed: pip install -e '.[bench]'", file=sys.stderr)
+    if not rich_is_there():
         return 2
+    from rich.progress import Progress
+
     try:
         models, sentences = chosen(options.models, options.quick, among[options.device])
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    console, rows = Console(), []
+    out, rows = console(), []
     for sentence in sentences:
-        console.print(sentence, highlight=False)
+        out.print(sentence, highlight=False)
     quiet()
-    with Progress(console=console, transient=True) as progress:
+    with Progress(console=out, transient=True) as progress:
         task = progress.add_task(title, total=len(models))
         for model in models:
             progress.update(task, description=f"{title}: {model.name}")
@@ -56,7 +55,7 @@ def main(
     good = [row for row in rows if "failed" not in row]
     if good:
         rows.append({"model": "all", **summary(good)})
-    console.print(table(title, rows))
+    out.print(table(title, rows))
     write(title, rows, options.json)
     return 0 if len(good) == len(models) else 1
 
@@ -87,14 +86,30 @@ def write(title: str, rows: Sequence[Row], path: Path | None) -> None:
         path.write_text(json.dumps({"title": title, "torch": torch.__version__, "rows": rows}, indent=1), encoding="utf-8")
 
 
+def rich_is_there() -> bool:
+    """Whether rich, which shows the tables, is installed; one sentence where it is not."""
+    if importlib.util.find_spec("rich") is None:
+        print("the benchmarks show their tables with rich, which is not installed: pip install -e '.[bench]'", file=sys.stderr)
+        return False
+    return True
+
+
+def console() -> Any:
+    """rich's console. A file has no width: there a table is as wide as its rows, not cut at the 80 columns that rich supposes."""
+    from rich.console import Console
+
+    out = Console()
+    return out if out.is_terminal else Console(width=10_000)
+
+
 def table(title: str, rows: Sequence[Row]) -> Any:
-    """The rows as a table of rich's; a column for each name that occurs in one."""
+    """The rows as a table of rich's; a column for each name that occurs in one. A narrow terminal folds cells, and cuts none."""
     from rich.table import Table
 
     columns = list(dict.fromkeys(name for row in rows for name in row))
     found = Table(title=title)
     for name in columns:
-        found.add_column(name, justify="left" if name in ("model", "failed") else "right")
+        found.add_column(name, justify="left" if name in ("model", "failed") else "right", overflow="fold")
     for row in rows:
         if row.get("model") == "all":
             found.add_section()
@@ -103,4 +118,6 @@ def table(title: str, rows: Sequence[Row]) -> Any:
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return str(value)

@@ -27,7 +27,7 @@ def rows_of(name: str, tmp_path: Path, *words: str) -> list[dict[str, Any]]:
     out = tmp_path / "rows.json"
     done = run(name, *words, "--quick", "--json", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "━" in done.stdout
+    assert "━" in done.stdout and "…" not in done.stdout
     rows: list[dict[str, Any]] = json.loads(out.read_text())["rows"]
     assert [row["model"] for row in rows] == [words[-1], "all"]
     return rows
@@ -119,6 +119,37 @@ def test_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     module, args, _ = unet.make()
     told = memory.told(functools.partial(memory.loss, module.train()), *args)
     assert told.peak.stage == "backward" and told.peak.bytes > 2 * sum(one.nbytes for one in module.parameters())
+
+
+@pytest.mark.parametrize("columns", ["", "80"])
+def test_a_table_in_a_file_is_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str) -> None:
+    """Where nothing is a terminal, a table of 30 columns is as wide as its rows, whatever COLUMNS says."""
+    report = reporting(monkeypatch, FORCE_COLOR="", COLUMNS=columns)
+    report.console().print(report.table("Wide", [WIDE]))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "unet" in line)
+    assert line.replace("│", " ").split() == ["unet", *(str(at) for at in range(1000, 1030))]
+
+
+def test_a_table_in_a_narrow_terminal_is_folded(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """There a cell takes several lines; none is cut."""
+    report = reporting(monkeypatch, FORCE_COLOR="1", TERM="xterm", COLUMNS="40")
+    report.console().print(report.table("Wide", [{"model": "unet", "failed": "x" * 90}]))
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert shown.count("x") == 90 and max(map(len, shown.splitlines())) <= 40
+
+
+WIDE = {"model": "unet", **{f"column {at} s": 1000.0 + at for at in range(30)}}
+
+
+def reporting(monkeypatch: pytest.MonkeyPatch, **environment: str) -> Any:
+    """What prints the tables, in such an environment; "" takes a name out of it."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    for name in ("TTY_COMPATIBLE", "TTY_INTERACTIVE", "NO_COLOR", *environment):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        if value:
+            monkeypatch.setenv(name, value)
+    return importlib.import_module("support.report")
 
 
 @pytest.mark.parametrize("name", ["accuracy", "speedup", "memory"])
