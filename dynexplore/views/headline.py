@@ -73,7 +73,21 @@ def headline(recording: Recording) -> Headline:
 def counted(recording: Recording) -> str:
     """Return graphs, breaks and recompiles in one phrase: `2 graphs, 1 graph break, 0 recompiles`."""
     graphs, breaks, recompiles = len(recording.graphs), len(recording.breaks), len(recording.of(ev.Recompiled))
-    return f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}, {plural(recompiles, 'recompile')}"
+    again = _counted_in_callers(recording)
+    return f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}{again}, {plural(recompiles, 'recompile')}"
+
+
+def _counted_in_callers(recording: Recording) -> str:
+    """How many of torch.compile's breaks happened while a function was inlined that then broke as a frame of its own, too.
+
+    Its counters count them all, and so does the headline.
+    """
+    if recording.engine == OURS:
+        return ""
+    stacks = [broke.user_stack for broke in recording.breaks]
+    own = {(stack[0].file, stack[0].line) for stack in stacks if len(stack) == 1}
+    again = sum(len(stack) > 1 and (stack[-1].file, stack[-1].line) in own for stack in stacks)
+    return f" ({again} of them counted again in {'a caller' if again == 1 else 'callers'})" if again else ""
 
 
 def _name(recording: Recording) -> str:

@@ -116,6 +116,40 @@ def test_a_break_in_a_callee_names_both_lines() -> None:
     assert recording.resume_functions
 
 
+def _says(x: torch.Tensor) -> torch.Tensor:
+    x = x + 1
+    print("said")
+    return x * 2
+
+
+def _calls_what_says(x: torch.Tensor) -> torch.Tensor:
+    return _says(x).sin()
+
+
+@pytest.mark.parametrize(("callers", "again"), [
+    (1, "1 of them counted again in a caller"),
+    (2, "2 of them counted again in callers"),
+])
+def test_a_break_counted_again_in_callers_is_told(callers: int, again: str) -> None:
+    """torch.compile counts a break in an inlined function in each caller and in the function; the headline does, and says so."""
+    from torch._dynamo.utils import counters
+
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        return _calls_what_says(x) + 1
+
+    forget()
+    with dynexplore.watch() as seen, contextlib.redirect_stdout(io.StringIO()):
+        torch.compile(outer if callers == 2 else _calls_what_says, backend="eager")(torch.ones(2))
+    count = sum(counters["graph_break"].values())
+    assert count == callers + 1
+    assert f"{count} graph breaks ({again}), 0 recompiles." in headline(seen.recording).what
+
+
+def test_breaks_of_one_function_are_not_counted_again() -> None:
+    """Where nothing was inlined, the headline has nothing to add to the count."""
+    assert "again" not in headline(_seen(PROGRAMS["print"])).what
+
+
 def test_a_frame_that_is_given_up_says_so() -> None:
     """A break in a loop gives the frame up: it has the cause, the place, and runs as plain Python."""
     recording = _seen(PROGRAMS["loop"])
