@@ -1,7 +1,7 @@
-"""A comparison as static HTML: the table of facts, then the graphs side by side, as tables and as diagrams.
+"""A comparison as static HTML: the table of facts, then a line for each method, which unfolds to its graphs and what they lack.
 
-Which idea lives here: a notebook shows it without scripts and without network access. Diagrams are drawn by the
-`dot` program where it is there; where it is not, the DOT text stands in their place, and nothing fails.
+Which idea lives here: a notebook shows it without scripts and without network access, and what is seen at first fits on a screen.
+Diagrams are drawn by the `dot` program where it is there; where it is not, the DOT text stands in their place, and nothing fails.
 
 In:  `Compared`.
 Out: HTML to put into a page; every text is escaped, colours follow the notebook's theme.
@@ -22,13 +22,12 @@ from dynexplore.views.html_text import escape
 from dynexplore.views.packages import MissingPackage, needed
 
 STYLE = """
-.dynx .methods { display: flex; flex-wrap: wrap; gap: 8px 24px; align-items: flex-start; }
-.dynx .method { flex: 1 1 380px; min-width: 0; max-width: 640px; overflow-x: auto; }
-.dynx .method h4 { margin: 8px 0 2px; font: 600 14px/1.4 system-ui, sans-serif; }
-.dynx .method p, .dynx .method li { margin: 2px 0; }
-.dynx .method ul { margin: 2px 0 4px; padding-left: 18px; }
+.dynx .method { margin-left: 0; overflow-x: auto; }
+.dynx .method > summary > span { font-weight: 400; }
+.dynx .method p, .dynx .method ul { margin: 2px 0 4px 18px; padding: 0; max-width: 76ch; }
 .dynx .method svg { max-width: 100%; height: auto; }
 .dynx.dynx.dynx td.wrong { font-weight: 700; color: var(--jp-error-color1, #d32f2f); }
+.dynx.dynx.dynx td.right { color: var(--jp-success-color0, light-dark(#1b5e20, #81c784)); }
 .dynx.dynx.dynx td.failed { color: var(--jp-warn-color0, light-dark(#8a5200, #ffb74d)); }
 .dynx svg .edge path { stroke: currentColor; } .dynx svg .edge polygon { stroke: currentColor; fill: currentColor; }
 .dynx svg .cluster text { fill: currentColor; }
@@ -46,7 +45,7 @@ def fragment(compared: Compared) -> str:
     note = f"<p>{escape(compared.note)}</p>" if compared.note else ""
     methods = "".join(_method(outcome) for outcome in compared.outcomes)
     style = f"<style>{html_text.STYLE}\n{STYLE}</style>"
-    return f'<div class="dynx">{style}{title}{_facts(compared)}{legend}{note}<div class="methods">{methods}</div></div>'
+    return f'<div class="dynx">{style}{title}{_facts(compared)}{legend}{note}{methods}</div>'
 
 
 def _facts(compared: Compared) -> str:
@@ -59,16 +58,28 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+_MARKS = {"same": "right", "same (captured anew)": "right", "failed": "failed", "refuses": "failed"}
+
+
 def _cell(words: str) -> str:
-    mark = ' class="wrong"' if words.startswith("WRONG") else ' class="failed"' if words in ("failed", "refuses") else ""
-    return f"<td{mark}>{escape(words)}</td>"
+    mark = "wrong" if words.startswith("WRONG") else _MARKS.get(words)
+    return f'<td class="{mark}">{escape(words)}</td>' if mark else f"<td>{escape(words)}</td>"
 
 
 def _method(outcome: Outcome) -> str:
     remarks = "".join(f"<li><b>{escape(label)}</b> {escape(words)}</li>" for label, words in comparison_text.remarks(outcome))
     graphs = "".join(_graph(graph) for graph in outcome.graphs)
-    about = f"<p>{escape(outcome.how)}</p><p>{escape(outcome.purpose)}</p>"
-    return f'<section class="method"><h4>{escape(outcome.name)}</h4>{about}<ul>{remarks}</ul>{graphs}</section>'
+    about = f"<p>{escape(outcome.how)}</p><p>{escape(outcome.purpose)}</p><ul>{remarks}</ul>"
+    summary = f"<summary>{escape(outcome.name)}: <span>{escape(_in_short(outcome))}</span></summary>"
+    return f'<details class="method">{summary}{about}{graphs}</details>'
+
+
+def _in_short(outcome: Outcome) -> str:
+    """What went wrong; where nothing did, how the method works."""
+    if outcome.failed:
+        return f"failed: {outcome.failure}"
+    wrong = next((verdict for verdict in outcome.verdicts if verdict.outcome == "wrong"), None)
+    return f"wrong on the call {wrong.call}: {wrong.words}" if wrong else outcome.how
 
 
 def _graph(graph: Graph) -> str:

@@ -3,8 +3,8 @@
 Which idea lives here: a number by itself says little, a bar beside another one says which is larger and by how much. The bars are
 drawn from zero, so their lengths can be trusted.
 
-In:  names with their numbers, and what is counted.
-Out: `bars_picture(values, unit)`, one SVG; `bars_text(values, unit)`, the same in words.
+In:  names with their numbers, and what is counted; what a single one of it is called, where things are counted.
+Out: `bars_picture(values, unit, one)`, one SVG; `bars_text(values, unit, one)`, the same in words.
 
 PyTorch has no counterpart.
 """
@@ -25,17 +25,17 @@ _STYLE = (
 )
 
 
-def bars_text(values: Mapping[str, float], unit: str) -> str:
-    """A line for each bar.
+def bars_text(values: Mapping[str, float], unit: str, one: str = "") -> str:
+    """A line for each bar; `one` is the unit's name where there is a single one of it.
 
-    >>> print(bars_text({"eager": 2, "Inductor": 0.5}, "tensors"))
-    eager: 2 tensors
-    Inductor: 0.5 tensors
+    >>> print(bars_text({"all": 2, "min-cut": 1}, "tensors", "tensor"))
+    all: 2 tensors
+    min-cut: 1 tensor
     """
-    return "\n".join(f"{name}: {value:.3g} {unit}" for name, value in values.items())
+    return "\n".join(f"{name}: {_amount(value, unit, one)}" for name, value in values.items())
 
 
-def bars_picture(values: Mapping[str, float], unit: str) -> str:
+def bars_picture(values: Mapping[str, float], unit: str, one: str = "") -> str:
     """Return the picture as an SVG element with its style; for those who do not see it, its label says the same in words."""
     most = max(values.values(), default=0) or 1
     longest = WIDTH - NAMES - LETTER * (len(unit) + 8)
@@ -46,6 +46,10 @@ def bars_picture(values: Mapping[str, float], unit: str) -> str:
         drawn.append(
             f'<text class="head" x="{NAMES - 10}" y="{top + 15}" text-anchor="end">{escape(name)}</text>'
             f'<rect{kind} x="{NAMES}" y="{top}" width="{length:g}" height="22" rx="2"/>'
-            f'<text x="{NAMES + length + 8:g}" y="{top + 15}">{value:.3g} {escape(unit)}</text>'
+            f'<text x="{NAMES + length + 8:g}" y="{top + 15}">{escape(_amount(value, unit, one))}</text>'
         )
-    return labelled("bars", bars_text(values, unit), _STYLE, (WIDTH, ROW * len(values) + 4), drawn)
+    return labelled("bars", bars_text(values, unit, one), _STYLE, (WIDTH, ROW * len(values) + 4), drawn)
+
+
+def _amount(value: float, unit: str, one: str) -> str:
+    return f"{value:.3g} {one if one and value == 1 else unit}"

@@ -20,9 +20,9 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import fitting, labelled
 
-WIDTH, BOX, ROW = 680, 330, 92
-_LETTERS = 46
-"""The picture's width, that of a box, the height from box to box, and how many letters fit into a box."""
+WIDTH, BOX, ROW = 780, 430, 92
+_LETTERS, _CODE_LETTERS = 58, 56
+"""The picture's width, that of a box, the height from box to box, and how many letters fit into a box: of a title, of code."""
 
 _STYLE = (
     "svg.split { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .split text { fill: currentColor }"
@@ -102,7 +102,7 @@ def _box(station: Station, number: int) -> str:
     return (
         f'<rect class="{kind}" x="{left}" y="{top}" width="{BOX}" height="46" rx="5"/>'
         f'<text class="head" x="{left + 10}" y="{top + 18}">{escape(fitting(station.title, _LETTERS))}</text>'
-        f'<text class="code" x="{left + 10}" y="{top + 37}">{escape(fitting(station.detail, _LETTERS))}</text>'
+        f'<text class="code" x="{left + 10}" y="{top + 37}">{escape(fitting(station.detail, _CODE_LETTERS))}</text>'
     )
 
 

@@ -94,14 +94,14 @@ def traffic(shown: Any, stage: str = "forward") -> Picture:
     return Picture(traffic_picture, traffic_text, recording_of(getattr(shown, "explanation", shown)), stage)
 
 
-def bars(values: Mapping[str, float], unit: str) -> Picture:
-    """What was measured, each number beside the first.
+def bars(values: Mapping[str, float], unit: str, one: str = "") -> Picture:
+    """What was measured, each number beside the first; `one` is the unit's name where there is a single one of it.
 
-    >>> bars({"eager": 4, "compiled": 1}, "MiB")
-    eager: 4 MiB
-    compiled: 1 MiB
+    >>> bars({"captured": 14, "minified": 1}, "operators", "operator")
+    captured: 14 operators
+    minified: 1 operator
     """
-    return Picture(bars_picture, bars_text, dict(values), unit)
+    return Picture(bars_picture, bars_text, dict(values), unit, one)
 
 
 def joint(shown: Any) -> Picture:

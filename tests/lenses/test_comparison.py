@@ -61,6 +61,15 @@ def test_html_is_escaped_and_fetches_nothing(comparison: Comparison) -> None:
     assert bundle["text/plain"] == comparison.summary()
 
 
+def test_html_is_short_until_a_method_is_opened(comparison: Comparison) -> None:
+    """Each method is one folded line: why it failed, where it is wrong, or else how it works; what is right is marked, too."""
+    page = comparison._repr_html_()
+    assert page.count('<details class="method"><summary>') == 3 == page.count("</summary><p>")
+    assert "torch.fx.symbolic_trace: <span>failed: it &lt;cannot&gt;</span>" in page
+    assert "torch.jit.trace: <span>wrong on the call negated: off by 1" in page
+    assert '<td class="right">same</td>' in page
+
+
 def test_ids_of_diagrams_do_not_collide(comparison: Comparison) -> None:
     """The same graph drawn twice on a page has no id twice."""
     found = re.findall(r'\sid="([^"]*)"', comparison._repr_html_())

@@ -23,3 +23,12 @@ def test_lengths_are_in_proportion_from_zero() -> None:
 def test_no_numbers_are_an_empty_picture() -> None:
     """Nothing to compare is no error."""
     assert ElementTree.fromstring(pictures.bars({}, "MiB")._repr_html_()).findall("rect") == []
+
+
+@pytest.mark.plain("draws numbers that are given")
+def test_a_single_one_is_not_many() -> None:
+    """Where things are counted, one of them is `1 tensor`, in the picture and in words; a measure keeps its name."""
+    shown = pictures.bars({"all": 3, "min-cut": 1}, "tensors", "tensor")
+    assert [text.text for text in ElementTree.fromstring(shown._repr_html_()).findall("text")][1::2] == ["3 tensors", "1 tensor"]
+    assert repr(shown) == "all: 3 tensors\nmin-cut: 1 tensor"
+    assert repr(pictures.bars({"eager": 1}, "MiB")) == "eager: 1 MiB"
