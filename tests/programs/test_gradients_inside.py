@@ -345,3 +345,19 @@ def test_a_tensor_that_keeps_its_gradient_hears_of_what_passes_it() -> None:
 
     x, w = (torch.tensor([0.5, -1.0], requires_grad=True) for _ in range(2))
     assert_same_as_eager(fn, x, w, backend="aot_eager", graphs=0)  # captured, and run as it stands
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_is_kept_for_another_backward_can_be_asked_for_its_gradient(backend: str) -> None:
+    """`y` is behind `z`: once it keeps its gradient, the second backward brings it what comes through `z`, too."""
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> Any:
+        y = x * w
+        z = y.sin()
+        y.sum().backward(retain_graph=True)
+        y.retain_grad()
+        (y * z).sum().backward()
+        return y, y.grad
+
+    pairs = [(torch.linspace(-1, 1, 4).requires_grad_(), torch.linspace(0, 1, 4).requires_grad_()) for _ in range(3)]
+    assert_same_as_eager(f, *pairs[0], then=pairs[1:], backend=backend, gradients=False)

@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from dynexplore.engine.graph.autograd_history import history, same_leaves
+from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph_breaks import GraphBreak
 
@@ -44,6 +44,9 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
         return True
     if any(one.kind.id == "DX406" for one in breaks) and _reach_different_leaves(graph.outputs):
         return True
+    goes_on = any(one.facts.get("operation") == "Tensor.backward(retain_graph=True)" for one in breaks)
+    if goes_on and _one_is_behind_another(graph.outputs):
+        return True
     if any(one.kind.id == "DX401" for one in breaks) and any(map(_may_not_be_written, map(example_value, graph.outputs))):
         return True
     changed = [graph.inputs[place].node for place in graph.written]
@@ -56,6 +59,13 @@ def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:
     """Whether backward from one output gives a gradient to a leaf to which backward from another one gives none."""
     values = map(example_value, outputs)
     return not same_leaves(value for value in values if isinstance(value, torch.Tensor) and value.requires_grad)
+
+
+def _one_is_behind_another(outputs: Iterable[torch.fx.Node]) -> bool:
+    """Whether backward from one output goes through another one, which may be asked for its gradient the next time."""
+    values = [value for value in map(example_value, outputs) if isinstance(value, torch.Tensor) and value.requires_grad]
+    made = [known_grad_fn(value) for value in values]
+    return any(node is not own and node in made for value, own in zip(values, made, strict=True) for node in history([value]))
 
 
 def _may_not_be_written(value: Any) -> bool:

@@ -493,9 +493,11 @@ def _get_grad_fn(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
 @method(torch.Tensor, "backward")
 def _backward(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
               kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
-    creates = kwargs.get("create_graph", args[2] if len(args) > 2 else None)
-    plain = creates is None or (creates.is_constant() and not creates.as_constant())
-    ctx.break_graph("DX406", operation="Tensor.backward()" if plain else "Tensor.backward(create_graph=True)")
+    for place, name in ((2, "create_graph"), (1, "retain_graph")):
+        asked = kwargs.get(name, args[place] if len(args) > place else None)
+        if asked is not None and not (asked.is_constant() and not asked.as_constant()):
+            ctx.break_graph("DX406", operation=f"Tensor.backward({name}=True)")
+    ctx.break_graph("DX406", operation="Tensor.backward()")
 
 
 @method(torch.Tensor, "retain_grad")
