@@ -904,3 +904,33 @@ def test_the_order_of_a_registry_is_relied_on() -> None:
     net.two._parameters["weight"] = net.two._parameters.pop("weight")
     assert compiled(X)[1] == fn(X)[1] == ["two.bias", "two.weight", "one.weight", "one.bias"]
     assert graphs_compiled() == 3
+
+
+class _NineTimes(nn.Linear):
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0] * 9
+
+
+@pytest.mark.parametrize("where", ["instance", "class"])
+def test_a_call_impl_that_a_program_put_there_is_called(where: str) -> None:
+    """`Module.__call__` calls `_call_impl`: one of the instance or of a subclass stands before `forward`."""
+    module = Net()
+    if where == "instance":
+        module.linear._call_impl = lambda x: x * 9
+    else:
+        module.linear = _NineTimes(4, 4)
+    assert_same_as_eager(module, X, calls=2)
+
+
+def test_a_call_impl_that_a_class_gets_later_is_called() -> None:
+    """The entry misses once the class has another one."""
+    module = Net()
+    optimized = dynexplore.optimize("eager")(lambda x: module(x) + 1)
+    optimized(X)
+    nn.Linear._call_impl = _NineTimes._call_impl  # type: ignore[method-assign]
+    try:
+        torch.testing.assert_close(optimized(X), module(X) + 1)
+    finally:
+        del nn.Linear._call_impl
+    torch.testing.assert_close(optimized(X), module(X) + 1)
+    assert graphs_compiled() >= 2

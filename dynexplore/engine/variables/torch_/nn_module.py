@@ -63,10 +63,11 @@ _NOT_MADE = (*UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
 
 # The methods of torch that are answered here instead of being inlined, as they were at first: a program may put others there.
+_CALL_IMPL = nn.Module._call_impl
 _CALL, _GETATTR, _SETATTR, _DELATTR = nn.Module.__call__, nn.Module.__getattr__, nn.Module.__setattr__, nn.Module.__delattr__
 _ITERATIONS = (nn.ModuleList.__iter__, nn.Sequential.__iter__)
 _LENGTHS = (nn.ModuleList.__len__, nn.Sequential.__len__, nn.ModuleDict.__len__)
-_CODES = {function: function.__code__ for function in (_CALL, _GETATTR, _SETATTR, _DELATTR, *_ITERATIONS, *_LENGTHS)}
+_CODES = {function: function.__code__ for function in (_CALL, _CALL_IMPL, _GETATTR, _SETATTR, _DELATTR, *_ITERATIONS, *_LENGTHS)}
 
 
 class NNModuleVariable(UserObjectVariable):
@@ -341,7 +342,7 @@ class NNModuleVariable(UserObjectVariable):
         if waits_for_its_first_input(self.value):
             ctx.passing.append(self.guard_waiting)
             ctx.break_graph("DX414", type=self.cls.__qualname__)
-        if self.has_hooks(ctx):
+        if self.has_hooks(ctx) or self._has_call_impl_of_its_own(ctx):
             called = self.get_attribute(ctx, "_call_impl")
         else:
             called = self.get_attribute(ctx, "forward")
@@ -350,6 +351,11 @@ class NNModuleVariable(UserObjectVariable):
             return ctx.call_function(called, args, kwargs)
         finally:
             ctx.module_path.pop()
+
+    def _has_call_impl_of_its_own(self, ctx: TraceContext) -> bool:
+        """Whether a program has put something else where `Module.__call__` looks; one put on the instance later is not heard of."""
+        own = self.value is not None and "_call_impl" in instance_dict(self.value)
+        return own or not self._has(ctx, "_call_impl", _CALL_IMPL)
 
     def guard_waiting(self, ctx: TraceContext) -> None:
         """Make the entry of this break miss once the module has its weights: then it is one like any other."""
