@@ -139,7 +139,7 @@ class GraphBuilder:
                 return written.as_strided(value.shape, value.stride(), value.storage_offset())
         fake = self._twin(value, source, symbolic_context)
         self._bases[id(value if value._base is None else value._base)] = fake if fake._base is None else fake._base
-        self._made_at[id(fake)] = fake._version
+        self._made_at[id(fake)] = 0 if fake.is_inference() else fake._version
         return fake
 
     def _written_base(self, value: torch.Tensor) -> torch.Tensor | None:
@@ -319,7 +319,7 @@ class GraphBuilder:
         return tuple(place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor) and storage_of(fake) in storages)
 
     def _is_unheard(self, fake: torch.Tensor, owners: set[int]) -> bool:
-        return id(fake) in owners and fake._version == self._made_at.get(id(fake), 0)
+        return id(fake) in owners and fake._version == self._made_at.get(id(fake), 0)  # no inference tensor is an owner
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):
