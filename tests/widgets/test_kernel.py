@@ -28,8 +28,12 @@ class Kernel:
         self.error: list[str] = []
 
     def run(self, code: str, *, interrupt_at: str = "\x00", **metadata: Any) -> str:
-        """What a cell prints on both streams. When it has printed `interrupt_at` itself, it gets Ctrl-C."""
-        printed, self.shown, self.error = "", [], []
+        """What a cell prints on stdout, then what on stderr: a kernel may send a part of one between two parts of the other.
+
+        When the cell has printed `interrupt_at` itself, it gets Ctrl-C.
+        """
+        printed = {"stdout": "", "stderr": ""}
+        self.shown, self.error = [], []
         content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
         message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
@@ -39,9 +43,9 @@ class Kernel:
                 continue
             kind, body = said["msg_type"], said["content"]
             if kind == "status" and body["execution_state"] == "idle":
-                return printed
+                return printed["stdout"] + printed["stderr"]
             if kind == "stream":
-                printed += body["text"]
+                printed[body["name"]] += body["text"]
                 if body["name"] == "stdout" and interrupt_at in body["text"]:
                     self.manager.interrupt_kernel()
             elif kind in ("display_data", "execute_result"):
