@@ -48,7 +48,7 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
 
 
 def _compile(module: Any, args: Any, kwargs: Any, name: str) -> float:
-    """The CPU time of one compile from nothing. What was recorded is let go outside of it, and what was left over is swept before."""
+    """The CPU time of one compile from nothing. What was recorded is let go outside of it; what was left over is swept before."""
     forget()
     gc.collect()
     with WAYS[name]():
