@@ -119,3 +119,16 @@ def test_arithmetic_that_warns_is_left_to_the_program(fn: Any) -> None:
         assert [str(optimized(torch.ones(2))) for _ in range(2)] == [str(value) for value in wanted]
     assert [(str(one.message), one.filename) for one in found] == [(str(one.message), one.filename) for one in expected]
     assert dynexplore.counters["stats"]["graphs"]
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("other", [np.float64(2.5), np.bool_(False), 3, True], ids=repr)
+def test_numpys_one_true_and_one_false_are_no_operand_given_back(other: Any, value: bool) -> None:
+    """A comparison that answers as its operand did is still asked: all of numpy's truth values are one of two objects."""
+
+    def compared(x, array, other):
+        top = array.max()
+        return x * 2, top == other, top > other, other < top, top & (top != other)
+
+    for again in (value, not value, value):
+        assert_same_as_eager(compared, torch.ones(3), np.array([again, again]), other)

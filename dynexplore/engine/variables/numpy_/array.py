@@ -239,7 +239,7 @@ def traced(
         ctx.break_graph("DX207", function=name)
     operands = [array for value in (*args, *kwargs.values()) for array in _arrays_in(value)]
     expected = on_models(ctx, name, function, models, named)
-    same = next((operand for operand in operands if operand.model is expected), None)
+    same = next((operand for operand in operands if operand.model is expected and not _is_shared(expected)), None)
     if same is not None and name != "setitem" and name not in IN_PLACE:
         return same
     given = [operand.model for operand in operands]
@@ -253,6 +253,12 @@ def traced(
     if same is not None:
         return same
     return _checked(ctx, name, result, expected, operands)
+
+
+def _is_shared(model: Any) -> bool:
+    """Whether a model says nothing by being another's: numpy has one True and one False for all that is so."""
+    numpy: Any = sys.modules["numpy"]
+    return type(model) is numpy.bool_
 
 
 def _arrays_in(value: VariableTracker) -> list[ArrayVariable]:
