@@ -172,7 +172,7 @@ def _graph_break(recording: Recording) -> Headline | None:
     said = _said(place) + _line_of_break(recording, costly)
     where = f"The graph breaks{' first' if others else ''} {said}: {cause_of(costly)}."
     if others and place[:2] != places[0][:2]:
-        where = f"The graph break that costs most is {said}: {cause_of(costly)}."
+        where = f"The graph break that matters most is {said}: {cause_of(costly)}."
     if others:
         where += f" Also {_listed(others, place[0])}."
     what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}."
@@ -213,6 +213,9 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
     """The first of the breaks that end much graph work: what a loop does before its first batch breaks, too, and costs little.
 
     Much is at least half of the operators that any other break ends.
+
+    A loop that trains ends its graph at `backward`, whatever else it does: where the break is at a marked function (torch marks
+    its optimizers' `zero_grad`, which stands before `backward` in most loops), the one at `backward` says more.
     """
     operators: Counter[int] = Counter()
     for graph in recording.graphs:
@@ -221,7 +224,13 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
     for broke in recording.breaks:
         cut[broke.user_stack[-1:]] = max(cut[broke.user_stack[-1:]], operators[broke.frame])
     most = max(cut.values(), default=0)
-    return next((broke for broke in recording.breaks if 2 * cut[broke.user_stack[-1:]] >= most), None)
+    costly = next((broke for broke in recording.breaks if 2 * cut[broke.user_stack[-1:]] >= most), None)
+    if costly is None or costly.kind != _MARKED:
+        return costly
+    return next((broke for broke in recording.breaks if broke.kind == _BACKWARD), costly)
+
+
+_MARKED, _BACKWARD = "DX202", "DX406"
 
 
 def cause_of(broke: ev.GraphBroke) -> str:

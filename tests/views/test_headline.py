@@ -260,7 +260,7 @@ def test_of_several_breaks_the_costliest_is_named() -> None:
     explanation, inner = explain(made_first)(X), line(Plain.__init__, 1)
     assert lines(explanation) == [
         "made_first: 2 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph break that costs most is at {place(made_first, 3)}: printing or logging. Also at line {inner}.",
+        f"The graph break that matters most is at {place(made_first, 3)}: printing or logging. Also at line {inner}.",
         PRINT,
     ]
     broke = worst_break(explanation.recording)
@@ -385,6 +385,14 @@ def trains(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[tor
         optimizer.zero_grad()
 
 
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: list[torch.Tensor]) -> None:
+    for x in batches:
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
 def searches(x: torch.Tensor) -> torch.Tensor:
     while x.sum() < 100:
         x = x * 2
@@ -395,9 +403,9 @@ def whole(model: nn.Module, x: torch.Tensor) -> Recording:
     return explain(model.eval())(x).recording  # type: ignore[no-any-return]
 
 
-def training() -> Recording:
+def training(loop: Callable[..., None]) -> Recording:
     model = nn.Linear(4, 4)
-    return explain(trains)(model, torch.optim.SGD(model.parameters(), lr=0.1), [torch.ones(2, 4)] * 3).recording  # type: ignore[no-any-return]
+    return explain(loop)(model, torch.optim.SGD(model.parameters(), lr=0.1), [torch.ones(2, 4)] * 3).recording  # type: ignore[no-any-return]
 
 
 def by_attribute() -> Recording:
@@ -442,9 +450,15 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
         "Keep the value a tensor",
     ),
     "a loop that trains": (
-        training,
+        lambda: training(trains),
         "trains: .* graphs, .* graph breaks",
         (f"at {place(trains, 3)}", r"Tensor\.backward"),
+        "Compile the forward and the loss, and call backward outside",
+    ),
+    "a loop that trains, with a marked function of torch before the backward": (
+        lambda: training(train),
+        "train: .* graphs, .* graph breaks",
+        (f"{place(train, 4)}", r"Tensor\.backward"),
         "Compile the forward and the loss, and call backward outside",
     ),
     "a loop that prints": (
