@@ -1,10 +1,11 @@
 """What the story view of the explorer is given besides the panes: the headline, where to begin, the marks of the source, and the
 nodes of attempts whose graph never ran.
 
-Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first graph break that
-ends much work, in the function that breaks (its callers break, too); where nothing breaks, the first operator that a line of the
-user's code put into the graph, of the frame that has most of them. The engine's own wrapper around a module is no frame that
-anybody would look for: it is left out of lists wherever a frame of the user's code stands beside it.
+Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first step whose real
+value is not as predicted; then the first graph break that ends much work, in the function that breaks (its callers break, too);
+where nothing breaks, the first operator that a line of the user's code put into the graph, of the frame that has most of them. The
+engine's own wrapper around a module is no frame that anybody would look for: it is left out of lists wherever a frame of the user's
+code stands beside it.
 
 In:  a Recording, its states frame by frame.
 Out: `story_data(recording, states)`, `frame_story(...)` and `marks_of(...)`, plain data for widgets/static/explorer/.
@@ -60,7 +61,11 @@ def _place_of(recording: Recording, states: States, position: int) -> list[int]:
 
 
 def opening(recording: Recording, states: States) -> list[int]:
-    """Frame and number of the state to begin with: the costliest break, else the user's first operator, else the first step."""
+    """Frame and number of the state to begin with: the first wrong value, else the costliest break, else the user's first operator,
+    else the first step."""
+    wrong = recording.divergences
+    if wrong and recording.step_of(wrong[0]) is not None:
+        return _place_of(recording, states, recording.events.index(wrong[0]))
     broke = worst_break(recording)
     if broke is not None:
         return _place_of(recording, states, recording.events.index(broke))

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dynexplore import explain
+from dynexplore import explain, override_handler
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.explorer_data import explorer_data
@@ -52,6 +52,24 @@ def test_it_begins_at_the_first_break() -> None:
     """In the function that breaks, not in the engine's wrapper that called it."""
     frame, state = opening(explorer_data(explain(Chatty())(X).recording))
     assert frame["title"] == "Chatty.forward" and state["kind"] == "GraphBroke"
+
+
+def test_a_wrong_value_comes_before_everything() -> None:
+    """The headline's first line is about it, so the explorer opens at the step that made it, and not at an earlier operator."""
+
+    def gap(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return a * 3 - b
+
+    def swapped(frame: Any, step: Any, ctx: Any) -> None:
+        if step.arg == "-":
+            frame.stack[-1], frame.stack[-2] = frame.stack[-2], frame.stack[-1]
+        original(frame, step, ctx)
+
+    with override_handler("BINARY_OP", swapped) as original:
+        data = explorer_data(explain(gap)(X, X * 2).recording)
+    _, state = opening(data)
+    assert data["story"]["level"] == "bad" and data["story"]["opening"] == data["story"]["place"]
+    assert state["nodes"] == ["node:1:sub"]
 
 
 def test_else_it_begins_at_the_users_first_operator() -> None:
