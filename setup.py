@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import sys
 from pathlib import Path
@@ -20,8 +21,9 @@ WARNINGS = [
 if os.environ.get("DYNEXPLORE_STRICT"):  # as make builds it; another compiler than ours may warn of more
     WARNINGS.append("-Werror")
 
-if sys.platform != "linux" or sys.implementation.name != "cpython":
-    sys.exit(f"dynexplore runs on Linux with CPython, and this is {sys.implementation.name} on {sys.platform}.")
+# what `import dynexplore` says as well; by its path, as nothing is installed yet
+if why_not := runpy.run_path("dynexplore/engine/bytecode/versions/supported.py")["refusal"]():
+    sys.exit(why_not)
 
 
 class WithTutorials(build_py):

@@ -66,12 +66,40 @@ def test_reading_recordings_asks_no_torch(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("fine\n", "")
 
 
-def test_an_unsupported_python_fails_at_import() -> None:
-    """`import dynexplore` on a Python without a version table fails with one sentence."""
-    code = "import sys; sys.version_info = (3, 14, 0); import dynexplore"
+NO_EXTENSION = (
+    "import sys, importlib.abc\n"
+    "class NoExtension(importlib.abc.MetaPathFinder):\n"
+    "    def find_spec(self, name, path, target=None):\n"
+    "        if name.endswith('._frame_hook'): raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+    "sys.meta_path.insert(0, NoExtension())\n"
+)
+
+
+@pytest.mark.parametrize(
+    "pretended, told",
+    [
+        ("sys.version_info = (3, 14, 0)", "CPython 3.14 on Linux"),
+        ("sys.platform = 'darwin'", "CPython {}.{} on macOS"),
+        ("sys.platform = 'win32'", "CPython {}.{} on Windows"),
+        ("platform.python_implementation = lambda: 'PyPy'", "PyPy {}.{} on Linux"),
+    ],
+)
+def test_what_is_not_supported_fails_at_import(pretended: str, told: str) -> None:
+    """`import dynexplore` where there is no extension, on another system or Python, fails with one sentence that says what is."""
+    code = f"{NO_EXTENSION}import platform; {pretended}\nimport dynexplore"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stderr.splitlines()[-1] == (
-        "ImportError: dynexplore reads the bytecode of Python 3.11, 3.12 and 3.13; this is 3.14"
+    here = told.format(*sys.version_info[:2])
+    sentence = f"ImportError: dynexplore runs on Linux with CPython 3.11, 3.12 or 3.13, and this is {here}."
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, sentence)
+
+
+def test_an_extension_that_is_not_built_is_named() -> None:
+    """Where all is supported and the C extension is missing, the engine says so and what builds it; recordings can be read."""
+    code = f"{NO_EXTENSION}import dynexplore; dynexplore.Recording; print('fine'); dynexplore.optimize"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr.splitlines()[-1]) == (
+        "fine\n",
+        "ImportError: dynexplore's C extension is not built for this Python: `pip install -e .` in the repository builds it.",
     )
 
 

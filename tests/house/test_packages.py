@@ -49,10 +49,17 @@ def test_a_compiler_that_warns_of_more_stops_nobody() -> None:
 
 
 def test_another_system_is_refused_in_one_sentence() -> None:
-    """A build elsewhere ends before the compiler is asked."""
-    code = "import sys, setuptools; sys.platform = 'darwin'; exec(open('setup.py').read())"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "dynexplore runs on Linux with CPython, and this is cpython on darwin.\n")
+    """A build elsewhere ends before the compiler is asked, with the sentence of `import dynexplore` (test_doors.py)."""
+    here = "{}.{}".format(*sys.version_info[:2])
+    for pretended, told in (
+        ("sys.platform = 'darwin'", f"CPython {here} on macOS"),
+        ("sys.platform = 'win32'", f"CPython {here} on Windows"),
+        ("sys.version_info = (3, 14, 0)", "CPython 3.14 on Linux"),
+    ):
+        code = f"import sys, setuptools, platform; {pretended}; exec(open('setup.py').read())"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+        sentence = f"dynexplore runs on Linux with CPython 3.11, 3.12 or 3.13, and this is {told}.\n"
+        assert (done.returncode, done.stderr) == (1, sentence)
 
 
 @pytest.mark.soak

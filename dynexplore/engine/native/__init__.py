@@ -9,32 +9,39 @@ PyTorch does the same job in torch/csrc/dynamo/ (eval_frame.c, extra_state.cpp, 
 
 from __future__ import annotations
 
-from dynexplore.engine.native._frame_hook import (
-    ENTRY_FILE,
-    UNBOUND,
-    CacheStore,
-    CodeCache,
-    DictGuard,
-    Entry,
-    FrameState,
-    GuardWalk,
-    Region,
-    RegionBlock,
-    RegionCall,
-    TailCall,
-    TypeGuard,
-    current,
-    enter,
-    hides_nothing,
-    installed,
-    is_skipped,
-    leave,
-    region_depth,
-    skip_code,
-    skip_code_recursively,
-    type_version,
-    unskip_code,
-)
+try:
+    from dynexplore.engine.native._frame_hook import (
+        ENTRY_FILE,
+        UNBOUND,
+        CacheStore,
+        CodeCache,
+        DictGuard,
+        Entry,
+        FrameState,
+        GuardWalk,
+        Region,
+        RegionBlock,
+        RegionCall,
+        TailCall,
+        TypeGuard,
+        current,
+        enter,
+        hides_nothing,
+        installed,
+        is_skipped,
+        leave,
+        region_depth,
+        skip_code,
+        skip_code_recursively,
+        type_version,
+        unskip_code,
+    )
+except ModuleNotFoundError as error:
+    if error.name != f"{__name__}._frame_hook":
+        raise
+    raise ImportError(
+        "dynexplore's C extension is not built for this Python: `pip install -e .` in the repository builds it."
+    ) from None
 
 __all__ = [
     "ENTRY_FILE",

@@ -13,16 +13,12 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from dynexplore.engine.bytecode.versions.rows import Facts, LowerRow
+from dynexplore.engine.bytecode.versions.supported import SUPPORTED, refusal
 
 __all__ = ["DECODE", "EMIT", "FACTS", "LOWER", "SUPPORTED", "UNSUPPORTED", "Decoding", "Facts"]
 
-#: the Python versions there is a file for
-SUPPORTED = ((3, 11), (3, 12), (3, 13))
-
-if sys.version_info[:2] not in SUPPORTED:
-    raise ImportError(
-        "dynexplore reads the bytecode of Python 3.11, 3.12 and 3.13; this is {}.{}".format(*sys.version_info[:2])
-    )
+if why_not := refusal():
+    raise ImportError(why_not)
 
 _version: Any = import_module(f"{__name__}.py{sys.version_info[0]}{sys.version_info[1]}")
 
