@@ -757,9 +757,9 @@ def f(x):
     Kind(
         "DX408",
         "a tensor whose storage is replaced",
-        "`set_`, `resize_`, and assigning `.data` of another shape, or to a tensor made in the function, give a tensor other "
-        "memory without an operator that the graph could record.",
-        "Use copy_, or assign outside of the compiled function.",
+        "`set_`, `resize_`, an input as `out=` of another size, and assigning `.data` of another shape, or to a tensor made in the "
+        "function, give a tensor other memory without an operator that the graph could record.",
+        "Use copy_, give `out=` the size of the result, or assign outside of the compiled function.",
         example="""
 def f(x):
     y = x + 1

@@ -263,3 +263,40 @@ def test_sizes_of_what_an_argument_is_a_view_of(count: int) -> None:
         return v, a + 1
 
     assert_same_as_eager(f, torch.arange(24.0)[:3], then=[(torch.arange(24.0)[:count],), (torch.arange(24.0)[: count + 2],)])
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_input_that_out_resizes(backend: str) -> None:
+    """`out=` of another size gives an input, or what it is a view of, other memory: guards and backends would see the new size."""
+
+    def writes_its_own_rest(a: torch.Tensor) -> torch.Tensor:
+        torch.add(a[1:] * 1, 1, out=a)
+        return a * 2
+
+    def writes_two(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, int]:
+        torch.max(b.view(-1, 1), 1, out=(a, torch.empty(0, dtype=torch.long)))
+        return a + 1, a.shape[0]
+
+    def writes_what_it_made(a: torch.Tensor) -> torch.Tensor:
+        out = torch.empty(0)
+        torch.add(a, 1, out=out)
+        return out * 2
+
+    for size in (5, 4):  # one size a time: AOTAutograd leaves a note for torch.compile on what has a size that varies
+        a, pair = torch.arange(float(size)), (torch.zeros(size - 1), torch.arange(float(size)))
+        assert_same_as_eager(writes_its_own_rest, a.clone(), breaks=["DX408"], backend=backend)
+        assert_same_as_eager(writes_two, *pair, breaks=["DX408"], backend=backend)
+        assert_same_as_eager(writes_what_it_made, a, calls=2, graphs=1, breaks=0, backend=backend)
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_an_input_that_out_resizes_and_whose_size_varies() -> None:
+    """The graph before such an operator serves every size."""
+
+    def function(a: torch.Tensor) -> torch.Tensor:
+        torch.add(a[1:] * 1, 1, out=a)
+        return a * 2
+
+    more = [(torch.arange(float(n)),) for n in (6, 7, 4)]
+    assert_same_as_eager(function, torch.arange(5.0), then=more, breaks=["DX408"] * 2)

@@ -84,6 +84,10 @@ class OperatorFailed(Exception):
         self.target, self.cause = target, cause
 
 
+class InputResized(Exception):
+    """`out=` gave another size to an input of the graph, or to a view of one."""
+
+
 _fake_log = logging.getLogger("torch._subclasses.fake_tensor")
 _NOT_WORD = re.compile(r"\W+")
 
@@ -238,8 +242,7 @@ class GraphBuilder:
         """
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
-        out: Any = fake_kwargs.get("out")
-        layout = _layout(out) if isinstance(out, torch.Tensor) else None
+        outs = [(out, _layout(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:
             with self.fake_mode, enable_python_dispatcher():
@@ -249,14 +252,27 @@ class GraphBuilder:
                     return getattr(fake_args[0], target)
                 if is_recurrent(target):
                     return fake_results(target, fake_args, fake_kwargs)
-                return target(*fake_args, **fake_kwargs)
+                result = target(*fake_args, **fake_kwargs)
+            if outs:
+                self._refuse_resized(outs)
+            return result
         except Exception as error:  # any operator may raise anything: the caller decides what it means
-            if layout is not None and _layout(out) != layout:  # it was given another size before the operator failed
-                with self.fake_mode:
-                    out.as_strided_(*layout)
+            for out, layout in outs:
+                if _layout(out) != layout:  # it was given another size before the operator failed
+                    with self.fake_mode:
+                        out.as_strided_(*layout)
             raise OperatorFailed(target, error) from error
         finally:
             _fake_log.disabled = quiet
+
+    def _refuse_resized(self, outs: list[tuple[torch.Tensor, tuple[Any, ...]]]) -> None:
+        """No `out=` gives another size to an input: guards and backends look at inputs as the call brings them."""
+        resized = {storage_of(out) for out, layout in outs if _layout(out) != layout}
+        if resized:
+            nodes = (*(graph_input.node for graph_input in self.inputs), *self._attribute_nodes.values())
+            fakes = [fake for fake in map(example_value, nodes) if isinstance(fake, torch.Tensor)]
+            if not resized.isdisjoint(map(storage_of, fakes)):
+                raise InputResized
 
     def question_about(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Asked | None:
         """What torch asks the innermost TorchFunctionMode when the operation is called; None where it asks nothing."""

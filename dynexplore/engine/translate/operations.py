@@ -23,7 +23,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
 )
 
-from dynexplore.engine.graph.builder import OperatorFailed
+from dynexplore.engine.graph.builder import InputResized, OperatorFailed
 from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.graph.function_question import Asked
 from dynexplore.engine.graph.taken_data import take_data
@@ -235,6 +235,8 @@ def kind_of_failure(failure: OperatorFailed) -> tuple[str, dict[str, object]]:
     cause = failure.cause
     name = failure.target if isinstance(failure.target, str) else getattr(failure.target, "__name__", str(failure.target))
     facts: dict[str, object] = {"operator": name}
+    if isinstance(cause, InputResized):
+        return "DX408", {"operation": f"{name} with an out= of another size"}
     if isinstance(cause, DynamicOutputShapeException):
         return "DX107", facts
     if isinstance(cause, DataDependentOutputException):
