@@ -33,9 +33,13 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 
 from dynexplore.engine.display_hooks import Told
 from dynexplore.engine.records import record
+
+WIDTH = 100
+"""Sentences that are printed are wrapped to so many characters: a notebook's cell, a terminal and a page of the docs hold them."""
 
 # -- pieces: records that stand inside events ---------------------------------------------------------------
 
@@ -375,17 +379,16 @@ class GraphBroke(PlacedEvent):
     operations: int = 0
     fundamental: bool = False
 
-    def report(self, then: str = "") -> str:
-        """The message block people read; `then` says how the engine went on after the break."""
+    def report(self, then: str = "", width: int = WIDTH) -> str:
+        """The message block people read; `then` says how the engine went on after the break. `width` as in `wrapped`."""
         lines = [f"Graph break {self.kind}: {self.title}"]
         if self.user_stack:
             lines += _place(self.user_stack[-1])
             lines += [f"  from  {caller.place}" for caller in reversed(self.user_stack[:-1])]
         if self.facts:
-            lines.append("  facts " + ", ".join(f"{name}: {text}" for name, text in self.facts))
-        lines += [f"  {label:<6}{text}" for label, text in (("why", self.why), ("fix", self.fix)) if text]
-        if then:
-            lines.append(f"  then  {then}")
+            lines.append(wrapped("  facts " + ", ".join(f"{name}: {text}" for name, text in self.facts), 8, width))
+        said = (("why", self.why), ("fix", self.fix), ("then", then))
+        lines += [wrapped(f"  {label:<6}{text}", 8, width) for label, text in said if text]
         if self.kind.startswith("DX"):  # of this engine; torch.compile's kinds have pages of their own
             status = "fundamental" if self.fundamental else "not done yet"
             lines.append(f"  more  docs/graph-breaks.md#{self.kind.lower()}        ({status})")
@@ -744,6 +747,36 @@ def clip(text: str, limit: int = 240) -> str:
         return text
     tail = max((limit - 3) // 4, 0)
     return text[: limit - 3 - tail] + "..." + (text[-tail:] if tail else "")
+
+
+def wrapped(text: str, hanging: int, width: int = WIDTH) -> str:
+    """Return `text` in lines of at most `width` characters, those that go on moved in by `hanging`; with a width of 0 as it is.
+
+    A line ends between two words only. A path, a name, a place such as `In [2]:3`, a call and what stands between two backquotes
+    are one word, however long.
+
+    >>> print(wrapped("fix  call read(a, b) after the function", 5, 18))
+    fix  call
+         read(a, b)
+         after the
+         function
+    """
+    return "\n".join(_wrapped_line(line, hanging, width) for line in text.split("\n")) if width else text
+
+
+_ONE_WORD = re.compile(r"`[^`]*`|\bIn \[\d+\]|\b[\w.]+\([^()]*\)")
+_GLUE = "\0"
+"""Stands for a blank inside of such a word while lines are cut."""
+
+
+def _wrapped_line(line: str, hanging: int, width: int) -> str:
+    if len(line) <= width:
+        return line
+    glued = _ONE_WORD.sub(lambda found: found[0].replace(" ", _GLUE), line)
+    lines = textwrap.wrap(
+        glued, width, subsequent_indent=" " * hanging, break_long_words=False, break_on_hyphens=False, replace_whitespace=False
+    )
+    return "\n".join(lines).replace(_GLUE, " ")
 
 
 def letters(line: str, column: int) -> int:

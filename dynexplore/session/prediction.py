@@ -77,8 +77,8 @@ class Prediction:
 
     def __str__(self) -> str:
         """The outcome, then the guards that fail, then what would be different."""
-        lines = [_WORDS[self.outcome].format(self) + self._what_follows()]
-        lines += [f"  would fail: {guard.guard}, found {guard.actual}" for guard in self.would_fail]
+        lines = [ev.wrapped(_WORDS[self.outcome].format(self) + self._what_follows(), 2)]
+        lines += [ev.wrapped(f"  would fail: {guard.guard}, found {guard.actual}", 4) for guard in self.would_fail]
         if self.difference is not None:
             lines.append(str(self.difference))
         told = [one for one in self.then if one.fate != "not known"]

@@ -102,7 +102,7 @@ class BreakReport:
                 "",
                 f"{number}. {cost.broke.kind} {cost.broke.title}, {cost.count} x, {outside}",
                 f"   at  {cost.place}",
-                f"   fix {cost.broke.fix}",
+                ev.wrapped(f"   fix {cost.broke.fix}", 7),
                 *([f"   see {cost.page}"] if cost.page else []),
             ]
         return "\n".join(lines)

@@ -30,7 +30,7 @@ from dynexplore.engine import native
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, EngineError, MissingBackendPackage, MissingCompiler
-from dynexplore.engine.events import clip
+from dynexplore.engine.events import clip, wrapped
 from dynexplore.engine.runtime import optimized
 from dynexplore.engine.runtime.api import make_store
 from dynexplore.engine.runtime.backends import CompilerFn, resolve
@@ -114,7 +114,8 @@ class Diagnosis:
     def __str__(self) -> str:
         lines = [f"{'layer':<14}{'backend':<28}{'':<7}{'first call':>12}{'next call':>12}{'memory':>12}"]
         lines += ["".join((f"{row[0]:<14}{row[1]:<28}{row[2]:<7}", *(f"{cell:>12}" for cell in row[3:]))) for row in self._rows()]
-        return "\n".join([self._title, *(line.rstrip() for line in lines), *self._conclusion()])
+        said = (wrapped(line, 4) for line in self._conclusion())
+        return "\n".join([self._title, *(line.rstrip() for line in lines), *said])
 
     @property
     def _title(self) -> str:

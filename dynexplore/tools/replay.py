@@ -27,6 +27,7 @@ import torch
 
 from dynexplore.engine.bytecode.versions import PYTHON
 from dynexplore.engine.errors import ReplayError
+from dynexplore.engine.events import WIDTH, wrapped
 from dynexplore.engine.translate import dispatch
 from dynexplore.recording.recording import Recording
 from dynexplore.tools.frame_file import read_frame, unpacked_tensors, write_frame
@@ -110,7 +111,7 @@ class Replay:
         if self.missing:
             lines += ["", "not saved (a placeholder stands in its place)"]
             lines += [f"  {path}: {why}" for path, why in self.missing]
-        return "\n".join([*lines, "", *self._conclusion()])
+        return "\n".join([*lines, "", *self._conclusion(WIDTH)])
 
     __repr__ = __str__
 
@@ -120,13 +121,13 @@ class Replay:
     def _failure_lines(self) -> list[str]:
         return [] if self.failure is None else [f"when it was saved, {self.failure}"]
 
-    def _conclusion(self) -> list[str]:
+    def _conclusion(self, width: int = 0) -> list[str]:
         if self.outcome is None:
             again = f"dynexplore.replay({str(self.path)!r}, trust=True)"
             return ["Nothing was run. A replay runs code from the file; do so only if you trust its origin:", f"  {again}"]
         verdict = "" if self.failure is None else "the same failure; " if self.reproduced else "not the same outcome as then; "
         printed = ["it printed:", self.outcome.printed.rstrip("\n")] if self.outcome.printed.strip() else []
-        return [f"Run again in a separate process: {verdict}{self.outcome}", *printed]
+        return [wrapped(f"Run again in a separate process: {verdict}{self.outcome}", 2, width), *printed]
 
     def _repr_html_(self) -> str:
         parts = self._html_parts()

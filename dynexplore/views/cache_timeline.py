@@ -193,9 +193,9 @@ def text(recording: Recording) -> str:
         rows.append((number, frame.function, plural(count, frame.outcome) if count > 1 else frame.outcome, *marks))
         if frame.missed:
             failed = next(iter(frame.missed.values()))
-            lines.append(f"call {number}, {frame.function}: {views_text.guard_failure(failed)}")
+            lines.append(ev.wrapped(f"call {number}, {frame.function}: {views_text.guard_failure(failed)}", 4))
         elif frame.reason:
-            lines.append(f"call {number}, {frame.function}: {frame.reason}")
+            lines.append(ev.wrapped(f"call {number}, {frame.function}: {frame.reason}", 4))
     marked = [f"entry {entry}" for entry in entries] if len(entries) <= MANY_ENTRIES else ["entries"]
     return "\n".join([views_text.table(("call", "function", "outcome", *marked), rows), *lines])
 

@@ -64,7 +64,7 @@ def explorer_data(recording: Recording) -> Plain:
         "engine": recording.engine,
         "versions": recording.versions,
         "summary": text.summary(recording),
-        "explanation": text.explanation(recording),
+        "explanation": text.explanation(recording, width=0),
         "story": story.story_data(recording, states),
         "cut": str(recording.cut or ""),
         "codes": {
@@ -285,7 +285,7 @@ def _break(recording: Recording, position: int, broke: ev.GraphBroke, values: _V
     return {
         "key": links.break_key(position),
         "title": f"{broke.kind}: {broke.title}",
-        "report": text.break_report(recording, broke),
+        "report": text.break_report(recording, broke, width=0),
         "stack": values.stack(broke.stack),
         "locals": values.named(broke.live_locals),
     }

@@ -55,7 +55,7 @@ class Headline:
         return tuple(ev.clip(line, LONGEST) for line in (self.what, self.where, self.remedy) if line)
 
     def __str__(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(ev.wrapped(line, 2) for line in self.lines)
 
 
 def headline(recording: Recording) -> Headline:

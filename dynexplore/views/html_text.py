@@ -87,7 +87,7 @@ def preformatted(shown: str) -> str:
 def fragment(recording: Recording, prefix: str = "dynx") -> str:
     """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors."""
     timeline = Timeline(recording)
-    parts = [section("Explanation", f"<pre>{escape(text.explanation(recording))}</pre>", is_open=False)]
+    parts = [section("Explanation", f"<pre>{escape(text.explanation(recording, width=0))}</pre>", is_open=False)]
     parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>", is_open=False))
     parts.append(section("Calls and cache entries", _calls(recording), is_open=False))
     for entered in recording.frames:
@@ -126,7 +126,7 @@ class _Frame:
         guards = [guard for guard in self.recording.guards if guard.frame == self.frame]
         breaks = self.recording.of_frame(self.frame, ev.GraphBroke)
         parts = [self._source()]
-        parts += [f"<pre>{escape(text.break_details(self.recording, broke))}</pre>" for broke in breaks]
+        parts += [f"<pre>{escape(text.break_details(self.recording, broke, width=0))}</pre>" for broke in breaks]
         parts += [self._graph(graph) for graph in graphs]
         if guards:
             parts.append(section(plural(len(guards), "guard"), self._guards(guards)))

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynexplore.engine.events import WIDTH, wrapped
 from dynexplore.views.html_text import escape
 from dynexplore.views.svg import labelled
 
@@ -38,14 +39,15 @@ class Layer:
     failure: str = ""
 
 
-def layers_text(layers: Sequence[Layer]) -> str:
-    """A line for each layer.
+def layers_text(layers: Sequence[Layer], width: int = WIDTH) -> str:
+    """A line for each layer; `width` as in `events.wrapped`.
 
     >>> print(layers_text([Layer("capture", "ok"), Layer("backend", "fails", "another value")]))
     capture: ok
     backend: fails: another value
     """
-    return "\n".join(f"{one.name}: {one.verdict}{f': {one.failure}' if one.failure else ''}" for one in layers)
+    said = (f"{one.name}: {one.verdict}{f': {one.failure}' if one.failure else ''}" for one in layers)
+    return "\n".join(wrapped(line, 2, width) for line in said)
 
 
 def layers_picture(layers: Sequence[Layer]) -> str:
@@ -55,7 +57,7 @@ def layers_picture(layers: Sequence[Layer]) -> str:
     drawn = [_box(one, place) for place, one in enumerate(layers)]
     drawn += [f'<text x="4" y="{HIGH + 26 + 16 * number}">{escape(line)}</text>' for number, line in enumerate(lines)]
     width, height = (BOX + GAP) * len(layers) - GAP + 8, HIGH + 14 + 16 * len(lines)
-    return labelled("layers", layers_text(layers), _STYLE, (width, height), drawn)
+    return labelled("layers", layers_text(layers, width=0), _STYLE, (width, height), drawn)
 
 
 def _box(layer: Layer, place: int) -> str:

@@ -196,14 +196,14 @@ def what_then(recording: Recording, broke: ev.GraphBroke) -> str:
     return f"{before}; the rest continues in {numbers.get(len(made), f'{len(made)} resume functions')}."
 
 
-def break_report(recording: Recording, broke: ev.GraphBroke) -> str:
-    """The whole message of one break."""
-    return broke.report(what_then(recording, broke))
+def break_report(recording: Recording, broke: ev.GraphBroke, width: int = ev.WIDTH) -> str:
+    """The whole message of one break; `width` as in `events.wrapped`."""
+    return broke.report(what_then(recording, broke), width)
 
 
-def break_details(recording: Recording, broke: ev.GraphBroke) -> str:
+def break_details(recording: Recording, broke: ev.GraphBroke, width: int = ev.WIDTH) -> str:
     """The message of a break, the stack and the live locals there, and what each resume function receives."""
-    parts = [break_report(recording, broke)]
+    parts = [break_report(recording, broke, width)]
     parts += [f"  stack {slot}  {_value(view)}" for slot, view in enumerate(broke.stack)]
     parts += [f"  local {name} = {_value(view)}" for name, view in broke.live_locals]
     for made in recording.of_frame(broke.frame, ev.ResumeFunctionMade):
@@ -310,25 +310,28 @@ def summary(recording: Recording) -> str:
     return f"Explorer({recording.title or 'recording'}: {listed})"
 
 
-def explanation(recording: Recording) -> str:
-    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do."""
+def explanation(recording: Recording, width: int = ev.WIDTH) -> str:
+    """What `explain` prints: the headline, then how many graphs, breaks and ops, why it broke and what to do.
+
+    Sentences are wrapped to `width`, as `events.wrapped` does it; places and lines of the program never are.
+    """
     graphs, breaks = recording.graphs, recording.breaks
     ops = sum(graph.op_count for graph in graphs)
-    lines = [*headline(recording).lines, ""]
+    lines = [*(ev.wrapped(line, 2, width) for line in headline(recording).lines), ""]
     lines += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
         lines.append("Break reasons:")
     for number, broke in enumerate(breaks, 1):
-        lines += ["", f"{number}. {broke.reason}", *_where(broke)]
-        lines += [f"   {label} {text}" for label, text in (("why:", broke.why), ("fix:", broke.fix)) if text]
+        lines += ["", ev.wrapped(f"{number}. {broke.reason}", 3, width), *_where(broke)]
+        lines += [ev.wrapped(f"   {label} {text}", 8, width) for label, text in (("why:", broke.why), ("fix:", broke.fix)) if text]
     skipped = recording.of(ev.FrameSkipped)
     if skipped:
         lines += ["", "Frames that run as plain Python:"]
-        lines += [f" - {event.function} ({event.file}:{event.line}): {event.reason}" for event in skipped]
+        lines += [ev.wrapped(f" - {event.function} ({event.file}:{event.line}): {event.reason}", 3, width) for event in skipped]
     if recording.divergences:
-        lines += ["", real_run.verdict(recording)]
+        lines += ["", ev.wrapped(real_run.verdict(recording), 2, width)]
     for failed in recording.of(ev.EngineFailed):
-        lines += ["", f"A bug of the engine, in {failed.where}: {failed.error}"]
+        lines += ["", ev.wrapped(f"A bug of the engine, in {failed.where}: {failed.error}", 2, width)]
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
     return "\n".join(lines)
@@ -440,10 +443,14 @@ def recompile_report(recording: Recording, failed: ev.GuardFailed) -> str:
 # -- printouts ---------------------------------------------------------------------------------------------------------
 
 
-def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = ("graph", "bytecode", "guards", "breaks")) -> str:
+PARTS = ("graph", "bytecode", "guards", "breaks")
+"""What `config.debug` prints of a frame."""
+
+
+def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = PARTS, width: int = ev.WIDTH) -> str:
     """What `config.debug` prints for one frame: other capture, graph, original and modified bytecode, guards, breaks.
 
-    `parts` chooses among "graph", "bytecode", "guards", "breaks" and "steps".
+    `parts` chooses among "graph", "bytecode", "guards", "breaks" and "steps"; `width` as in `events.wrapped`.
     """
     entered, original = recording.frame(frame).code, recording.original_code(frame)
     blocks: list[str] = []
@@ -459,7 +466,7 @@ def debug_printout(recording: Recording, frame: int, parts: Sequence[str] = ("gr
     if "guards" in parts and (installed := _final_guards(recording, frame)):
         blocks.append(guards(installed))
     if "breaks" in parts:
-        blocks += [break_report(recording, broke) for broke in recording.of_frame(frame, ev.GraphBroke)]
+        blocks += [break_report(recording, broke, width) for broke in recording.of_frame(frame, ev.GraphBroke)]
     if "steps" in parts:
         blocks.append(steps(recording, frame))
     blocks += [f"plain Python: {event.reason}" for event in recording.of_frame(frame, ev.FrameSkipped)]
@@ -471,10 +478,10 @@ def captured_otherwise(event: ev.CapturedOtherwise) -> str:
     return f"{event.method}\n{graph_table(event.nodes) if not event.failure else 'failed: ' + event.failure}"
 
 
-def report(recording: Recording) -> str:
-    """Everything: explanation, frames, calls, and the debug printout of each frame."""
-    blocks = [explanation(recording), "FRAMES\n" + frames(recording), "CALLS\n" + calls(recording)]
+def report(recording: Recording, width: int = ev.WIDTH) -> str:
+    """Everything: explanation, frames, calls, and the debug printout of each frame; `width` as in `events.wrapped`."""
+    blocks = [explanation(recording, width), "FRAMES\n" + frames(recording), "CALLS\n" + calls(recording)]
     if said := real_run.report(recording):
         blocks.append("REAL RUN\n" + said)
-    blocks += [f"FRAME {entered.frame}\n\n{debug_printout(recording, entered.frame)}" for entered in recording.frames]
+    blocks += [f"FRAME {entered.frame}\n\n{debug_printout(recording, entered.frame, width=width)}" for entered in recording.frames]
     return "\n\n".join(blocks)

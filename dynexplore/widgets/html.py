@@ -42,7 +42,7 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         '<div id="explorer"></div>',
         data=engine + recording_script("recording", shown, draws=not graphviz),
         start=_START,
-        static=_beginning(text.report(shown)),
+        static=_beginning(text.report(shown, width=0)),
         holds=shown.holds,
         policy=POLICY_WITH_GRAPHVIZ if graphviz else POLICY,
     )

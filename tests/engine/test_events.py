@@ -85,6 +85,19 @@ def test_a_report_without_a_place_still_reads() -> None:
 
 
 @pytest.mark.parametrize(
+    "word", ["/a/long/path/to/a/file.py:12", "`x = x.where(x > 2, x / 2)`", "In [5]:11", "dynexplore.minify(f, ..., backend=b)"]
+)
+def test_what_is_one_word_is_never_cut(word: str) -> None:
+    """Sentences are wrapped between words; a path, code, a place in a notebook and a call are one word, whatever the width."""
+    said = f"first some words, then {word} and more words"
+    for width in range(1, len(said) + 1):
+        lines = ev.wrapped(said, 4, width).split("\n")
+        assert " ".join(line.strip() for line in lines) == said and any(word in line for line in lines)
+        assert all(line.startswith("    ") for line in lines[1:])
+    assert ev.wrapped(said, 4, 0) == said
+
+
+@pytest.mark.parametrize(
     ("code", "column", "end", "marks"),
     [
         ("    y = x", 8, 9, "            y = x\n                ^"),

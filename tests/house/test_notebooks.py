@@ -12,6 +12,17 @@ import pytest
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 TUTORIALS = sorted(NOTEBOOKS.glob("*.ipynb"))
 
+LONGEST = 110
+"""A printed line of so many letters stands in a cell of JupyterLab and on a page of the docs without being cut."""
+
+LONGER = {
+    "graph break DX": "a record of the log is one line, for tools that read logs by lines",
+    "call_function ": "a node of a graph is one row of a table",
+    "for(int64_t": "C++ that Inductor wrote",
+    "auto tmp": "C++ that Inductor wrote",
+}
+"""How the lines begin that may be longer, and why."""
+
 A_MACHINES_PATH = re.compile(r"/(?:home|root|tmp|usr|opt|work|mnt|Users)/[\w.]+|[A-Z]:\\\\")
 
 
@@ -52,6 +63,14 @@ def test_outputs_are_true_elsewhere(notebook: dict[str, Any]) -> None:
     outputs = json.dumps([cell["outputs"] for cell in code_cells(notebook)])
     assert A_MACHINES_PATH.findall(outputs) == []
     assert "application/vnd.jupyter.widget" not in outputs
+
+
+def test_printed_lines_fit(notebook: dict[str, Any]) -> None:
+    """No line that a tutorial prints, and no text of a result, runs off the page: sentences are wrapped."""
+    outputs = [output for cell in code_cells(notebook) for output in cell["outputs"]]
+    printed = ["".join(output.get("text") or output.get("data", {}).get("text/plain", "")) for output in outputs]
+    long = [line for text in printed for line in text.splitlines() if len(line) > LONGEST]
+    assert [line for line in long if not line.strip().startswith(tuple(LONGER))] == []
 
 
 def test_an_explorer_is_there_without_a_kernel(notebook: dict[str, Any]) -> None:

@@ -42,17 +42,22 @@ def test_a_hit_says_how_far_it_reaches(session: Any, changes: dict[str, Any], sa
     foretold = session.what_if(changes)
     assert (foretold.outcome, foretold.breaks_at) == ("hit", "at line 15")
     name = next((one.function for one in foretold.then if one.is_compiled), "")
-    first, _, _ = str(foretold).partition("\n")
+    first = in_one_line(foretold)
     assert first.startswith(f"it hits entry {foretold.entry} up to the break at line 15; ")
     assert said.format(name) in first
     assert "up to the break at line 15; " in foretold._repr_html_()
+
+
+def in_one_line(foretold: Any) -> str:
+    """What is printed, which is wrapped, in one line again."""
+    return " ".join(str(foretold).split())
 
 
 def test_a_miss_says_it_too(session: Any) -> None:
     """What follows the break of a new capture is decided when the call gets there."""
     foretold = session.what_if(x={"shape": (1,)})
     assert foretold.outcome == "recompile" and foretold.then == ()
-    assert "(what follows the break at line 15 is decided when the call gets there)" in str(foretold)
+    assert "(what follows the break at line 15 is decided when the call gets there)" in in_one_line(foretold)
 
 
 def test_without_a_break_nothing_is_left_open() -> None:
@@ -76,7 +81,7 @@ def test_the_limit_and_the_stance_count_after_a_break(session: Any) -> None:
     with dynexplore.config.patch(error_on_recompile=True):
         foretold = session.what_if(n=3)
         assert [one.fate for one in foretold.then] == ["raises"]
-        assert "raises RecompileError: n EQUALS: expected 2, found 3" in str(foretold)
+        assert "raises RecompileError: n EQUALS: expected 2, found 3" in in_one_line(foretold)
         with pytest.raises(dynexplore.exc.RecompileError):
             session.call(torch.ones(3), torch.ones(3), 3)
 
@@ -93,5 +98,5 @@ def test_a_branch_that_was_not_taken_is_compiled() -> None:
     foretold = explanation.session.what_if()
     assert sorted(one.fate for one in foretold.then) == ["compile", "not known"]
     other = next(one.function for one in foretold.then if one.fate == "compile")
-    assert f"if the call reaches it, {other}, which resumes at line" in str(foretold)
-    assert "is compiled: there is no entry yet" in str(foretold)
+    assert f"if the call reaches it, {other}, which resumes at line" in in_one_line(foretold)
+    assert "is compiled: there is no entry yet" in in_one_line(foretold)

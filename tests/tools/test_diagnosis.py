@@ -63,9 +63,9 @@ def wrong_backward(graph: torch.fx.GraphModule, inputs: Any) -> Any:
 
 
 def diagnosed(fn: Any, *args: Any, backend: Any = "eager") -> Any:
-    """The layer that is blamed, what is said of it, and the whole."""
+    """The layer that is blamed, what is said of it (sentences that were wrapped in one line again), and the whole."""
     found = dynexplore.diagnose(fn, *args, backend=backend)
-    return (found.failing.layer if found.failing else None), str(found), found
+    return (found.failing.layer if found.failing else None), str(found).replace("\n    ", " "), found
 
 
 def test_nothing_is_wrong() -> None:

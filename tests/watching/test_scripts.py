@@ -28,7 +28,7 @@ def test_a_script_is_understood(name: str, tmp_path: Path, capsys: pytest.Captur
     assert cli.main(["watch", str(path), "--json", str(out)]) == 0
     recording = dynexplore.Recording.from_json(out.read_bytes())
     printed = capsys.readouterr().out
-    headline = printed[printed.index("torch.compile") :].partition("\n\n")[0]
+    headline = " ".join(printed[printed.index("torch.compile") :].partition("\n\n")[0].split())  # printed, it is wrapped
     assert all(words in headline for words in script.says), headline
     if script.line:
         at = [number for number, line in enumerate(script.text.splitlines(), 1) if line.strip() == script.line]
