@@ -157,7 +157,7 @@ class ProfileReport(str):
         lines += _part("Graph breaks", list(_causes_of_breaks(breaks)))
         lines += _part("Recompiles that would have been", list(_causes_of_recompiles(recompiles)))
         lines += _part("Left to plain Python", list(_reasons(skipped)))
-        made = super().__new__(cls, "\n".join(lines))
+        made = super().__new__(cls, "\n".join(ev.wrapped(line, 10) for line in lines))
         made.frames, made.graphs, made.operators = frames, graphs, operators
         made.breaks, made.recompiles, made.skipped = breaks, recompiles, skipped
         return made
