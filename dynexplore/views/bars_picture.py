@@ -21,7 +21,7 @@ WIDTH, NAMES, ROW, LETTER = 700, 170, 30, 7
 
 _STYLE = (
     "svg.bars { max-width: 100%; height: auto; font: 12px system-ui, sans-serif } .bars text { fill: currentColor }"
-    " .bars rect { fill: #0b63c5aa } .bars rect.first { fill: #888a } .bars .head { font-weight: 600 }"
+    " .bars rect { fill: #2f81e0 } .bars rect.first { fill: #888a } .bars .head { font-weight: 600 }"
 )
 
 
