@@ -215,7 +215,7 @@ def f(x):
         "DX202",
         "call of a function marked as not to be traced",
         "The function, its module or its caller was marked with `disable`, `skip` or `disallow_in_graph` (or torch's own mark).",
-        "Remove the mark if the function can be traced; otherwise call it outside of hot code.",
+        "Call it outside of the compiled function; if the mark is your own, and the function can be traced, remove the mark.",
         example="""
 @dynexplore.disable
 def helper(x):
@@ -289,7 +289,7 @@ def f(x):
         "DX208",
         "an explicit graph_break()",
         "The program asks for a graph break here.",
-        "Remove the call of `graph_break()`.",
+        "Remove the call of `graph_break()`, or, where a library makes it, call the library outside.",
         example="""
 def f(x):
     x = x + 1

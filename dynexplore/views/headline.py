@@ -214,8 +214,8 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
 
     Much is at least half of the operators that any other break ends.
 
-    A loop that trains ends its graph at `backward`, whatever else it does: where the break is at a marked function (torch marks
-    its optimizers' `zero_grad`, which stands before `backward` in most loops), the one at `backward` says more.
+    A loop that trains ends its graph at `backward`, whatever else it does: where the break is one that torch's optimizers ask for
+    (`zero_grad` is marked, `step` calls `graph_break()`), the one at `backward` says more.
     """
     operators: Counter[int] = Counter()
     for graph in recording.graphs:
@@ -225,18 +225,24 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
         cut[broke.user_stack[-1:]] = max(cut[broke.user_stack[-1:]], operators[broke.frame])
     most = max(cut.values(), default=0)
     costly = next((broke for broke in recording.breaks if 2 * cut[broke.user_stack[-1:]] >= most), None)
-    if costly is None or costly.kind != _MARKED:
+    if costly is None or not (costly.kind == _MARKED or _is_asked_for_by_a_library(costly)):
         return costly
     return next((broke for broke in recording.breaks if broke.kind == _BACKWARD), costly)
 
 
-_MARKED, _BACKWARD = "DX202", "DX406"
+_MARKED, _ASKED_FOR, _BACKWARD = "DX202", "DX208", "DX406"
+
+
+def _is_asked_for_by_a_library(broke: ev.GraphBroke) -> bool:
+    return broke.kind == _ASKED_FOR and bool(broke.user_stack) and is_library(broke.user_stack[-1].file)
 
 
 def cause_of(broke: ev.GraphBroke) -> str:
     """Return the title of a break, with the one fact that says of what."""
     if _is_loop(broke):
         return "`while` on a tensor value"
+    if _is_asked_for_by_a_library(broke):
+        return f"{broke.title} in {plain_name(broke.user_stack[-1].function)} ({short_file(broke.user_stack[-1].file)})"
     telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
     return broke.title + (f" ({telling})" if telling else "")
 

@@ -14,6 +14,7 @@ PyTorch's counterpart: the logs that TORCH_LOGS="bytecode,graph,guards" prints, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dynexplore.engine import events as ev
@@ -321,8 +322,9 @@ def explanation(recording: Recording, width: int = ev.WIDTH) -> str:
     lines += [f"Dynamo produced {plural(len(graphs), 'graph')}, with {plural(len(breaks), 'graph break')} and {plural(ops, 'op')}"]
     if breaks:
         lines.append("Break reasons:")
-    for number, broke in enumerate(breaks, 1):
-        lines += ["", ev.wrapped(f"{number}. {broke.reason}", 3, width), *_where(broke)]
+    for number, (broke, times) in enumerate(_by_place(breaks), 1):
+        often = f" ({times} times)" if times > 1 else ""
+        lines += ["", ev.wrapped(f"{number}. {broke.reason}{often}", 3, width), *_where(broke)]
         lines += [ev.wrapped(f"   {label} {text}", 8, width) for label, text in (("why:", broke.why), ("fix:", broke.fix)) if text]
     skipped = recording.of(ev.FrameSkipped)
     if skipped:
@@ -335,6 +337,17 @@ def explanation(recording: Recording, width: int = ev.WIDTH) -> str:
     if recording.cut:
         lines += ["", f"The recording was {recording.cut}."]
     return "\n".join(lines)
+
+
+def _by_place(breaks: Iterable[ev.GraphBroke]) -> list[tuple[ev.GraphBroke, int]]:
+    """The breaks, those of one kind at one place once, with how often: a loop breaks in each round, a callee in each caller."""
+    first: dict[tuple[str, ...], ev.GraphBroke] = {}
+    times: Counter[tuple[str, ...]] = Counter()
+    for broke in breaks:
+        place = (broke.kind, *_where(broke))
+        first.setdefault(place, broke)
+        times[place] += 1
+    return [(broke, times[place]) for place, broke in first.items()]
 
 
 def _where(broke: ev.GraphBroke) -> Iterable[str]:

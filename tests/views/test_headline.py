@@ -267,6 +267,32 @@ def test_of_several_breaks_the_costliest_is_named() -> None:
     assert broke is not None and broke.user_stack[-1].line == line(made_first, 3)
 
 
+def clips(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor) -> None:
+    loss = model(x).square().mean()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+
+def steps(optimizer: torch.optim.Optimizer) -> None:
+    optimizer.step()
+
+
+def test_a_break_that_a_library_asks_for() -> None:
+    """The `graph_break()` of torch's optimizers is nobody's to remove: of a training step `backward` is told, else who asked."""
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    _, where, remedy = lines(explain(clips)(model, optimizer, torch.ones(2, 4)))
+    assert where.startswith(f"The graph breaks first at {place(clips, 2)}: backward or torch.autograd.grad inside ")
+    assert where.endswith(f" Also at line {line(clips, 4)}.")
+    assert remedy == "Compile the forward and the loss, and call backward outside."
+    model(torch.ones(2, 4)).sum().backward()
+    assert lines(explain(steps)(optimizer))[1:] == [
+        f"The graph breaks at {place(steps, 1)}: an explicit graph_break() in _use_grad (optimizer.py).",
+        "Remove the call of `graph_break()`, or, where a library makes it, call the library outside.",
+    ]
+
+
 def test_a_function_that_is_not_captured() -> None:
     """Without tensors there is nothing to compile, and nothing to do."""
 

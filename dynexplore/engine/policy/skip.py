@@ -21,6 +21,7 @@ import inspect
 import itertools
 import sys
 import types
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -138,6 +139,16 @@ def runs_alone(target: types.CodeType | types.FunctionType) -> bool:
             return True
         target = target.__code__
     return rule_of(target.co_filename).frame == "alone"
+
+
+def makes_a_module(code: types.CodeType, values: Sequence[object]) -> bool:
+    """Whether a frame is the `__init__` of a module or an optimizer: it takes what it calls with it.
+
+    Initial weights are filled once; graphs of that, and its breaks, would stand before those that somebody looks for.
+
+    values: the frame's arguments.
+    """
+    return code.co_name == "__init__" and bool(values) and is_a(values[0], torch.nn.Module, torch.optim.Optimizer)
 
 
 def is_about_one_function(target: types.FunctionType) -> bool:

@@ -109,9 +109,10 @@ def _leave_alone(store: Store, state: FrameState, decision: Decision) -> None:
 
 def _never_ask_again(state: FrameState, function: FunctionType) -> None:
     """Mark skipped code for the hook, so that its next frame costs no call of ours."""
-    if skip.is_about_one_function(function) and not skip.runs_alone(state.code):
+    alone = skip.runs_alone(state.code) or skip.makes_a_module(state.code, state.values)
+    if skip.is_about_one_function(function) and not alone:
         return  # another function of the same code may be wanted
-    if skip.runs_alone(state.code):
+    if alone:
         native.skip_code_recursively(state.code)
     else:
         native.skip_code(state.code)

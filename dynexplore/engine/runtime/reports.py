@@ -61,8 +61,12 @@ logger.addHandler(_ToStandardError())
 
 def log(level: str, text: str) -> None:
     """Write a log line of this level ("WARNING"), if `config.log_level` asks for it."""
-    if logging.getLevelName(level) >= logging.getLevelName(config.log_level):
+    if _is_logged(level):
         logger.log(logging.getLevelName(level), text)
+
+
+def _is_logged(level: str) -> bool:
+    return bool(logging.getLevelName(level) >= logging.getLevelName(config.log_level))
 
 
 # -- graph breaks --------------------------------------------------------------------------------------------
@@ -91,7 +95,7 @@ def count_break(graph_break: GraphBreak) -> None:
         log("WARNING", graph_break.render())
     elif len(_places_of_breaks) <= PRINTED_PLACES:
         log("WARNING", break_line(graph_break))
-    elif len(_places_of_breaks) == PRINTED_PLACES + 1:
+    elif len(_places_of_breaks) == PRINTED_PLACES + 1 and _is_logged("WARNING"):
         log("WARNING", _FURTHER)
         atexit.unregister(_tell_how_many)
         atexit.register(_tell_how_many)

@@ -389,3 +389,49 @@ def test_the_engines_own_stack_is_shown_on_demand_only() -> None:
         assert "in test_the_engines_own_stack_is_shown_on_demand_only.<locals>.whole" in str(caught.value)
     assert files[False] in (["test_convert.py"], ["test_convert.py", "convert.py"])
     assert len(files[True]) > len(files[False])
+
+
+# -- modules that are made -------------------------------------------------------------------------------------
+
+
+class Filled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(2))
+        self.apply(self.fill)
+        with torch.no_grad():
+            self.size = self(torch.ones(1, 2)).numel()
+
+    def fill(self, module: torch.nn.Module) -> None:
+        if isinstance(module, torch.nn.Linear):
+            torch.nn.init.ones_(module.weight)
+            torch.nn.init.zeros_(module.bias)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.layers[0](x)
+
+
+def test_of_a_module_that_is_made_nothing_is_captured() -> None:
+    """Lists of layers, weights that are filled and a first look at sizes are plain Python; the calls behind are one graph."""
+
+    results: list[tuple[int, torch.Tensor]] = []
+
+    def program() -> None:
+        model = Filled()
+        results.append((model.size, model(torch.ones(3, 2))))
+
+    recording = dynexplore.explain(dynexplore.skip(program))().recording
+    assert {entered.code.qualname for entered in recording.frames} == {"Filled.forward"}
+    assert len(recording.graphs) == 1 and not recording.breaks and not recording.of(ev.Recompiled)
+    program()
+    (size, result), (same_size, same_result) = results
+    assert size == same_size == 2 and torch.equal(result, same_result)
+
+
+def test_a_module_made_in_a_captured_function_is_captured() -> None:
+    """Where a function is captured, the making of a module in it still is: only frames of `__init__` themselves stay plain."""
+
+    def makes(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.Softmax(-1)(x) * 2
+
+    assert len(dynexplore.explain(makes)(torch.ones(2)).recording.graphs) == 1
