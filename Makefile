@@ -81,6 +81,7 @@ lab: $(FOR_LAB) $(BUILT) $(DOT)
 demo: $(CORE) $(BUILT)
 	@echo "dynexplore: the engine runs examples/toy.py; what it saw comes here, and as a page into demo.html"
 	$(BIN)/dynexplore explain examples/toy.py --html demo.html
+	@echo "dynexplore: open demo.html in a browser and step through it; next: make lab, for the tutorials"
 
 # ARGS picks a part of the tests, in this process. The whole runs file by file on WORKERS processes, each with one thread of
 # its own for torch. A process that crashes ends the run: started again, it would wait for ever for the rest of its file.

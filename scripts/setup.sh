@@ -138,7 +138,7 @@ if [ -z "$there" ] || [ "torch==${there%%+*}" != "$wanted_torch" ]; then
 fi
 install "$wanted_torch" setuptools
 # a plain path entry: setuptools' import finder would be Python code that runs at every import of everything
-say "dynexplore: building dynexplore, with its extras ${extras//,/, }"
+say "dynexplore: building it, and installing what is needed for: ${extras//,/, }"
 install --no-build-isolation --config-settings editable_mode=compat -e ".${extras:+[$extras]}"
 say "dynexplore: $venv is ready after $((SECONDS - began)) seconds (Python $version, torch $(torch_version))"
 touch "$venv/.built"
