@@ -80,6 +80,70 @@ def test_what_was_saved_before_is_not_stale(backend: str) -> None:
     assert graphs_compiled() == 1
 
 
+def asks_how_often_data_changed(x):
+    y = x.clone()
+    u = y.data
+    u += 1
+    return u._version, u, y._version
+
+
+def changes_data_twice(x):
+    u = x.data
+    tail = u[1:]
+    tail += 1
+    u.mul_(2)
+    return u, tail, x._version
+
+
+def counted(fn: Any) -> Any:
+    """A function that says of each tensor it gives how many changes it has counted."""
+
+    def program(x):
+        outs = fn(x)
+        return outs, [out._version for out in outs if isinstance(out, torch.Tensor)]
+
+    return program
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [asks_how_often_data_changed, changes_data_twice])
+def test_data_counts_changes_of_its_own(fn: Any, backend: str, requires_grad: bool) -> None:
+    """What `.data` gave counts its changes apart from the tensor, which has heard of none."""
+    x = leaf().detach().requires_grad_(requires_grad)
+    optimized = dynexplore.optimize(backend)(fn)
+    expected, actual = counted(fn)(x.clone()), counted(optimized)(x.clone())
+    assert repr(actual) == repr(expected)
+    assert graphs_compiled() > 0
+
+
+def product_and_alias(x):
+    y = x * x
+    return y.sum(), x.detach()
+
+
+def writes_through_the_data_of_an_alias(x):
+    total, alias = product_and_alias(x)
+    dynexplore.graph_break()
+    alias.data.add_(1)
+    return total
+
+
+def writes_through_data_and_for_all_to_hear(x):
+    alias = x.detach()
+    dynexplore.graph_break()
+    alias.data.add_(1)
+    alias.mul_(2)
+    return x.sum(), alias._version
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [writes_through_the_data_of_an_alias, writes_through_data_and_for_all_to_hear])
+def test_autograd_does_not_hear_of_the_data_of_an_alias(fn: Any, backend: str) -> None:
+    """A detached tensor counts together with its origin: a write through the `.data` of one is unheard of by both."""
+    assert_same_as_eager(fn, leaf(), backend=backend)
+
+
 def keeps(x):
     y = x * 2
     y.retain_grad()
@@ -361,3 +425,31 @@ def test_what_is_kept_for_another_backward_can_be_asked_for_its_gradient(backend
 
     pairs = [(torch.linspace(-1, 1, 4).requires_grad_(), torch.linspace(0, 1, 4).requires_grad_()) for _ in range(3)]
     assert_same_as_eager(f, *pairs[0], then=pairs[1:], backend=backend, gradients=False)
+
+
+def behind_another(x):
+    y = x * 2
+    return y, y * 3
+
+
+def test_what_a_compiler_made_of_a_graph_is_one_operation() -> None:
+    """A known difference, shared with torch.compile: results that lie behind each other do so in eager alone."""
+    seen: list[tuple[list[float], str]] = []
+    for fn in (behind_another, dynexplore.optimize("aot_eager")(behind_another)):
+        hooked: list[float] = []
+        y, z = fn(leaf())
+        y.register_hook(lambda grad, hooked=hooked: hooked.extend(grad.tolist()))
+        (y.sum() + z.sum()).backward()
+        seen.append((hooked, type(z.grad_fn).__name__))
+    assert seen == [([4.0] * 3, "MulBackward0"), ([1.0] * 3, "CompiledFunctionBackward")]
+    assert graphs_compiled() == 1
+
+
+def test_a_second_derivative_through_a_compiled_graph_is_refused() -> None:
+    """A known difference, shared with torch.compile: AOTAutograd compiles a backward without one of its own."""
+    x = leaf()
+    y = dynexplore.optimize("aot_eager")(lambda x: (x * x * x).sum())(x)
+    with pytest.raises(RuntimeError, match="does not currently support double backward"):
+        (grad,) = torch.autograd.grad(y, x, create_graph=True)
+        grad.sum().backward()
+    assert graphs_compiled() == 1

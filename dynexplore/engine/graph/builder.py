@@ -320,8 +320,7 @@ class GraphBuilder:
         mode = self.fake_mode
         mode.watching = False
         written = self._inputs_on(mode.written)
-        owners = {id(owner) for owner, _ in mode.taken_as_data}
-        unheard = tuple(place for place in written if self._is_unheard(example_value(self.inputs[place].node), owners))
+        unheard = self._unheard(written)
         finished = FinishedGraph(module, self.inputs, outputs, written, unheard, mode.draws_random_numbers, mode.may_fail)
         finished.written_inside = bool(mode.written)
         finished.seen_as_storages = self._inputs_on(mode.seen_as_storages)
@@ -334,8 +333,18 @@ class GraphBuilder:
         fakes = [example_value(graph_input.node) for graph_input in self.inputs] if storages else []
         return tuple(place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor) and storage_of(fake) in storages)
 
-    def _is_unheard(self, fake: torch.Tensor, owners: set[int]) -> bool:
-        return id(fake) in owners and fake._version == self._made_at.get(id(fake), 0)  # no inference tensor is an owner
+    def _unheard(self, written: tuple[int, ...]) -> tuple[int, ...]:
+        """The places of the inputs, among these, that are written to through `.data` alone: their own, or that of an alias.
+
+        Where one memory has several inputs, they may count together, and what one has heard the others have.
+        """
+        owned = {storage_of(owner) for owner, _ in self.fake_mode.taken_as_data}
+        through_data = {place: fake for place in written if storage_of(fake := example_value(self.inputs[place].node)) in owned}
+        heard = {storage_of(fake) for fake in through_data.values() if self._counts_changes(fake)}
+        return tuple(place for place, fake in through_data.items() if storage_of(fake) not in heard)
+
+    def _counts_changes(self, fake: torch.Tensor) -> bool:
+        return fake.is_inference() or fake._version != self._made_at.get(id(fake), 0)
 
     def _drop_unused(self) -> None:
         for node in reversed(list(self.graph.nodes)):

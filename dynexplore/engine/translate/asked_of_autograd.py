@@ -55,6 +55,17 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     return any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written)
 
 
+def changes_inference_tensors_outside(graph: FinishedGraph) -> bool:
+    """Whether a graph that begins outside of inference mode enters it to change an input that is an inference tensor.
+
+    A compiler writes to inputs when the graph has run: outside of the block again, where torch refuses it.
+    """
+    if torch.is_inference_mode_enabled():
+        return False
+    written = [graph.inputs[place].example for place in graph.written]
+    return any(isinstance(value, torch.Tensor) and value.is_inference() for value in written)
+
+
 def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:
     """Whether backward from one output gives a gradient to a leaf to which backward from another one gives none."""
     values = map(example_value, outputs)

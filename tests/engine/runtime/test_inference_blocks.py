@@ -86,6 +86,36 @@ def test_a_call_in_inference_mode_is_compiled_as_it_is() -> None:
     assert "_enter_inference_mode" in backend.targets()[0]
 
 
+with torch.inference_mode():
+    COUNT = torch.zeros(3)
+
+
+def counts_in_a_block(x):
+    with torch.inference_mode():
+        COUNT.add_(1)
+    return x * 2
+
+
+def counts_and_reads(x):
+    with torch.inference_mode():
+        COUNT.add_(x.detach())
+    return x * COUNT.clone().sum().item()
+
+
+def set_count_back() -> None:
+    with torch.inference_mode():
+        COUNT.zero_()
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("program", [counts_in_a_block, counts_and_reads])
+def test_a_block_that_changes_an_inference_tensor_from_outside(program: Any, gradients: bool) -> None:
+    """A compiler writes to it when the graph has run, outside of the block, where torch refuses that: it is not compiled."""
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=gradients)
+    observe = COUNT.tolist
+    assert_same_as_eager(program, x, backend="aot_eager", calls=3, setup=set_count_back, observe=observe)
+
+
 def views_without_gradients(x):
     y = x * 1
     with torch.no_grad():

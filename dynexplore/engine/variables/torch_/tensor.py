@@ -303,8 +303,18 @@ class DataVariable(TensorVariable):
         self.owner = owner
 
     def reconstruct(self, build: Reconstruction) -> None:
+        if self.fake._version:  # it was written to: the program may ask how often
+            build.call_object(data_after_changes, self.owner, ConstantVariable(self.fake._version))
+            return
         build.push(self.owner)
         build.writer.load_attr("data")
+
+
+def data_after_changes(tensor: torch.Tensor, changes: int) -> torch.Tensor:
+    """`tensor.data`, which has counted so many changes: it counts apart from the tensor, and a new one begins at none."""
+    data = tensor.data
+    torch._C._autograd._unsafe_set_version_counter((data,), (changes,))
+    return data
 
 
 class ViewOfDataVariable(TensorVariable):
@@ -470,6 +480,8 @@ def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     ctx.graph.fake_mode.taken_as_data.append((tensor.fake, tensor.fake._version))
     made = ctx.operation("call_function", getattr, [tensor, ConstantVariable("data")], {})
     assert isinstance(made, TensorVariable)
+    if ctx.graphs_run_as_they_are:
+        return made
     return DataVariable(made.node, made.fake, tensor)
 
 
