@@ -170,11 +170,12 @@ def _graph_break(recording: Recording) -> Headline | None:
     places = [_place_of_break(recording, broke) for broke in recording.breaks]
     others = [other for other in dict.fromkeys(places) if other[:2] != place[:2]]
     said = _said(place) + _line_of_break(recording, costly)
-    where = f"The graph breaks{' first' if others else ''} {said}: {cause_of(costly)}."
-    if others and place[:2] != places[0][:2]:
-        where = f"The graph break that matters most is {said}: {cause_of(costly)}."
-    if others:
-        where += f" Also {_listed(others, place[0])}."
+    matters_most = others and place[:2] != places[0][:2]
+    breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
+    also = f" Also {_listed(others, place[0])}." if others else ""
+    where = f"{breaks} {said}: {cause_of(costly)}.{also}"
+    if len(where) > LONGEST:  # what it is of can be read in the line; the other places stand nowhere else
+        where = f"{breaks} {said}: {costly.title}.{also}"
     what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}."
     return Headline(what, where, remedy_of(costly), "break", _position(recording, costly))
 

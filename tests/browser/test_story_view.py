@@ -337,6 +337,29 @@ def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
     assert page.locator(".dynx-growing h3").inner_text() == "Graph 1, attempt 1 (discarded): 5 operators"
 
 
+def fans_out(x: torch.Tensor) -> torch.Tensor:
+    parts = [x + number for number in range(30)]
+    for part in parts:
+        x = x * part
+    return x.sin()
+
+
+@pytest.mark.parametrize("width", [1440, 914])
+def test_the_newest_node_of_a_tall_graph_is_in_view(opened: Opened, width: int) -> None:
+    """Where many nodes stand below each other, the graph is scrolled to where it grows."""
+    page = opened(explained(fans_out, X))
+    page.set_viewport_size({"width": width, "height": 900})
+    in_view = """() => {
+      const body = document.querySelector('.dynx-growing .dynx-body').getBoundingClientRect();
+      const at = document.querySelector('.dynx-growing .dynx-newest').getBoundingClientRect();
+      return at.left >= body.left && at.right <= body.right && at.top >= body.top && at.bottom <= body.bottom;
+    }"""
+    for node in ("add_29", "mul_20", "mul_29", "sin"):
+        page.evaluate(f"dynexplore.choose('node:1:{node}')")
+        assert page.evaluate(in_view), node
+    assert page.locator(".dynx-growing h3").inner_text().endswith("(drawn: the last 40 of 62 nodes)")
+
+
 def test_b_visits_all_breaks_across_frames(opened: Opened) -> None:
     """From the first step on, one press leads to each break of the program, in whatever frame, and Shift leads back."""
     page = opened(explained(says_five, X))

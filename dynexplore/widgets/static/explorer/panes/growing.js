@@ -14,6 +14,9 @@ import { shape } from "../svg.js";
 /** So many nodes are drawn. */
 const MOST = 40;
 
+/** Pixels between the newest node and the right edge. */
+const MARGIN = 10;
+
 /**
  * @typedef {import("../types.js").Frame} Frame
  * @typedef {import("../types.js").GraphNode} GraphNode
@@ -43,7 +46,8 @@ export const growingPane = {
         const made = state.attempt ? all.filter(({ at }) => at <= position) : all;
         const [number = 0] = frame.numbers;
         const module = explorer.names(made.at(-1)?.node.module ?? "");
-        heading.textContent = `${headingOf(made, number, discarded(frame, attempt), all)}${module ? `, in ${module}` : ""}`;
+        const part = made.length > MOST ? ` (drawn: the last ${MOST} of ${made.length} nodes)` : "";
+        heading.textContent = `${headingOf(made, number, discarded(frame, attempt), all)}${module ? `, in ${module}` : ""}${part}`;
         const key = `${frame.id} ${attempt} ${made.length} ${made.at(-1)?.at === position}`;
         if (key !== drawn) draw(made, number, position);
         drawn = key;
@@ -57,11 +61,21 @@ export const growingPane = {
       rows.clear();
       nodes = [];
       body.replaceChildren(made.length ? drawing(made.slice(-MOST), rows, { number, position, label: (name) => explorer.label(name) }, nodes) : note("no node yet"));
-      if (made.length > MOST) body.prepend(note(`the last ${MOST} of ${made.length} nodes`));
-      body.scrollLeft = body.scrollWidth;
+      const newest = nodes.at(-1)?.element;
+      if (newest) reveal(body, newest);
     }
   },
 };
+
+/**
+ * Scroll so that a box is half-way down, with all that stands left of it: a tall graph shows where it grows.
+ * @param {HTMLElement} body @param {Element} box
+ */
+function reveal(body, box) {
+  const [view, at] = [body.getBoundingClientRect(), box.getBoundingClientRect()];
+  body.scrollTop += (at.top + at.bottom - view.top - view.bottom) / 2;
+  body.scrollLeft += at.right + MARGIN - view.right;
+}
 
 /** Whether an attempt was given up for a later one. @param {Frame} frame @param {number} attempt */
 function discarded(frame, attempt) {
