@@ -201,11 +201,17 @@ def value_text(value: Any) -> str:
 
 
 def _source_text(source: Any) -> str:
-    """A source as Python people read; torch writes `L['x']` for the local `x` and `G['f']` for the global `f`."""
+    """A source as Python people read; torch writes `L['x']` for the local `x` and `G['f']` for the global `f`.
+
+    "" for what torch has no name for: the cell of a closure, what it made itself.
+    """
     if source is None:
         return ""
-    name = getattr(source, "name", "")
-    return plain_source(name() if callable(name) else str(name))
+    try:
+        name = getattr(source, "name", "")
+        return plain_source(name() if callable(name) else str(name))
+    except NotImplementedError:
+        return ""
 
 
 # -- instructions ------------------------------------------------------------------------------------------------------

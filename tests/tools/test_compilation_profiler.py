@@ -69,8 +69,8 @@ def test_causes_come_first() -> None:
     lines = report.splitlines()
     assert len(report.breaks) == 6 and len([line for line in lines if "DX208" in line]) == 1
     at = lines.index(next(line for line in lines if "DX208" in line))
-    assert lines[at].startswith("  6 x DX208: ") and lines[at + 5] == "        and 3 more places"
+    assert lines[at].startswith("  6 x DX208: ") and "        and 3 more places" in lines[at + 1 : at + 8]
     again = [line for line in lines if "TENSOR_MATCH" in line]
     assert len(again) == 1 and again[0].startswith("  6 x local 'x' TENSOR_MATCH: expected float32[2] cpu, found float64[2] cpu")
     assert "  6 x cache limit 1 reached" in lines
-    assert len(lines) < 25
+    assert len(lines) <= 25

@@ -103,6 +103,28 @@ def reads_key(x: torch.Tensor, d: dict[str, Any]) -> torch.Tensor:
     return x * d["a"] if "b" not in d else x + d["b"]
 
 
+def closes_over(scale: torch.Tensor) -> Any:
+    """A function with a cell, for which torch has no name."""
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        y = x * scale
+        print("scaled")
+        return y + 1
+
+    return scaled
+
+
+def makes_closures(x: torch.Tensor) -> torch.Tensor:
+    """Breaks while a function that it has made, with a cell, waits to be called."""
+    y = x + 1
+
+    def adds(z: torch.Tensor) -> torch.Tensor:
+        return z + y
+
+    print("made")
+    return adds(x)
+
+
 class Net(torch.nn.Module):
     """Two layers and a flag."""
 
@@ -148,6 +170,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "inner": Program(lambda: calls_inner, lambda: [(_tensor(4),)], "graph_break()", "torch._dynamo.graph_break()"),
     "loop": Program(lambda: breaks_in_loop, lambda: [(_tensor(4),)], "(graph break in loop)", "torch._dynamo.graph_break()"),
+    "closure": Program(lambda: closes_over(_tensor(1)), lambda: [(_tensor(4),)] * 2, "print", 'print("scaled")'),
     "generator": Program(lambda: generates, lambda: [(_tensor(4),)]),
     "size": Program(lambda: scales, lambda: [(_tensor(4), 2), (_tensor(5), 2), (_tensor(6), 2)], "`x` had size 4"),
     "int": Program(lambda: scales, lambda: [(_tensor(4), 2), (_tensor(4), 3), (_tensor(4), 4)], "`n`"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from watching.programs import PROGRAMS, Program, branches, calls_inner, forget, prints, run
+from watching.programs import PROGRAMS, Program, _tensor, branches, calls_inner, forget, makes_closures, prints, run
 
 import dynexplore
 from dynexplore.engine import events as ev
@@ -143,6 +143,14 @@ def test_a_break_counted_again_in_callers_is_told(callers: int, again: str) -> N
     count = sum(counters["graph_break"].values())
     assert count == callers + 1
     assert f"{count} graph breaks ({again}), 0 recompiles." in headline(seen.recording).what
+
+
+def test_a_function_that_was_made_and_waits_hides_no_break() -> None:
+    """torch has no name for the cell of a closure that the function made: the break is told all the same, and so are the steps."""
+    recording = _seen(Program(lambda: makes_closures, lambda: [(_tensor(4),)]))
+    (broke,) = recording.breaks
+    assert broke.user_stack[-1].code.strip() == 'print("made")'
+    assert [name for name, _ in broke.live_locals][:2] == ["x", "y"]
 
 
 def test_breaks_of_one_function_are_not_counted_again() -> None:
