@@ -20,11 +20,9 @@ import torch.fx
 from torch.fx.passes.shape_prop import TensorMetadata
 
 from dynexplore.engine.events import NodeAdded, clip
+from dynexplore.engine.graph.target_names import qualified_name
 from dynexplore.lenses.operators import of_nodes
 from dynexplore.lenses.outcome import Graph
-
-_KNOWN_AS = {"_operator": "operator", "torch._C._VariableFunctions": "torch", "torch._C._nn": "torch.nn.functional"}
-"""Where people know functions from."""
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -64,10 +62,7 @@ def _target(node: torch.fx.Node, module: torch.fx.GraphModule) -> str:
         return node.target
     if isinstance(node.target, torch._ops.OpOverload):
         return str(node.target)
-    name = getattr(node.target, "__name__", None) or str(node.target)
-    holder = getattr(node.target, "__module__", None) or ("torch" if getattr(torch, name, None) is node.target else "")
-    holder = _KNOWN_AS.get(holder, holder)
-    return f"{holder}.{name}" if holder and holder != "builtins" else name
+    return qualified_name(node.target)
 
 
 def _module_path(node: torch.fx.Node) -> str:

@@ -28,9 +28,9 @@ import torch.fx
 from torch.utils._pytree import tree_leaves
 
 from dynexplore.engine.events import KeptStorage, MemoryPlanned, NodeMemory
+from dynexplore.engine.graph.target_names import target_text
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate.narrator import target_text
 
 _INPUTS = ("placeholder", "get_attr")
 _PLACE = re.compile(r'File "(.*)", line (\d+), in ')

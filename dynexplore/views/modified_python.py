@@ -742,7 +742,7 @@ def _pieces(node: ast.expr) -> list[ast.expr]:
 
 @_carries_out("CALL")
 def _call_step(block: _Block, step: _Step) -> None:
-    count, names = ast.literal_eval(step.arg)
+    count, names = _counted(step.arg)
     arguments = block.pops(count)
     function, first = _callable(block)
     arguments = [*first, *arguments]
@@ -753,6 +753,19 @@ def _call_step(block: _Block, step: _Step) -> None:
         block.push(_going_on(plain[0], plain[1:]), *arguments)
     else:
         block.push(ast.Call(function.node, plain, named), function, *arguments)
+
+
+def _counted(operand: str) -> tuple[int, tuple[str, ...]]:
+    """How many arguments a call has, and the names of the last of them: from "3 (dim=, out=)", or from the tuple of older recordings.
+
+    >>> _counted("1"), _counted("3 (dim=, out=)"), _counted("(2, ('dim',))")
+    ((1, ()), (3, ('dim', 'out')), (2, ('dim',)))
+    """
+    if operand.startswith("("):
+        count, names = ast.literal_eval(operand)
+        return count, names
+    number, _, words = operand.partition(" ")
+    return int(number), tuple(word.removesuffix("=") for word in words.strip("()").split(", ") if word)
 
 
 def _going_on(function: ast.expr, arguments: list[ast.expr]) -> ast.expr:

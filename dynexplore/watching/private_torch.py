@@ -27,8 +27,9 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.graph.target_names import target_text
 from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate.narrator import target_text, tensor_words
+from dynexplore.engine.translate.narrator import tensor_words
 from dynexplore.recording.job import Collective
 from dynexplore.traces.torch_words import PLAIN_TYPES, parameter_name, plain_function, plain_source
 

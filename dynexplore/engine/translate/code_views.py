@@ -99,9 +99,16 @@ def step_text(step: Step) -> str:
         return f"to step {step.target}"
     if step.arg is None and step.op != "LOAD_CONST":
         return ""
+    if step.op == "CALL":
+        return _call_text(*step.arg)
     if isinstance(step.arg, CodeType):
         return f"<code {name_of_code(step.arg)}>"
     return step.arg if isinstance(step.arg, str) and step.op != "LOAD_CONST" else safe_repr(step.arg, 80)
+
+
+def _call_text(count: int, names: tuple[str, ...]) -> str:
+    """How many arguments a call has, and the names of the last of them: "1", "3 (dim=, out=)"."""
+    return f"{count} ({', '.join(f'{name}=' for name in names)})" if names else str(count)
 
 
 def source_of(code: CodeType, namespace: dict[str, Any] | None = None) -> str:

@@ -18,6 +18,7 @@ import torch.fx
 from dynexplore.engine import events as ev
 from dynexplore.engine.bytecode import OPCODES, Instruction, Step, name_of_code
 from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.graph.target_names import target_text
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, Identity
 from dynexplore.engine.provenance.sources import (
@@ -382,21 +383,6 @@ def tensor_words(value: Any) -> tuple[str, str, str]:
     if not isinstance(value, torch.Tensor):
         return "", "", ""
     return str(value.dtype).removeprefix("torch."), f"[{', '.join(map(str, value.shape))}]", str(value.device)
-
-
-#: where people know a module's functions from
-_KNOWN_AS = {"_operator": "operator", "torch._C._VariableFunctions": "torch", "torch._C._nn": "torch.nn.functional"}
-
-
-def target_text(node: torch.fx.Node) -> str:
-    """A node's target as people read it: `torch.abs`, `operator.add`, a method's name."""
-    target = node.target
-    if isinstance(target, str):
-        return target
-    name = getattr(target, "__name__", None) or str(target)
-    module = getattr(target, "__module__", None) or ("torch" if getattr(torch, name, None) is target else "")
-    module = _KNOWN_AS.get(module, module)
-    return f"{module}.{name}" if module and module != "builtins" else name
 
 
 def scope_of(source: Source) -> str:

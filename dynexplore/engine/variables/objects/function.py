@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.graph.target_names import callable_name
 from dynexplore.engine.policy import constants, skip
 from dynexplore.engine.policy.markers import RUNS
 from dynexplore.engine.policy.outside import kind_of_break
@@ -536,8 +537,7 @@ class BuiltinVariable(LiveCallableVariable):
         build.push_object(self.function)
 
     def text(self) -> str:
-        name = getattr(self.function, "__qualname__", None) or getattr(self.function, "__name__", None)
-        return str(name or type(self.function).__qualname__)
+        return callable_name(self.function)
 
 
 class ClassMethodOfCVariable(BuiltinVariable):
