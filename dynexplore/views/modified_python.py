@@ -756,7 +756,7 @@ def _call_step(block: _Block, step: _Step) -> None:
 
 
 def _counted(operand: str) -> tuple[int, tuple[str, ...]]:
-    """How many arguments a call has, and the names of the last of them: from "3 (dim=, out=)", or from the tuple of older recordings.
+    """How many arguments a call has, and the names of the last of them: from "3 (dim=, out=)", or an older recording's tuple.
 
     >>> _counted("1"), _counted("3 (dim=, out=)"), _counted("(2, ('dim',))")
     ((1, ()), (3, ('dim', 'out')), (2, ('dim',)))

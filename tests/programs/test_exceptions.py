@@ -551,3 +551,51 @@ def test_the_traceback_that_an_exit_function_gets(block: Any) -> None:
     calls = [(torch.ones(2), block(), number) for number in (1, 2)]
     report = assert_same_as_eager(leaves_a_block_by_an_exception, *calls[0], then=calls[1:])
     assert bool(report.breaks) == (block is Reading)
+
+
+def gathers(x: Any, count: int) -> Any:
+    """Raises a group of what it caught."""
+    errors: list[Exception] = []
+    for number in range(count):
+        try:
+            raise ValueError(number) if number % 2 else KeyError(number)
+        except Exception as error:
+            errors.append(error)
+    raise ExceptionGroup("several", errors)
+
+
+def takes_a_group_apart(x: Any, count: int) -> Any:
+    kinds = []
+    try:
+        gathers(x, count)
+    except* ValueError as group:
+        kinds.append(("values", len(group.exceptions)))
+    except* KeyError as group:
+        kinds.append(("keys", len(group.exceptions)))
+    return x + len(kinds), kinds
+
+
+def catches_a_group(x: Any, count: int) -> Any:
+    try:
+        gathers(x, count)
+    except Exception as group:
+        return x * 2, type(group), group.exceptions if isinstance(group, ExceptionGroup) else group.args
+
+
+@pytest.mark.parametrize("fn", [takes_a_group_apart, catches_a_group])
+def test_a_group_holds_what_its_list_held_when_it_was_made(fn: Any) -> None:
+    """The C type reads the list of exceptions at once, so a group is made by Python; an empty list is refused by it."""
+    assert_same_as_eager(fn, X, 2, then=[(X, 5), (X, 1), (X, 2)])
+    assert_same_as_eager(catches_a_group, X, 0)
+
+
+def makes_an_error_of_c(x: Any, *args: Any) -> Any:
+    try:
+        raise UnicodeDecodeError(*args)
+    except (UnicodeDecodeError, TypeError) as error:
+        return x + 1, type(error), error.args
+
+
+def test_an_error_that_checks_its_arguments_is_made_by_python() -> None:
+    """UnicodeDecodeError wants five arguments of certain types, and raises TypeError else."""
+    assert_same_as_eager(makes_an_error_of_c, X, "utf-8", b"\xff", 0, 1, "no", then=[(X, "utf-8"), (X, 1, 2, 3, 4, 5)])

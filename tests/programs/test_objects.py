@@ -1585,3 +1585,42 @@ def test_a_number_of_a_held_object_varies_from_its_second_value_on(make: Any, nu
         held.number = number
 
     assert_same_as_eager(fn, torch.ones(3), calls=5, setup=start, observe=lambda: held.number, graphs=2, recompiles=1)
+
+
+class Adding:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any = 0) -> None:
+        self.value = value
+
+    def apply(self, x: Any) -> Any:
+        return x + self.value
+
+
+class Scaling(Adding):
+    __slots__ = ()
+
+    def apply(self, x: Any) -> Any:
+        return x * self.value
+
+
+CHANGES_ITS_CLASS = Adding(3)
+
+
+def asks_an_object_without_weak_references(x: Any, kind: Any) -> Any:
+    return CHANGES_ITS_CLASS.apply(x), kind
+
+
+def test_the_class_of_an_object_that_cannot_be_held_weakly_is_guarded() -> None:
+    """`__class__` can be assigned; identity says nothing of it."""
+
+    def with_class(fn: Any, kind: Any) -> Any:
+        CHANGES_ITS_CLASS.__class__ = kind
+        return fn(torch.ones(2), 1)
+
+    kinds = (Adding, Scaling, Adding, Scaling)
+    eager = [with_class(asks_an_object_without_weak_references, kind) for kind in kinds]
+    dynexplore.reset()
+    optimized = dynexplore.optimize("eager")(asks_an_object_without_weak_references)
+    assert repr([with_class(optimized, kind) for kind in kinds]) == repr(eager)
+    assert graphs_compiled() == 2

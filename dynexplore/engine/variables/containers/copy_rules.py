@@ -1,8 +1,9 @@
 """`copy.copy` and `copy.deepcopy` of constants and containers.
 
 The idea: the copy of a container that is traced is a new tracker; a deep copy does the same all the way down, with one new tracker
-for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it; other
-objects of the program are copied as object_copy.py says, modules and tensors as torch_/module_copy.py does.
+for each old one, so that what was shared is shared in the copy. Objects with a copying method of their own are asked for it, and
+may go on with the memo that they are given; other objects of the program are copied as object_copy.py says, modules and tensors as
+torch_/module_copy.py does.
 
 In: calls of the two functions. Out: new trackers.
 """
@@ -32,7 +33,19 @@ if TYPE_CHECKING:
 
 Memo = dict[VariableTracker, VariableTracker]
 # What is its own copy: it cannot change, or is copied by reference (copy.py, _deepcopy_atomic).
-_ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "module", "range", "slice"})
+_ATOMIC_KINDS = frozenset({"constant", "function", "class", "builtin", "range", "slice"})
+
+
+class CopyMemoVariable(VariableTracker):
+    """The memo of a deep copy, as `__deepcopy__` gets it: to be handed on to `copy.deepcopy`; what it holds is not told."""
+
+    kind = "memo of a deep copy"
+
+    def __init__(self, memo: Memo) -> None:
+        self.memo = memo
+
+    def python_type(self) -> type[Any]:
+        return dict
 
 
 @builtin(copy.copy)
@@ -46,6 +59,8 @@ def _copy(ctx: TraceContext, x: VariableTracker) -> VariableTracker:
 
 @builtin(copy.deepcopy)
 def _deepcopy(ctx: TraceContext, x: VariableTracker, memo: VariableTracker | None = None) -> VariableTracker:
+    if isinstance(memo, CopyMemoVariable):
+        return deep_copy(ctx, x, memo.memo)
     if memo is not None and not (memo.is_constant() and memo.as_constant() is None):
         ctx.break_graph("DX205", function="copy.deepcopy", arguments="a memo")
     return deep_copy(ctx, x, {})
@@ -54,8 +69,15 @@ def _deepcopy(ctx: TraceContext, x: VariableTracker, memo: VariableTracker | Non
 def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> VariableTracker:
     """The deep copy of one value; `memo` holds what has been copied already."""
     value = value.read(ctx)
-    if value in memo:
-        return memo[value]
+    if value not in memo:
+        made = _new_copy(ctx, value, memo)
+        if made is value:
+            return value
+        memo.setdefault(value, made)  # a tuple in a circle with itself has been copied meanwhile
+    return memo[value]
+
+
+def _new_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> VariableTracker:
     if value.kind in _ATOMIC_KINDS:
         return value
     for tracker, make in COPIES:
@@ -63,7 +85,7 @@ def deep_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
             return make(ctx, value, memo)
     if type_of(value) is dict:  # the attributes of an object, seen as a dict
         return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
-    return _own_copy(ctx, value, "__deepcopy__", [ctx.build({}, None)], memo)
+    return _own_copy(ctx, value, "__deepcopy__", [CopyMemoVariable(memo)], memo)
 
 
 def _own_copy(

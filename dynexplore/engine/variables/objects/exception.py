@@ -347,6 +347,11 @@ def _exception(
 # -- building ---------------------------------------------------------------------------------------------------------
 
 
+#: Classes of C that look into their arguments when they are made: a group keeps what a list holds at that moment and decides its
+#: own class, others check types. (The number of an OSError decides its class, too, if it has one.)
+_READ_THEIR_ARGUMENTS = (BaseExceptionGroup, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError)
+
+
 @makes(BaseException)
 def _make_exception(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
@@ -355,8 +360,8 @@ def _make_exception(
     layout = layout_of(cls.value)
     if isinstance(raw_lookup(ctx, cls.value, "__new__"), staticmethod | types.FunctionType):
         return cls.make_instance(ctx, args, kwargs)
-    if issubclass(layout, OSError) and len(args) > 1:
-        ctx.break_graph("DX310", type=cls.value.__qualname__)  # the number of the error decides the class
+    if issubclass(layout, _READ_THEIR_ARGUMENTS) or (issubclass(layout, OSError) and len(args) > 1):
+        ctx.break_graph("DX310", type=cls.value.__qualname__)
     made = ExceptionVariable(cls.value, args, class_variable=cls)
     initialize(ctx, made, args, kwargs)
     return made

@@ -38,6 +38,7 @@ from dynexplore.engine.variables.objects.class_facts import (
     peek,
     raw_lookup,
     rely_on_absence,
+    rely_on_class_of,
 )
 from dynexplore.engine.variables.objects.class_lookup import accessor, bind, binds, class_tracker
 from dynexplore.engine.variables.objects.function import BoundMethodVariable
@@ -731,5 +732,5 @@ def build_user_object(ctx: TraceContext, value: Any, source: Source | None) -> V
         source = ctx.module_guards.source_of(value, f"a {type(value).__qualname__}")
         ctx.module_guards.know(source)
     if not hold_if_fixed(ctx, value, source):
-        ctx.guard(source, "TYPE_MATCH", type(value))
+        rely_on_class_of(ctx, value, source)
     return UserObjectVariable(type(value), value=value, source=source)

@@ -107,9 +107,6 @@ def _shares_memory(tensor: TensorVariable, memo: Memo) -> bool:
     return storage_of(tensor.fake) in map(storage_of, copied)
 
 
-def _remember(ctx: TraceContext, tensor: TensorVariable, memo: Memo) -> VariableTracker:
-    made = memo[tensor] = _copy_tensor(ctx, tensor, memo)
-    return made
 
 
-COPIES += [(NNModuleVariable, _copy_module), (TensorVariable, _remember)]
+COPIES += [(NNModuleVariable, _copy_module), (TensorVariable, _copy_tensor)]

@@ -1,0 +1,89 @@
+"""Deep copies of the program's own objects: what was shared is shared in the copy, whoever makes it.
+
+copy.py (CPython) keeps a memo of all that has been copied; `__deepcopy__` gets it and may hand it on.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from engine_checks import assert_same_as_eager
+
+X = torch.ones(2)
+
+
+class Alone:
+    """Copies itself without the memo."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return type(self)(self.value + 1)
+
+
+class HandsOn(Alone):
+    """Has its value copied with the memo that it got."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return type(self)(copy.deepcopy(self.value, memo))
+
+
+class Notes(Alone):
+    """Writes itself into the memo, as objects in circles do."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.value = copy.deepcopy(self.value, memo)
+        return made
+
+
+class Counts(Alone):
+    """Looks into the memo."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return type(self)(len(memo))
+
+
+def copied(x: Any, values: list[Any]) -> Any:
+    made = copy.deepcopy(values)
+    same = [[one is other for other in made] for one in made]
+    held = [getattr(value, "value", None) for value in made]
+    return x + len(made), same, [[one is other for other in held] for one in held], made[0] is values[0]
+
+
+def shared(kind: Any, value: Any) -> list[Any]:
+    one = kind(value)
+    return [one, one, kind(value), value]
+
+
+@pytest.mark.parametrize("values", [
+    shared(Alone, 1), shared(HandsOn, [1]), shared(Notes, [1]), shared(Counts, [1]),
+    [one := ([2],), one], [two := {3}, two], [three := frozenset({4}), three], [four := [5], four], [len, Alone],
+], ids=["alone", "hands on", "notes", "counts", "tuples", "sets", "frozen sets", "lists", "atoms"])
+def test_what_is_shared_is_shared_in_a_deep_copy(values: list[Any]) -> None:
+    """An object with a `__deepcopy__`, a set and a tuple are copied once, however often they are met."""
+    assert_same_as_eager(copied, X, values, calls=2)
+
+
+def test_the_memo_of_a_deep_copy_goes_through_the_objects_own_method() -> None:
+    """`copy.deepcopy(part, memo)` in a `__deepcopy__` is traced: one graph, no break."""
+    assert_same_as_eager(copied, X, shared(HandsOn, [1]), graphs=1, breaks=0)
+
+
+def copies_a_module(x: Any) -> Any:
+    try:
+        return x + 1, copy.deepcopy(math)
+    except TypeError as error:
+        return x + 2, str(error)
+
+
+def test_a_python_module_is_not_copied() -> None:
+    """copy.deepcopy raises TypeError for it."""
+    assert_same_as_eager(copies_a_module, X)
