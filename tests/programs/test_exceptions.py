@@ -5,11 +5,13 @@ PYTEST_DONT_REWRITE: the asserts of the programs are material.
 
 from __future__ import annotations
 
+import abc
 import sys
 from typing import Any
 
 import pytest
 import torch
+from programs.before_and_after import seen
 from programs.program_table import Programs
 
 import dynexplore
@@ -599,3 +601,47 @@ def makes_an_error_of_c(x: Any, *args: Any) -> Any:
 def test_an_error_that_checks_its_arguments_is_made_by_python() -> None:
     """UnicodeDecodeError wants five arguments of certain types, and raises TypeError else."""
     assert_same_as_eager(makes_an_error_of_c, X, "utf-8", b"\xff", 0, 1, "no", then=[(X, "utf-8"), (X, 1, 2, 3, 4, 5)])
+
+
+class Virtual(Exception, metaclass=abc.ABCMeta):
+    """An exception class that says of KeyError that it is one of its own."""
+
+
+Virtual.register(KeyError)
+
+
+def caught_by_bases_alone(x: Any) -> Any:
+    try:
+        raise KeyError("k")
+    except Virtual:
+        return x * 2
+    except KeyError:
+        return x * 3, issubclass(KeyError, Virtual)
+
+
+def test_except_asks_no_class_whether_an_exception_is_its_own() -> None:
+    """`except` goes by the bases of the exception's class: neither `register` nor `__subclasscheck__` counts."""
+    assert_same_as_eager(caught_by_bases_alone, torch.ones(2), graphs=1, breaks=0)
+
+
+def test_the_bases_of_an_exception_class_are_relied_on() -> None:
+    """An exception whose class gets another base is caught by what catches that."""
+
+    class First(Exception):
+        pass
+
+    class Second(Exception):
+        pass
+
+    class Raised(First):
+        pass
+
+    def caught(x: Any) -> Any:
+        try:
+            raise Raised
+        except First:
+            return x * 2
+        except Second:
+            return x * 3
+
+    seen(caught, lambda: setattr(Raised, "__bases__", (Second,)), before=2, after=3)

@@ -208,3 +208,27 @@ def test_a_variable_of_an_enclosing_function_is_bound_again() -> None:
         bind()
         seen(program, unbind, before=4, after=100)
         seen(program, bind, before=100, after=4)
+
+
+def unbound_by_a_closure_or_not(x: Any, unbind: bool) -> Any:
+    v = 2
+
+    def change() -> None:
+        nonlocal v
+        dynexplore.graph_break()
+        if unbind:
+            del v
+        else:
+            v += 1
+
+    change()
+    try:
+        return x * v
+    except NameError as error:
+        return x - 1, str(error)
+
+
+def test_that_nothing_is_bound_is_relied_on_behind_a_break() -> None:
+    """A function's own variable that is unbound behind a break in one call, and bound in the next."""
+    x = torch.ones(2)
+    assert_same_as_eager(unbound_by_a_closure_or_not, x, True, then=[(x, False), (x, True), (x, False)])

@@ -401,3 +401,59 @@ def test_a_value_in_a_class_that_becomes_a_descriptor() -> None:
     seen(program, lambda: setattr(value, "__class__", D), before=5, after=7)
     value.__class__ = V
     seen(program, lambda: setattr(V, "__get__", D.__get__), before=5, after=7)
+
+
+def test_a_name_for_which_a_module_answered() -> None:
+    """A module whose `__getattr__` gave a name has it later itself, and does not have it again."""
+    module = types.ModuleType("answering")
+    module.__getattr__ = lambda name: 3  # type: ignore[method-assign]
+    seen(lambda x: x * module.q, lambda: setattr(module, "q", 8), before=3, after=8)
+    seen(lambda x: x * module.q, lambda: delattr(module, "q"), before=8, after=3)
+
+
+def _extended(how: str) -> None:
+    class Size(enum.Enum):
+        SMALL = 1
+        LARGE = 2
+
+    def by_name(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x * Size["MEDIUM"].value
+        except KeyError:
+            return x * 5
+
+    def by_value(x: torch.Tensor) -> torch.Tensor:
+        try:
+            return x * Size(3).value
+        except ValueError:
+            return x * 5
+
+    def extend() -> None:
+        Size._member_map_["MEDIUM"] = Size.LARGE
+        Size._value2member_map_[3] = Size.LARGE
+
+    program = {"name": by_name, "value": by_value, "length": lambda x: x * (len(list(Size)) + 3)}[how]
+    change = extend if how != "length" else lambda: (Size._member_names_.append("MEDIUM"), extend())
+    seen(program, change, before=5, after=6 if how == "length" else 2)
+
+
+@pytest.mark.parametrize("how", ["name", "value", "length"])
+def test_a_member_added_to_an_enumeration(how: str) -> None:
+    """An enumeration that a program extends (its own dictionaries, as libraries do) has the new member."""
+    _extended(how)
+
+
+def test_a_composite_flag_that_is_made_compiles_nothing_again() -> None:
+    """`Flag(3)` notes the member that it made in the class, and the entry stands."""
+
+    class Access(enum.Flag):
+        READ = 1
+        WRITE = 2
+        RUN = 4
+
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(lambda x: x * Access(3).value)
+    for _ in range(3):
+        assert compiled(X).tolist() == [3] * 3
+        Access(len(Access._value2member_map_))
+    assert len(backend.graphs) == 1

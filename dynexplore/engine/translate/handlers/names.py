@@ -105,6 +105,7 @@ def load_deref(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Push what a cell holds."""
     cell = frame.cells[step.arg]
     if cell.content is None and step.arg in frame.parsed.code.co_cellvars:
+        cell.rely_on_absence(ctx)  # in a resume function it was there before
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"
         )

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.raw_attributes import class_mro
 from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import NotConstant, VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
@@ -286,7 +287,7 @@ def set_context(ctx: TraceContext, exception: VariableTracker) -> None:
 
 
 def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTracker) -> bool:
-    """Whether `except wanted` catches the exception."""
+    """Whether `except wanted` catches the exception: by its bases alone (Python/errors.c, PyErr_GivenExceptionMatches)."""
     try:
         classes = live_nest(wanted)
     except NotConstant:
@@ -294,7 +295,9 @@ def matches(ctx: TraceContext, exception: VariableTracker, wanted: VariableTrack
     for cls in classes if isinstance(classes, tuple) else (classes,):
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             ctx.raise_exception(TypeError, "catching classes that do not inherit from BaseException is not allowed")
-    return issubclass(exception.python_type(), classes)
+    ctx.module_guards.rely_on_bases(exception.python_type())
+    wanted_ids = set(map(id, classes if isinstance(classes, tuple) else (classes,)))  # `==` may be the program's
+    return any(id(base) in wanted_ids for base in class_mro(exception.python_type()))
 
 
 class CallersExceptionVariable(VariableTracker):

@@ -104,10 +104,11 @@ class PythonModuleVariable(VariableTracker):
             if not hasattr(type(self.value), name):  # `torch.backends.cudnn.benchmark` is computed whenever it is read
                 ctx.module_guards.know(source)
             return ctx.build(value, source)
-        if "__getattr__" in self.value.__dict__ and not self.fixed:
-            return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
         if not self.fixed and name not in self.stored:
             ctx.module_guards.rely_on_absence(self.value, name)
+        if "__getattr__" in self.value.__dict__ and not self.fixed:
+            return ctx.call_function(self.get_attribute(ctx, "__getattr__"), [ctx.build(name, None)], {})
+        if not self.fixed and "__getattr__" not in self.stored:
             ctx.module_guards.rely_on_absence(self.value, "__getattr__")
         ctx.raise_exception(AttributeError, f"module {self.value.__name__!r} has no attribute {name!r}")
 

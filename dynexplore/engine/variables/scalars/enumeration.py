@@ -133,7 +133,10 @@ _CODES = {method: method.__code__ for method in vars(enum.EnumMeta).values() if 
 
 
 class EnumClassVariable(ClassVariable):
-    """An enumeration: its members by name, by value and in order."""
+    """An enumeration: its members by name, by value and in order.
+
+    What it says of them, it reads out of its own dictionaries (enum.py), which a program can extend.
+    """
 
     def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
         rely_on_plain_access(ctx, type(self.value), name)
@@ -148,8 +151,17 @@ class EnumClassVariable(ClassVariable):
     ) -> VariableTracker:
         if not self._is_as_at_first(ctx, "__call__"):
             return super().call(ctx, args, kwargs)
+        self._rely_on_members(ctx)
+        if not issubclass(self.value, enum.Flag):  # a flag notes there what `Flag(3)` made
+            self._rely_on_members(ctx, "_value2member_map_")
         values = [constant_of(ctx, arg, self.text()) for arg in args]
         return computed(ctx, self.value, *values, **{name: constant_of(ctx, arg, name) for name, arg in kwargs.items()})
+
+    def _rely_on_members(self, ctx: TraceContext, table: str = "_member_map_") -> None:
+        """The table has the members that it has. Those of libraries stay as they are."""
+        if ctx.module_guards.is_held(self.value):
+            for key in instance_dict(self.value)[table]:
+                ctx.module_guards.rely_on_item(self.value, table, key)
 
     def _is_as_at_first(self, ctx: TraceContext, name: str) -> bool:
         """Whether the metaclass's own method, which is run now, has the code that the standard library gave it; it is relied on."""
@@ -162,22 +174,26 @@ class EnumClassVariable(ClassVariable):
     def length(self, ctx: TraceContext) -> VariableTracker:
         if not self._is_as_at_first(ctx, "__len__"):
             return super().length(ctx)
+        self._rely_on_members(ctx)
         return computed(ctx, len, self.value)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         if not self._is_as_at_first(ctx, "__iter__"):
             return super().iterate(ctx)
+        self._rely_on_members(ctx)
         members: Any = self.value
         return ctx.iterator_over([EnumVariable(member) for member in members])
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         if not self._is_as_at_first(ctx, "__contains__"):
             return super().contains(ctx, item)
+        self._rely_on_members(ctx)
         return computed(ctx, operator.contains, self.value, constant_of(ctx, item, "`in`"))
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         if not self._is_as_at_first(ctx, "__getitem__"):
             return super().get_item(ctx, key)
+        self._rely_on_members(ctx)
         return computed(ctx, operator.getitem, self.value, constant_of(ctx, key, "subscript"))
 
 
