@@ -165,3 +165,18 @@ def test_a_second_write_through_data_is_unheard_too(backend: str) -> None:
 
     pairs = [(X.clone().requires_grad_(), X.clone().requires_grad_()) for _ in range(3)]
     assert_same_as_eager(f, *pairs[0], then=pairs[1:], backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("data", [torch.ones(3), torch.ones(2, 4, dtype=torch.float64)])
+def test_a_gradient_of_what_a_parameter_was_before(data: torch.Tensor, backend: str) -> None:
+    """A parameter that got data of another size or dtype outside has a gradient that no tensor of its kind may have."""
+
+    def f(p: nn.Parameter) -> Any:
+        return p.detach() + 1, p * 2
+
+    parameters = [nn.Parameter(X.clone()) for _ in range(2)]
+    for parameter in parameters:
+        parameter.grad = torch.ones(2, 4)
+    parameters[1].data = data
+    assert_same_as_eager(f, parameters[0], then=[(parameters[1],)], graphs=None, backend=backend)

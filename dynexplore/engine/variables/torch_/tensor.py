@@ -585,8 +585,17 @@ def build_input(
     for name in _ACCESS:
         if not isinstance(raw_lookup(ctx, type(value), name), _IN_C):
             ctx.break_graph("DX402", type=type(value).__qualname__)  # a program put it there: fake tensors would ask it, too
+    if (value.is_leaf or value.retains_grad) and not _fits(value.grad, value):
+        ctx.break_graph("DX408", attribute="data", because="its gradient is that of what it was before")  # no fake tensor has it
     node = ctx.guard_tensor(value, source)
     return tracker(node, node.meta["example_value"], source, value)
+
+
+def _fits(gradient: torch.Tensor | None, tensor: torch.Tensor) -> bool:
+    """Whether autograd would take this for the tensor's gradient now (torch/csrc/autograd/python_variable.cpp)."""
+    if gradient is None:
+        return True
+    return (gradient.shape, gradient.dtype, gradient.device) == (tensor.shape, tensor.dtype, tensor.device)
 
 
 _ACCESS = ("__getattribute__", "__getattr__", "__setattr__")
