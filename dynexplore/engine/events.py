@@ -499,10 +499,14 @@ class CodeEmitted(Event):
 
 @record(kw_only=True)
 class CallBegan(Event):
-    """The explained function is called, for the `call`-th time; `arguments` are named by place or keyword."""
+    """The explained function is called, for the `call`-th time; `arguments` are named by place or keyword.
+
+    `caller` is the line of the program that makes the call (None: nobody knows, as of recordings that are older than the field).
+    """
 
     call: int
     arguments: tuple[tuple[str, ValueView], ...] = ()
+    caller: UserFrame | None = None
 
 
 @record(kw_only=True)
@@ -659,8 +663,13 @@ class DivergenceFound(PlacedEvent):
 
     @property
     def sentence(self) -> str:
-        """What differs, in one sentence."""
-        return f"{self.name}: {self.aspect} expected {self.expected}, found {self.actual}"
+        """What differs, and in what."""
+        return f"{self.name}: {self.difference}"
+
+    @property
+    def difference(self) -> str:
+        """What differs."""
+        return f"{self.aspect} expected {self.expected}, found {self.actual}"
 
 
 @record(kw_only=True)
@@ -703,11 +712,17 @@ class CapturedOtherwise(Event):
 
 @record(kw_only=True)
 class BackendFailed(Event):
-    """The backend raised while it compiled the graph."""
+    """The backend raised while it compiled the graph.
+
+    `raised_at` is the innermost line of the program that it raised from (where the backend is the program's own), `node` the
+    operator of the graph that it had in hand; None and "" where that is not known.
+    """
 
     graph: str
     backend: str
     error: str
+    raised_at: UserFrame | None = None
+    node: str = ""
 
 
 @record(kw_only=True)

@@ -263,7 +263,7 @@ def f(x):
         "DX206",
         "printing or logging",
         "Output must appear when the function runs, once for each call, and not while it is compiled.",
-        "Print before or after the compiled function, or remove the print.",
+        "Print or log before or after the compiled function, or not at all.",
         example="""
 def f(x):
     x = x + 1

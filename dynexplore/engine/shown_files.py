@@ -4,15 +4,20 @@ Which idea lives here: the kernel of a notebook compiles each cell under the nam
 everybody knows the number beside the cell. IPython keeps the numbers, for its own tracebacks.
 
 In:  `co_filename` of a code object.
-Out: `shown_file(path)`: the same path, or `In [2]`. Events carry it; what opens files does not use it.
+Out: `shown_file(path)`: the same path, or `In [2]`. Events carry it; what opens files does not use it. `shown_line(frame, line)`:
+a line of the code that a frame runs, under that name.
 
 PyTorch has no counterpart: its logs show the temporary path.
 """
 
 from __future__ import annotations
 
+import linecache
 import re
 import sys
+from types import FrameType
+
+from dynexplore.engine.events import UserFrame
 
 
 def shown_file(path: str) -> str:
@@ -27,3 +32,10 @@ def shown_file(path: str) -> str:
     told = tell(path) if tell is not None else None
     number = re.fullmatch(r"In ?\[(\d+)\]", told[1]) if told else None
     return f"In [{number[1]}]" if number else path
+
+
+def shown_line(frame: FrameType, line: int) -> UserFrame:
+    """A line of the code of a frame, with its text."""
+    code = frame.f_code
+    text = linecache.getline(code.co_filename, line, frame.f_globals).rstrip("\n")
+    return UserFrame(shown_file(code.co_filename), line, code.co_qualname, text)

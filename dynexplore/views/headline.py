@@ -115,11 +115,24 @@ def _divergence(recording: Recording) -> Headline | None:
     what = f"{_name(recording)}: {values} not as predicted."
     who, remedy = _SUSPECTS.get(first.where, _SUSPECTS["node"])
     where = f"First {_at(recording, first)}, {first.sentence}: {who}."
+    if first.where == "step":
+        handler = f"the handler of {first.name}{_in_parentheses(_handler_of(recording, first))}"
+        where = f"First {_at(recording, first)}: {handler} differs from CPython: {first.difference}."
+        if len(where) > LONGEST:  # how many elements differ says least
+            where = re.sub(r" \(\d+ of \d+ elements differ\)", "", where)
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
 
+def _handler_of(recording: Recording, wrong: ev.DivergenceFound) -> str:
+    """The handler that ran, `binary_op, operators.py:35`, where the step is known."""
+    steps = [step for step in recording.of_frame(wrong.frame, ev.InstructionStepped) if step.attempt == wrong.attempt]
+    place, _, name = steps[wrong.step].rule.rpartition(" ") if 0 <= wrong.step < len(steps) else ("", "", "")
+    name = {"<lambda>": "a lambda"}.get(plain_name(name), plain_name(name))
+    return f"{name}, {place}" if name else ""
+
+
 _SUSPECTS = {
-    "step": ("the handler differs from CPython", "Correct the handler of this instruction: until then results may be wrong."),
+    "step": ("the handler differs from CPython", "Make that handler do what CPython does: until then results may be wrong."),
     "node": ("the rule predicts it wrongly", "Correct the rule of this operator, and report it if the rule is ours."),
     "output": ("the backend computes something else than its graph", 'Run it with backend="eager": that backend is right.'),
     "input": ("the backend changes an input that its graph does not", 'Run it with backend="eager": that backend is right.'),
@@ -133,17 +146,27 @@ def _failed_backend(recording: Recording) -> Headline | None:
         return None
     first = failures[0]
     what = f"{_name(recording)}: the backend {plain_name(first.backend)} failed; {counted(recording)}."
-    last = first.attempt or recording.final_attempt(first.frame)
-    nodes = [node for node in recording.of_frame(first.frame, ev.NodeAdded) if node.attempt == last]
-    operators = plural(sum(node.op.startswith("call_") for node in nodes), "operator")
-    function = _function_of(recording, first.frame)
     error = first.error.strip().splitlines()
     reason = error[0] if error else "no reason is given"
-    function = {"": "the function", "<cell>": "this cell"}.get(function, function)
-    stands = f" at {stand}" if (stand := _stand(recording, first.frame)) else ""
-    where = f"It could not compile the graph of {function}{stands} ({operators}): {reason}"
+    raised = first.raised_at
+    said = f" and raised {_said((raised.file, raised.line, raised.function))}" if raised is not None else ""
+    where = f"It {_stopped(recording, first)}{said}: {reason}"
     remedy = 'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.'
     return Headline(what, where, remedy, "bad", _position(recording, first))
+
+
+def _stopped(recording: Recording, failed: ev.BackendFailed) -> str:
+    """What the backend failed at: an operator of the graph, where it is known, else all of it."""
+    last = failed.attempt or recording.final_attempt(failed.frame)
+    nodes = [node for node in recording.of_frame(failed.frame, ev.NodeAdded) if node.attempt == last]
+    in_hand = next((node for node in nodes if node.name == failed.node), None)
+    if in_hand is not None:
+        return f"stopped at the operator {in_hand.name} {_at(recording, in_hand)}"
+    operators = plural(sum(node.op.startswith("call_") for node in nodes), "operator")
+    function = _function_of(recording, failed.frame)
+    function = {"": "the function", "<cell>": "this cell"}.get(function, function)
+    stands = f" at {stand}" if (stand := _stand(recording, failed.frame)) else ""
+    return f"could not compile the graph of {function}{stands} ({operators})"
 
 
 def _engine_bug(recording: Recording) -> Headline | None:
@@ -181,13 +204,11 @@ def _graph_break(recording: Recording) -> Headline | None:
 
 
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
-    """The line, and what of a library breaks in it: torch's causes do not say of what they are."""
+    """The line: torch's causes do not say of what they are."""
     own = [frame for frame in broke.user_stack if frame.line and not is_library(frame.file)][-1:]
     if recording.engine == OURS or not own or not own[0].code.strip():
         return ""
-    behind = broke.user_stack[broke.user_stack.index(own[0]) + 1 :]
-    inside = f" inside of {plain_name(behind[0].function)}" if behind else ""
-    return f", `{ev.clip(own[0].code.strip(), LONGEST_CODE)}`{inside and f',{inside}'}"
+    return f", `{ev.clip(own[0].code.strip(), LONGEST_CODE)}`"
 
 
 def _given_up(recording: Recording, broke: ev.GraphBroke) -> str:
@@ -239,13 +260,19 @@ def _is_asked_for_by_a_library(broke: ev.GraphBroke) -> bool:
 
 
 def cause_of(broke: ev.GraphBroke) -> str:
-    """Return the title of a break, with the one fact that says of what."""
+    """Return the title of a break, with the one fact that says of what, and the line of a library that it stands in."""
     if _is_loop(broke):
-        return "`while` on a tensor value"
-    if _is_asked_for_by_a_library(broke):
-        return f"{broke.title} in {plain_name(broke.user_stack[-1].function)} ({short_file(broke.user_stack[-1].file)})"
+        return f"`while` on a tensor value{_in_library(broke)}"
     telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
-    return broke.title + (f" ({telling})" if telling else "")
+    return broke.title + (f" ({telling})" if telling else "") + _in_library(broke)
+
+
+def _in_library(broke: ev.GraphBroke) -> str:
+    """` in clip_grad_norm_ (clip_grad.py:33)`: the line that breaks, where the program's own line only calls it."""
+    last = broke.user_stack[-1] if broke.user_stack else None
+    if last is None or not last.line or not is_library(last.file):
+        return ""
+    return f" in {plain_name(last.function)} ({short_file(last.file)}:{last.line})"
 
 
 def remedy_of(broke: ev.GraphBroke) -> str:
@@ -268,7 +295,8 @@ def _is_loop(broke: ev.GraphBroke) -> bool:
 def _place_of_break(recording: Recording, broke: ev.GraphBroke) -> Place:
     """The line of the user's own code: what stands in a library was called from somewhere."""
     frames = [frame for frame in broke.user_stack if frame.line]
-    own = [frame for frame in frames if not is_library(frame.file)] or _called_from(recording, broke.frame) or frames
+    own = [frame for frame in frames if not is_library(frame.file)]
+    own = own or _called_from(recording, broke.frame) or _caller_of(recording, broke) or frames
     if not own:
         return _place(recording, broke)
     return own[-1].file, own[-1].line, own[-1].function
@@ -284,6 +312,12 @@ def _called_from(recording: Recording, frame: int) -> list[ev.UserFrame]:
             return own
         frame = parent
     return []
+
+
+def _caller_of(recording: Recording, broke: ev.GraphBroke) -> list[ev.UserFrame]:
+    """The line that made the call in which a break happened: the function that was explained may itself be a library's."""
+    began = _began(recording, broke)
+    return [began.caller] if began is not None and began.caller is not None and not is_library(began.caller.file) else []
 
 
 def worst_break(recording: Recording) -> ev.GraphBroke | None:
@@ -393,13 +427,19 @@ def _varies(recording: Recording, frame: int, failed: ev.GuardFailed) -> bool:
 
 def _call_of(recording: Recording, event: ev.Event) -> int:
     """The number of the call in which an event happened; 0 where calls were not recorded."""
-    call = 0
+    began = _began(recording, event)
+    return began.call if began is not None else 0
+
+
+def _began(recording: Recording, event: ev.Event) -> ev.CallBegan | None:
+    """The beginning of the call in which an event happened."""
+    began = None
     for other in recording:
         if isinstance(other, ev.CallBegan):
-            call = other.call
+            began = other
         if other is event:
-            return call
-    return call
+            break
+    return began
 
 
 # -- nothing to see ----------------------------------------------------------------------------------------------------
@@ -504,15 +544,15 @@ def _function_of(recording: Recording, frame: int) -> str:
 def _listed(places: Sequence[Place], home: str) -> str:
     """`at lines 13 and 15 and at line 2 of other.py`: other places in words, lines of one file together, of many the first. The
     file `home` need not be said."""
-    lines: dict[str, list[str]] = {}
+    lines: dict[str, set[int]] = {}
     for file, line, _ in places:
-        if file and line > 0 and str(line) not in lines.setdefault(file, []):
-            lines[file].append(str(line))
+        if file and line > 0:
+            lines.setdefault(file, set()).add(line)
     others = [_said(place) for place in places if not place[0] or place[1] <= 0]
-    said = [
-        f"at line{'s' if len(all_of) > 1 else ''} {_and(_few(all_of))}{'' if file == home else f' of {short_file(file)}'}"
-        for file, all_of in lines.items()
-    ]
+    said = []
+    for file, all_of in lines.items():
+        numbers = _and(_few([*map(str, sorted(all_of))]))
+        said.append(f"at line{'s' if len(all_of) > 1 else ''} {numbers}{'' if file == home else f' of {short_file(file)}'}")
     return _and([*said, *_few(others)])
 
 

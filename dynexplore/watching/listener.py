@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
 from dynexplore.engine.runtime.reports import value_view
 from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.code_views import code_view
@@ -368,10 +369,11 @@ class Listener:
             try:
                 result = original(output, graph, *args, **kwargs)
             except Exception as error:
-                said, backend = f"{type(error).__name__}: {error}", _backend_name(output)
-                attempt.keep(
-                    lambda frame: ev.BackendFailed(frame=frame, attempt=attempt.number, graph="", backend=backend, error=said)
-                )
+                node = self._look(node_in_hand, error, graph.graph) or ""
+                failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))
+                cause = getattr(error, "inner_exception", error)  # what torch wraps says more than its wrapper
+                said, backend = f"{type(cause).__name__}: {cause}", _backend_name(output)
+                attempt.keep(lambda frame: failed(frame=frame, backend=backend, error=said, node=node))
                 raise
             if self._keep_graphs:
                 self.graphs.append(graph)

@@ -8,6 +8,7 @@ import pytest
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
+from dynexplore.recording.redaction import redacted_record
 
 pytestmark = pytest.mark.plain("recordings written by hand: dead data, asked, saved and loaded")
 
@@ -48,3 +49,12 @@ def test_source_that_is_no_python_is_left_out() -> None:
     r = Recording()
     r.record(ev.FrameEntered(frame=1, parent=None, code=ev.CodeView(1, "f", "f.py", 1, "lambda: ('hunter2',", ())))
     assert "hunter2" not in r.to_json(redact=True)
+
+
+def test_the_line_of_a_failing_backend() -> None:
+    """Where a backend raised stays a file and a line, without its folder and without the texts in it."""
+    raised = ev.UserFrame("/home/me/chip.py", 12, "chip", 'raise ValueError("secret")  # of mine')
+    failed = ev.BackendFailed(frame=1, graph="g", backend="chip", error="ValueError: secret", raised_at=raised, node="relu")
+    kept = redacted_record(failed, {})
+    assert kept.raised_at == ev.UserFrame("chip.py", 12, "chip", "raise ValueError ('...')") and kept.node == "relu"
+    assert "secret" not in str(kept)

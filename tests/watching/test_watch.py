@@ -278,6 +278,30 @@ def test_an_exception_of_the_program_goes_through() -> None:
     assert seen.recording.frames
 
 
+def test_a_backend_that_fails() -> None:
+    """Its own error is told instead of what torch wraps it in, and the operator that it had in hand, with the program's line."""
+
+    def chip(graph: torch.fx.GraphModule, inputs: list[Any]) -> Any:
+        for node in graph.graph.nodes:
+            if node.target == "relu":
+                raise NotImplementedError("no relu")
+        return graph.forward
+
+    def activates(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        return y.relu() * 2
+
+    with dynexplore.watch() as seen, pytest.raises(Exception, match="no relu"):
+        torch.compile(activates, backend=chip)(torch.ones(2))
+    (failed,) = seen.recording.of(ev.BackendFailed)
+    assert failed.error == "NotImplementedError: no relu"
+    assert failed.raised_at is not None and failed.raised_at.function.endswith("chip")
+    line = activates.__code__.co_firstlineno + 2
+    where = headline(seen.recording).lines[1]
+    stopped = rf"It stopped at the operator \w+ at test_watch\.py:{line} in activates"
+    assert re.match(rf"{stopped} and raised at test_watch\.py:\d+ in chip: NotImplementedError: no relu", where), where
+
+
 def test_a_missing_name_leaves_the_rest() -> None:
     """Where this torch lacks a private name, one sentence says what is missing, and the rest is seen."""
     from dynexplore.watching import private_torch

@@ -21,6 +21,7 @@ _KINDS = {
          "socket", "_socket", "subprocess", "select", "signal", "platform", "getpass"),
         "DX215",
     ),
+    **dict.fromkeys(("logging",), "DX206"),
     **dict.fromkeys(("random", "_random", "secrets", "uuid"), "DX219"),
 }  # fmt: skip
 _ONLY_COMPUTES = frozenset(

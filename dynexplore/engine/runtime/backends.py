@@ -42,7 +42,7 @@ from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
-from dynexplore.engine.runtime import distributed, float_inputs, inference_blocks, recurrent_layers
+from dynexplore.engine.runtime import backend_failures, distributed, float_inputs, inference_blocks, recurrent_layers
 from dynexplore.engine.runtime.direct_calls import with_compilers
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
@@ -305,7 +305,7 @@ def _ask(
             raise TypeError(f"it returned {type(compiled).__name__}, and not a callable")
     except Exception as error:
         if recorder is not None:
-            recorder.record(BackendFailed(frame=frame, graph=name, backend=backend.name, error=f"{type(error).__name__}: {error}"))
+            recorder.record(_failed(error, backend, name, frame, module.graph))
         raise _said_of(error, backend, name, module) from error
     result: Callable[..., Any] = compiled
     return float_inputs.taking_floats(result, floats) if floats else result
@@ -315,6 +315,12 @@ def _watched_compiler(backend: str, recorder: Recorder | None, frame: int, graph
     """The backend as a tool watches it, where artefacts of the compiler are wanted."""
     tools = tool_hooks.connected() if recorder is not None and config.artifacts else None
     return tools.watched_compiler(backend, recorder, frame, graph) if tools is not None and recorder is not None else None
+
+
+def _failed(error: Exception, backend: Backend, name: str, frame: int, graph: torch.fx.Graph) -> BackendFailed:
+    at, node = backend_failures.raised_at(error), backend_failures.node_in_hand(error, graph)
+    said = f"{type(error).__name__}: {error}"
+    return BackendFailed(frame=frame, graph=name, backend=backend.name, error=said, raised_at=at, node=node)
 
 
 def _said_of(error: Exception, backend: Backend, name: str, module: torch.fx.GraphModule) -> Exception:

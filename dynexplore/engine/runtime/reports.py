@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import linecache
 import logging
 import os
 import sys
@@ -38,7 +37,7 @@ from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.runtime.cache import CompiledEntry, Miss, function_of, slot_values, state_of
 from dynexplore.engine.runtime.stores import Store
-from dynexplore.engine.shown_files import shown_file
+from dynexplore.engine.shown_files import shown_file, shown_line
 from dynexplore.engine.translate.code_views import code_view
 
 # -- log lines -----------------------------------------------------------------------------------------------
@@ -141,7 +140,7 @@ def breaks_forgotten() -> Iterator[None]:
 
 def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
     """The exception for a break where the `whole` function was to be one graph, or in a block that forbids breaks: the report."""
-    callers = tuple(_user_frame(frame) for frame in reversed(list(_callers())))
+    callers = tuple(shown_line(frame, frame.f_lineno) for frame in reversed(list(_callers())))
     graph_break.user_stack = (*callers, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"
     if whole:
@@ -158,12 +157,6 @@ def _callers() -> Iterator[FrameType]:
         if not rule_of(frame.f_code.co_filename).library:
             yield frame
         frame = frame.f_back
-
-
-def _user_frame(frame: FrameType) -> ev.UserFrame:
-    code = frame.f_code
-    text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).rstrip("\n")
-    return ev.UserFrame(shown_file(code.co_filename), frame.f_lineno, code.co_qualname, text)
 
 
 # -- values --------------------------------------------------------------------------------------------------
@@ -186,10 +179,11 @@ def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
 
 
 def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ev.CallBegan:
-    """The explained function is called."""
+    """The explained function is called, by the innermost line that is neither the engine's nor a library's."""
+    caller = next((shown_line(frame, frame.f_lineno) for frame in _callers()), None)
     named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
     arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
-    return ev.CallBegan(frame=0, call=call, arguments=arguments)
+    return ev.CallBegan(frame=0, call=call, arguments=arguments, caller=caller)
 
 
 # -- frames --------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import OPCODES
+from dynexplore.engine.shown_files import shown_file
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -45,7 +46,7 @@ def handles(*ops: str) -> Callable[[Handler], Handler]:
 
 
 def rule_text(handler: Handler | None) -> str:
-    """The handler as views name it: its file and line, and its name; "" for none.
+    """The handler as views name it: its file (or cell) and line, and its name; "" for none.
 
     >>> def my_handler(frame, step, ctx): ...
     >>> rule_text(my_handler).partition(" ")[2]
@@ -57,7 +58,7 @@ def rule_text(handler: Handler | None) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _place(file: str, line: int, name: str) -> str:
-    return f"{PurePath(file).name}:{line} {name}"
+    return f"{PurePath(shown_file(file)).name}:{line} {name}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import logging
 import math
 import os
 import pathlib
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.plain("asks the rules what they say; nothing is capture
         (np.ones, "DX207"), (np.sqrt, "DX207"), (np.float32, "DX207"), (np.ones(2), "DX207"), (np.random.rand, "DX207"),
         (os.fspath, "as before"), (io.StringIO, "as before"), (io.StringIO().write, "as before"), (io.open, "DX215"),
         (pathlib.PurePosixPath("a").with_suffix, "as before"), (pathlib.Path.exists, "DX215"), (uuid.UUID, "as before"),
+        (logging.getLogger, "DX206"), (logging.getLogger("a").handle, "DX206"),
         (math.gamma, "as before"), (len, "as before"), (datetime.timedelta, "as before"), (3, "as before"), (print, "as before"),
     ],
 )  # fmt: skip

@@ -58,7 +58,7 @@ def _logs_at(level: int, name: str) -> Answer:
         ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
     ) -> VariableTracker:
         if _is_enabled(ctx, args[0], level):
-            ctx.break_graph("DX203", function=f"logging.Logger.{name}")
+            ctx.break_graph("DX206", function=f"logging.Logger.{name}")
         return NONE
 
     return answer
@@ -71,7 +71,7 @@ for _function, _level in _LEVELS:
 @rule(logging.Logger.log)
 def _log(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     if _is_enabled(ctx, args[0], constant_of(ctx, args[1], "Logger.log")):
-        ctx.break_graph("DX203", function="logging.Logger.log")
+        ctx.break_graph("DX206", function="logging.Logger.log")
     return NONE
 
 
