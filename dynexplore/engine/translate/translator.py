@@ -65,6 +65,7 @@ from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.left_to_python import relaxed
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
+from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.translate.varying_locals import varying_locals
 from dynexplore.engine.variables import all_rows
@@ -269,6 +270,7 @@ class Translator:
             return self._broke(self._graph_break("DX110", {"operator": self.root.current.opname}, error))
         try:
             self._refuse_unfinished_generators()
+            self._refuse_changes_behind_another_name()
             if planned:
                 assert self.plan is not None
                 return finish_with_break(self, self.plan.graph_break)
@@ -316,6 +318,13 @@ class Translator:
                 if self._is_held_here(generator) and not self.request.nopython:
                     raise SkipFrame(_CLOSED_IN_TIME)
                 raise NotRebuilt("generator", "it is suspended inside `try` or `with`", generator.made_at)
+
+    def _refuse_changes_behind_another_name(self) -> None:
+        """Python makes a change of a dictionary that another tracker stands for, too."""
+        changed = first_change_behind_another(self.journal, self.namespaces.values()) if self.journal.changed else None
+        if changed is not None:
+            because = "it is changed, and known to the function in another way, too"
+            raise NotRebuilt(changed.type_name(), because, self.journal.changed[changed])
 
     def _is_held_here(self, generator: GeneratorVariable) -> bool:
         """Whether the frame itself made it, or another generator of the frame did (`yield from`)."""

@@ -57,6 +57,10 @@ class Journal:
         self._trackers[id(value)] = tracker
         self._keep.append(value)
 
+    def existing(self) -> Iterator[tuple[object, VariableTracker]]:
+        """The live objects that were looked at, and the tracker that stands for each."""
+        return ((value, self._trackers[id(value)]) for value in self._keep)
+
     def tell_apart(self, *trackers: VariableTracker) -> None:
         """The program asked of existing objects which object they are: as a key, or compared with another one."""
         self._told_apart.update(tracker for tracker in trackers if tracker.source is not None)

@@ -43,6 +43,10 @@ class NamespaceVariable(VariableTracker):
     def python_type(self) -> type[Any]:
         return dict
 
+    def names_used(self) -> set[str]:
+        """The names that this frame read or assigned."""
+        return {*self._read, *self.stored}
+
     def assigned(self) -> dict[str, VariableTracker | None] | None:
         return dict(self.stored)
 

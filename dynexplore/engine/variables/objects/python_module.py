@@ -56,6 +56,10 @@ class PythonModuleVariable(VariableTracker):
         ctx.journal.tell_apart(self)
         return self
 
+    def names_used(self) -> set[str]:
+        """The names that this frame read or assigned."""
+        return {*self._read, *self.stored}
+
     def assigned(self) -> dict[str, VariableTracker | None] | None:
         return dict(self.stored)
 
