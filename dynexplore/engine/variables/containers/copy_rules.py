@@ -82,7 +82,8 @@ def _new_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
         return value
     for tracker, make in COPIES:
         if isinstance(value, tracker):
-            return make(ctx, value, memo)
+            made = make(ctx, value, memo)
+            return memo.setdefault(value, made)  # what holds itself has noted its copy before
     if type_of(value) is dict:  # the attributes of an object, seen as a dict
         return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
     return _own_copy(ctx, value, "__deepcopy__", [CopyMemoVariable(memo)], memo)
@@ -96,7 +97,8 @@ def _own_copy(
     if is_tensor(value):
         ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
     if python_type is not None and hasattr(raw_lookup(ctx, python_type, method), "__code__"):
-        return value.call_method(ctx, method, args, {})
+        made = value.call_method(ctx, method, args, {})
+        return made if memo is None else memo.setdefault(value, made)
     if isinstance(value, UserObjectVariable) and raw_lookup(ctx, value.cls, method) is None:
         if memo is None:
             return copy_object(ctx, value, lambda part: part)

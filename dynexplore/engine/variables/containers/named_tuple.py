@@ -109,7 +109,8 @@ class NamedTupleVariable(TupleVariable):
         if is_structure(self.cls):
             build.call_object(self.cls, TupleVariable(self.items))
         else:
-            build.call_object(self.cls._make, TupleVariable(self.items))
+            # as `_make` does, which the program may have made its own
+            build.call_object(tuple.__new__, ClassVariable(self.cls, None), TupleVariable(self.items))
 
     def text(self) -> str:
         pairs = zip(field_names(self.cls), self.items, strict=False)
@@ -168,12 +169,18 @@ def _make_tuple(
     ctx: TraceContext, cls: ClassVariable, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
     """A call of a class that extends tuple."""
-    maker = getattr(class_facts.raw_lookup(ctx, cls.value, "__new__"), "__module__", None) or "namedtuple_"
+    maker, initializer = (class_facts.raw_lookup(ctx, cls.value, name) for name in ("__new__", "__init__"))
     if not is_named_tuple_class(cls.value):
         return make_extended(ctx, cls, args, kwargs)
-    if not maker.startswith("namedtuple_"):
+    if not is_structure(cls.value) and (not _is_namedtuples(maker) or initializer is not object.__init__):
         return cls.make_instance(ctx, args, kwargs)
     return construct(ctx, cls.value, args, kwargs)
+
+
+def _is_namedtuples(maker: Any) -> bool:
+    """Whether `collections.namedtuple` made a `__new__`: in a namespace of its own (Lib/collections/__init__.py)."""
+    function = maker.__func__ if isinstance(maker, staticmethod) else maker
+    return isinstance(function, types.FunctionType) and "_tuple_new" in function.__globals__
 
 
 @builtin(tuple.__new__)

@@ -26,6 +26,7 @@ from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sorting import sorted_items
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
+from dynexplore.engine.variables.contract.context import UserRaised
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
 from dynexplore.engine.variables.contract.write_back import refill
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable, mutating_method
@@ -115,6 +116,18 @@ class SequenceVariable(BuiltinValueVariable):
         return f"{self.type_name()} of {len(self.items)}: {shown}{', ...' if len(self.items) > 4 else ''}"
 
 
+def _assigned_items(ctx: TraceContext, place: slice, value: VariableTracker) -> list[VariableTracker]:
+    """What a slice of a list becomes (Objects/listobject.c, list_ass_subscript)."""
+    try:
+        iterator = value.iterate(ctx)
+    except UserRaised as raised:
+        if raised.exception.python_type() is not TypeError:
+            raise
+        words = "can only assign an iterable" if place.step in (None, 1) else "must assign iterable to extended slice"
+        ctx.raise_exception(TypeError, words)
+    return iterator.unpack(ctx)
+
+
 class ListVariable(SequenceVariable):
     """A `list`."""
 
@@ -133,7 +146,7 @@ class ListVariable(SequenceVariable):
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         if isinstance(key, SliceVariable):
             place: Any = key.known(ctx)
-            replacement: Any = value.unpack(ctx)
+            replacement: Any = _assigned_items(ctx, place, value)
         else:
             place, replacement = self.index_of(ctx, key), value
         ctx.journal.note(self, "__setitem__")

@@ -472,7 +472,8 @@ class UserObjectVariable(VariableTracker):
         if hasher is None:
             ctx.raise_exception(TypeError, f"unhashable type: {self.cls.__name__!r}")
         if self.storage is not None and not isinstance(hasher, types.FunctionType):
-            return self.storage.hash_key(ctx)
+            own_equality = isinstance(raw_lookup(ctx, self.cls, "__eq__"), types.FunctionType)
+            return key_by_program(ctx, self) if own_equality else self.storage.hash_key(ctx)
         return self._hash_of_fields(ctx)
 
     def _hash_of_fields(self, ctx: TraceContext) -> object:

@@ -1,0 +1,123 @@
+"""Classes of the program that extend tuples and text, and say something of their own: made, compared, copied, left behind.
+
+Theme: variables/containers/named_tuple.py, builtin_subclass.py, copy_rules.py.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+import dynexplore
+from engine_checks import assert_same_as_eager
+
+X = torch.ones(2)
+
+
+class Doubling(collections.namedtuple("Doubling", "a b")):
+    """A named tuple whose `__new__` fills in, written as a class statement."""
+
+    __slots__ = ()
+
+    def __new__(cls, a: int, b: int | None = None) -> Any:
+        return super().__new__(cls, a * 2, b or a)
+
+
+class Counted(collections.namedtuple("Counted", "a b")):
+    """A named tuple with an `__init__`."""
+
+    made: list[int] = []
+
+    def __init__(self, a: int, b: int) -> None:
+        Counted.made.append(a)
+
+
+class Renamed(collections.namedtuple("Renamed", "a b")):
+    """A named tuple whose `_make` is its own."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _make(cls, items: Any) -> Any:
+        return cls(7, 8)
+
+
+def filled_in(x: Any, n: int) -> Any:
+    return x * Doubling(n).a, Doubling(n, 5), Doubling(n)._replace(a=1), Doubling._make([1, 2])
+
+
+def initialized(x: Any, n: int) -> Any:
+    Counted.made.clear()
+    return x * Counted(n, 2).a, len(Counted.made)
+
+
+def left_behind(x: Any, n: int) -> Any:
+    made = Renamed(n, 2)
+    dynexplore.graph_break()
+    return x * made.a, made, Renamed._make([1, 2])
+
+
+@pytest.mark.parametrize("program", [filled_in, initialized, left_behind])
+def test_what_a_named_tuples_class_says_of_making_one(program: Any) -> None:
+    """`__new__` and `__init__` of the class are what makes an instance, and its own `_make` is asked only by the program."""
+    assert_same_as_eager(program, X, 1, then=[(X, 3), (X, 1)])
+
+
+class Unequal(str):
+    """Text that equals nothing, and hashes as text does."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = str.__hash__
+
+
+def as_key(x: Any, key: str) -> Any:
+    names = {"a": 1}
+    return x * names.get(key, 5), key in names, {key: 2}.get("a", 3), len({key, "a"}), {key: 4}[key]
+
+
+def test_text_with_an_equality_of_its_own_as_a_key() -> None:
+    """A key of a class that extends text is compared as the class says."""
+    assert_same_as_eager(as_key, X, Unequal("a"), then=[(X, "a"), (X, Unequal("a"))])
+
+
+def no_iterable_for_a_slice(x: Any, step: int | None) -> Any:
+    numbers: Any = [1, 2, 3]
+    try:
+        numbers[0:2:step] = 5
+    except TypeError as error:
+        return x * len(numbers), str(error)
+    return x
+
+
+def test_what_is_said_of_no_iterable_for_a_slice() -> None:
+    """A list says itself that a slice wants an iterable."""
+    assert_same_as_eager(no_iterable_for_a_slice, X, None, then=[(X, 2), (X, 1)])
+
+
+class Copying:
+    """An object that says how it is copied."""
+
+    def __deepcopy__(self, memo: Any) -> Copying:
+        return Copying()
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def shared_parts(x: Any) -> Any:
+    own, some, pair, inner = Copying(), {1}, Pair([1], 2), ([1], 2)
+    parts = copy.deepcopy([own, own, some, some, pair, pair, inner, inner])
+    same = [one is other for one, other in zip(parts[::2], parts[1::2], strict=True)]
+    parts[2].add(2)
+    return x * len(same), same, parts, some
+
+
+def test_a_deep_copy_shares_what_was_shared() -> None:
+    """An object with a `__deepcopy__`, a set and a tuple that stand twice in a list are one copy each."""
+    assert_same_as_eager(shared_parts, X)
