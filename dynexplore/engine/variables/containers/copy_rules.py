@@ -82,8 +82,7 @@ def _new_copy(ctx: TraceContext, value: VariableTracker, memo: Memo) -> Variable
         return value
     for tracker, make in COPIES:
         if isinstance(value, tracker):
-            made = make(ctx, value, memo)
-            return memo.setdefault(value, made)  # what holds itself has noted its copy before
+            return make(ctx, value, memo)
     if type_of(value) is dict:  # the attributes of an object, seen as a dict
         return deep_copy(ctx, value.call_method(ctx, "copy", [], {}), memo)
     return _own_copy(ctx, value, "__deepcopy__", [CopyMemoVariable(memo)], memo)
@@ -97,8 +96,7 @@ def _own_copy(
     if is_tensor(value):
         ctx.break_graph("DX416", operation="copy.copy" if method == "__copy__" else "copy.deepcopy")
     if python_type is not None and hasattr(raw_lookup(ctx, python_type, method), "__code__"):
-        made = value.call_method(ctx, method, args, {})
-        return made if memo is None else memo.setdefault(value, made)
+        return value.call_method(ctx, method, args, {})
     if isinstance(value, UserObjectVariable) and raw_lookup(ctx, value.cls, method) is None:
         if memo is None:
             return copy_object(ctx, value, lambda part: part)
