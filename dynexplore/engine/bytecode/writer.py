@@ -24,6 +24,11 @@ from dynexplore.engine.bytecode.versions.rows import BINARY_OPERATORS
 UNMARKED = Instruction("<label never marked>")
 
 
+#: instructions that move and pack values; of the program only a `__hash__` or a `__del__` may run in them
+MOVES = frozenset({"LOAD_CONST", "LOAD_FAST", "STORE_FAST", "LOAD_DEREF", "STORE_DEREF", "COPY", "SWAP", "POP_TOP", "BUILD_TUPLE",
+                   "BUILD_LIST", "BUILD_MAP", "RETURN_VALUE"})
+
+
 def arrived_as(name: str) -> str:
     """What instructions call the slot in which COPY_FREE_VARS leaves the cell of a free variable that is then moved."""
     return f"{name} (free)"
@@ -170,6 +175,10 @@ class Writer:
         for name in moved:
             self.load_closure(arrived_as(name))
             self.store_fast(name)
+
+    def calls_nothing(self) -> bool:
+        """Whether all that is written so far only moves and packs values."""
+        return all(instruction.opname in MOVES for instruction in self.instructions)
 
     # -- names
 

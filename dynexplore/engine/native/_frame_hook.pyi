@@ -41,7 +41,8 @@ class Entry:
     A hit runs `code` in the frame instead of the original, with `injected[i]` in the local variable number
     `inject_index + i`. The code must have the same number of argument slots and free variables as the original, and
     the injected locals must follow the argument slots in `co_varnames`. An entry whose `code` is the original says that the frame
-    runs plain. Subclasses and attributes of any name are fine.
+    runs plain. With `runs_alone` the hook is off while `code` runs, which then may call nothing that is to be looked up. Subclasses and
+    attributes of any name are fine.
 
     Raises TypeError or ValueError when the parts do not fit together.
     """
@@ -54,6 +55,7 @@ class Entry:
         inject_index: int,
         walk: GuardWalk | None = None,
         types: TypeGuard | None = None,
+        runs_alone: bool = False,
     ) -> Self: ...
     @property
     def check(self) -> Callable[..., object] | None: ...
@@ -67,6 +69,8 @@ class Entry:
     def injected(self) -> tuple[object, ...]: ...
     @property
     def inject_index(self) -> int: ...
+    @property
+    def runs_alone(self) -> bool: ...
     valid: bool
     """False: this entry never hits again. A running frame is not touched."""
     hits: int

@@ -169,11 +169,11 @@ entry_arguments_are_right(Entry *entry)
 static PyObject *
 entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"check", "code", "injected", "inject_index", "walk", "types", NULL};
+    static char *names[] = {"check", "code", "injected", "inject_index", "walk", "types", "runs_alone", NULL};
     PyObject *check, *code, *injected, *walk = Py_None, *types = Py_None;
-    int inject_index;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!i|OO:Entry", names, &check, &PyCode_Type, &code,
-                                     &PyTuple_Type, &injected, &inject_index, &walk, &types)) {
+    int inject_index, runs_alone = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O!i|OOp:Entry", names, &check, &PyCode_Type, &code,
+                                     &PyTuple_Type, &injected, &inject_index, &walk, &types, &runs_alone)) {
         return NULL;
     }
     Entry *self = (Entry *)type->tp_alloc(type, 0);
@@ -186,6 +186,7 @@ entry_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->code = (PyCodeObject *)Py_NewRef(code);
     self->injected = Py_NewRef(injected);
     self->inject_index = inject_index;
+    self->runs_alone = runs_alone != 0;
     self->argument_slots = argument_slots(self->code);
     self->valid = 1;
     if (!entry_arguments_are_right(self)) {
@@ -253,6 +254,7 @@ static PyMemberDef entry_members[] = {
     {"code", T_OBJECT, offsetof(Entry, code), READONLY, "The code object that runs instead."},
     {"injected", T_OBJECT, offsetof(Entry, injected), READONLY, "The objects that the frame gets as locals."},
     {"inject_index", T_INT, offsetof(Entry, inject_index), READONLY, "The first local that gets one of them."},
+    {"runs_alone", T_BOOL, offsetof(Entry, runs_alone), READONLY, "Whether the hook is off while the code runs."},
     {"valid", T_BOOL, offsetof(Entry, valid), 0, "False: this entry never hits again."},
     {"hits", T_PYSSIZET, offsetof(Entry, hits), 0, "How often this entry was found and run."},
     {NULL, 0, 0, 0, NULL},
@@ -266,7 +268,7 @@ static PyGetSetDef entry_getset[] = {
 PyTypeObject Entry_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynexplore.engine.native.Entry",
-    .tp_doc = "Entry(check, code, injected, inject_index, walk=None, types=None): one compiled variant of a code object.",
+    .tp_doc = "Entry(check, code, injected, inject_index, walk=None, types=None, runs_alone=False): a compiled variant of a code object.",
     .tp_basicsize = sizeof(Entry),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_new = entry_new,

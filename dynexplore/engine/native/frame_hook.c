@@ -154,6 +154,7 @@ frame_state_new(Frame *frame, CodeCache *cache, PyObject *goes_on_from)
 enum Outcome {
     RUN,         /* let CPython run the frame as it is */
     RUN_SWAPPED, /* let CPython run the frame, whose code is that of an entry now */
+    RUN_SWAPPED_ALONE, /* the same, with the hook off: the code calls compiled graphs and nothing of the program's */
     RUN_ALONE,   /* the callback marked the code: the frame runs plain, and so does all it calls */
     RUN_MOVED,   /* the entry in thread_state.arriving is to run, but does not fit into the frame */
     RAISED,      /* an exception is set: the frame must not run */
@@ -481,8 +482,10 @@ arrive(ThreadState *thread, PyThreadState *tstate, Frame *frame)
 {
     Entry *entry = thread->arriving;
     Frame *from = thread->arriving_from;
+    Region *region = thread->arriving_region;
+    bool alone = entry->runs_alone;
     thread->arriving = NULL;
-    thread->region = thread->arriving_region;
+    thread->region = alone ? NULL : region;
     for (int i = 0; i < entry->argument_slots; i++) {
         frame->localsplus[i] = from->localsplus[i];
         from->localsplus[i] = NULL;
@@ -493,7 +496,11 @@ arrive(ThreadState *thread, PyThreadState *tstate, Frame *frame)
     frame->f_locals = Py_XNewRef(from->f_locals);
     frame_set_code(frame, (PyCodeObject *)Py_NewRef((PyObject *)entry->code));
     frame_set_function(frame, (PyFunctionObject *)Py_NewRef((PyObject *)frame_function(from)));
-    return _PyEval_EvalFrameDefault(tstate, frame, 0);
+    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    if (alone) {
+        thread->region = region;
+    }
+    return result;
 }
 
 /* -- the hook --------------------------------------------------------------------------------------------------- */
@@ -505,7 +512,7 @@ use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
         return RUN;
     }
     if (likely(swap_in_place(tstate, frame, entry))) {
-        return RUN_SWAPPED;
+        return entry->runs_alone ? RUN_SWAPPED_ALONE : RUN_SWAPPED;
     }
     if (_PyInterpreterState_GetEvalFrameFunc(tstate->interp) != frame_hook) {
         return RUN;                 /* nobody would see the new frame arrive: run the original */
@@ -640,11 +647,25 @@ goes_on(ThreadState *thread, Frame *frame, PyObject **from)
     return true;
 }
 
-/* A frame that has run modified code is at its end, unless something is to go on in its place. */
-static NOINLINE PyObject *
-run_swapped(PyThreadState *tstate, Frame *frame)
+/* With the hook off CPython calls Python functions without C calls between them: modified code then calls its graph as plain code
+   calls a function.  That counts, because each C call below a deep one costs more than its instructions. */
+static inline PyObject *
+run_modified(PyThreadState *tstate, Frame *frame, bool alone)
 {
+    if (!alone) {
+        return _PyEval_EvalFrameDefault(tstate, frame, 0);
+    }
+    Region *region = switch_region(NULL);
     PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, 0);
+    Py_XDECREF((PyObject *)switch_region(region));
+    return result;
+}
+
+/* A frame that has run modified code is at its end, unless something is to go on in its place. */
+static inline PyObject *
+run_swapped(PyThreadState *tstate, Frame *frame, bool alone)
+{
+    PyObject *result = run_modified(tstate, frame, alone);
     if (likely(result == NULL || !Py_IS_TYPE(result, &TailCall_Type))) {
         return result;
     }
@@ -693,7 +714,10 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
         case RAISED:
             return is_going_on ? raise_where_it_goes_on(tstate, frame) : dispose(tstate, frame, NULL);
         case RUN_SWAPPED:
-            return is_going_on ? _PyEval_EvalFrameDefault(tstate, frame, 0) : run_swapped(tstate, frame);
+        case RUN_SWAPPED_ALONE: {
+            bool alone = outcome == RUN_SWAPPED_ALONE;
+            return is_going_on ? run_modified(tstate, frame, alone) : run_swapped(tstate, frame, alone);
+        }
         case RUN_MOVED: {
             PyObject *result = run_in_new_frame(tstate, frame);
             return is_going_on ? result : go_on(result);

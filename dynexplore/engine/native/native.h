@@ -37,6 +37,7 @@ typedef struct {
     PyObject *injected;       /* tuple: objects put into locals */
     int inject_index;         /* the first local that gets one */
     int argument_slots;       /* of `code`; must equal those of the code it stands in for */
+    char runs_alone;          /* the code calls nothing of the program's: the hook is off while it runs */
     char valid;
     Py_ssize_t hits;
     PyObject *room_code;      /* made on demand, see frame_hook.c */

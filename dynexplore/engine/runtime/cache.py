@@ -86,6 +86,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
         translation.inject_index,
         walk.walk if walk is not None else None,
         translation.types,
+        translation.runs_alone,
     )
     entry.number = NUMBERS.next()
     entry.frame = frame

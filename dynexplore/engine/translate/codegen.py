@@ -277,6 +277,7 @@ class CodeGenerator:
             breaks,
             ctx.module_guards.owners(),
             self.resume_codes,
+            runs_alone=bool(graphs) and not breaks and self.writer.calls_nothing(),
         )
 
     def _refuse_shared_parameters(self) -> None:

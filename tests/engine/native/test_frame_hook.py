@@ -1068,3 +1068,44 @@ def test_interrupt_main_from_another_thread() -> None:
         swapped(swapping_region(check=lambda *_: True), loop)()
     timer.join()
     assert not installed()
+
+
+@pytest.mark.parametrize("room", [0, MORE_THAN_A_CHUNK], ids=["in place", "in a new frame"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_entry_may_run_with_the_hook_off(room: int, fails: bool) -> None:
+    """The hook sees nothing that code which runs alone calls; behind that code, also where it raises, the region is back."""
+    seen: list[object] = []
+    asked: list[CodeType] = []
+
+    def callee(x: int) -> int:
+        seen.append((current(), region_depth()))
+        if fails:
+            raise KeyError(x)
+        return x + 1
+
+    def fn(x: int) -> int:
+        return callee(x)
+
+    def behind(x: int) -> int:
+        return x
+
+    def program(x: int) -> object:
+        try:
+            result = fn(x)
+        except KeyError:
+            result = -1
+        return result, current(), behind(x)
+
+    def ask(frame: FrameState) -> None:
+        asked.append(frame.code)
+
+    region = Region(CacheStore(), ask)
+    code = fn.__code__.replace(co_stacksize=fn.__code__.co_stacksize + room)
+    entry = Entry(None, code, (), code.co_nlocals, runs_alone=True)
+    region.store.cache_of(fn.__code__).entries = (entry,)  # type: ignore[union-attr]
+    for calls in (1, 2):
+        assert RegionCall(program, region)(1) == (-1 if fails else 2, region, 1)
+        assert entry.hits == calls and entry.runs_alone
+    assert seen == [(None, 1)] * 2
+    assert asked == [program.__code__, behind.__code__] * 2
+    assert current() is None and not installed() and region_depth() == 0

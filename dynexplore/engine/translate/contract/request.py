@@ -99,6 +99,7 @@ class Translation:
     resume_codes: list[CodeType] = field(default_factory=list)
     left_to_python: bool = False  # whether `code` is the frame's own: there is nothing worth a graph in it
     types: TypeGuard | None = None  # all that `check` asks, where C can ask it
+    runs_alone: bool = False  # whether `code` calls its graph and nothing of the program's, so that the hook may be off
 
 
 @record(frozen=False)
