@@ -1,10 +1,10 @@
 """What a warm call costs that relies on 400 values of one kind, beside torch.compile, in one run.
 
-    python -m dynexplore bench guarded_items [--quick] [--hosts globals cells] [--values float] [--count 400] [--json OUT]
+    python -m dynexplore bench guarded_items [--quick] [--hosts globals cells] [--values float] [--count 400]
 
 A host is where the values stand: items of a dict or list, attributes of an instance, a class or submodules, globals, cells. A
-function reads each of them once; its graph is replaced by what it gave in the first call, so that what remains of a warm call is the
-frame hook, the guards and the modified code. Microseconds of CPU time, the smallest of the repeats, the engines taking turns.
+function reads each of them once; its graph is replaced by what it gave in the first call, so that what remains of a warm call is
+the frame hook, the guards and the modified code. CPU time, the smallest of the repeats, the engines taking turns.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ def nothing(named: Named) -> None:
 HOSTS: dict[str, tuple[str, Callable[[Named], Any]]] = {
     "dict, argument": ('host["v{0}"]', dict),
     "dict, global": ('HOST["v{0}"]', dict),
+    "dict of numbers": ("host[{0}]", lambda named: dict(enumerate(named.values()))),
     "list, argument": ("host[{0}]", lambda named: list(named.values())),
     "tuple, argument": ("host[{0}]", lambda named: tuple(named.values())),
     "list, global": ("HOST[{0}]", lambda named: list(named.values())),
@@ -127,8 +128,8 @@ HOSTS: dict[str, tuple[str, Callable[[Named], Any]]] = {
 }
 
 
-def program(host: str, value: str, count: int) -> Callable[[torch.Tensor], Any]:
-    """A call of a function that reads each of so many values, which stand at the host; it takes the tensor."""
+def program(host: str, value: str, count: int) -> tuple[Callable[..., Any], Any]:
+    """A function that reads each of so many values, and the host at which they stand; it takes a tensor and the host."""
     make_values, use = VALUES[value]
     read, make_host = HOSTS[host]
     named = {f"v{place}": item for place, item in enumerate(make_values(count))}
@@ -137,7 +138,8 @@ def program(host: str, value: str, count: int) -> Callable[[torch.Tensor], Any]:
     body = "".join(f"        {line}\n" for line in lines)
     cells = named if host == "cells" else {}
     names: Named = {"HOST": made, **(named if host == "globals" else {})}
-    exec(f"def around({', '.join(cells)}):\n    def read(x, host):\n        s = 0.0\n{body}        return x + s\n    return read\n", names)
+    read_all = f"    def read(x, host):\n        s = 0.0\n{body}        return x + s\n"
+    exec(f"def around({', '.join(cells)}):\n{read_all}    return read\n", names)
     return names["around"](**cells), made
 
 

@@ -41,8 +41,8 @@ class Entry:
     A hit runs `code` in the frame instead of the original, with `injected[i]` in the local variable number
     `inject_index + i`. The code must have the same number of argument slots and free variables as the original, and
     the injected locals must follow the argument slots in `co_varnames`. An entry whose `code` is the original says that the frame
-    runs plain. With `runs_alone` the hook is off while `code` runs, which then may call nothing that is to be looked up. Subclasses and
-    attributes of any name are fine.
+    runs plain. With `runs_alone` the hook is off while `code` runs, which then may call nothing that is to be looked up. Subclasses
+    and attributes of any name are fine.
 
     Raises TypeError or ValueError when the parts do not fit together.
     """
@@ -268,11 +268,12 @@ class GuardWalk:
 class DictGuard:
     """The compares of a `GuardWalk` over a dictionary that is handed in: `(key, kind, object)`, of the kinds of items.
 
-    "equal" compares int, str and bytes by value, everything else by identity. What is no dict fails. While the dictionary has the
-    version of the one that passed last, nothing is asked.
+    "equal" compares int, float, str and bytes by value, everything else by identity. With `keys` the dictionary has exactly these,
+    in this order, compared in the same way. What is no dict fails. While the dictionary has the version of the one that passed
+    last, nothing is asked.
     """
 
-    def __new__(cls, checks: tuple[_Item, ...]) -> Self: ...
+    def __new__(cls, checks: tuple[_Item, ...], keys: tuple[object, ...] = ...) -> Self: ...
     def __call__(self, dictionary: object, /) -> bool: ...
 
 @final

@@ -4,7 +4,8 @@
    dictionaries share a version, so one integer says that this is the one that was compared last, and unchanged; where it
    differs the keys are asked, and the version is renewed.
 
-   Comes in: a tuple of (key, kind, payload).  Goes out: a callable, dictionary -> bool.  No user code runs. */
+   Comes in: a tuple of (key, kind, payload), and all keys in order where they are relied on.  Goes out: a callable,
+   dictionary -> bool.  No user code runs. */
 
 #include "dict_check.h"
 
@@ -12,14 +13,34 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     uint64_t version;
+    PyObject *keys;               /* tuple, or NULL: not asked */
     Py_ssize_t count;
     DictCheck *checks;
 } DictGuard;
+
+static bool
+has_keys(PyObject *dictionary, PyObject *keys)
+{
+    if (PyDict_GET_SIZE(dictionary) != PyTuple_GET_SIZE(keys)) {
+        return false;
+    }
+    Py_ssize_t place = 0, number = 0;
+    PyObject *key;
+    while (PyDict_Next(dictionary, &place, &key, NULL)) {
+        if (!equal_constants(key, PyTuple_GET_ITEM(keys, number++))) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static NOINLINE bool
 ask_by_key(DictGuard *self, PyObject *dictionary)
 {
     uint64_t version = dict_version(dictionary);
+    if (self->keys != NULL && !has_keys(dictionary, self->keys)) {
+        return false;
+    }
     for (Py_ssize_t i = 0; i < self->count; i++) {
         DictCheck *check = &self->checks[i];
         if (check->kind == ABSENT ? find_value_or_hash(dictionary, check) != NULL
@@ -51,9 +72,9 @@ dict_guard_call(PyObject *object, PyObject *const *args, size_t flags, PyObject 
 static PyObject *
 dict_guard_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"checks", NULL};
-    PyObject *checks;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:DictGuard", names, &PyTuple_Type, &checks)) {
+    static char *names[] = {"checks", "keys", NULL};
+    PyObject *checks, *keys = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|O!:DictGuard", names, &PyTuple_Type, &checks, &PyTuple_Type, &keys)) {
         return NULL;
     }
     DictGuard *self = (DictGuard *)type->tp_alloc(type, 0);
@@ -61,6 +82,7 @@ dict_guard_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     self->vectorcall = dict_guard_call;
+    self->keys = Py_XNewRef(keys);
     self->checks = records(PyTuple_GET_SIZE(checks), sizeof(DictCheck));
     for (Py_ssize_t i = 0; self->checks != NULL && i < PyTuple_GET_SIZE(checks); i++) {
         self->count = i + 1;
@@ -78,6 +100,7 @@ dict_guard_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static int
 dict_guard_traverse(DictGuard *self, visitproc visit, void *arg)
 {
+    Py_VISIT(self->keys);
     return traverse_checks(self->checks, self->count, visit, arg);
 }
 
@@ -88,6 +111,7 @@ dict_guard_clear(DictGuard *self)
     Py_ssize_t count = self->count;
     self->checks = NULL;
     self->count = 0;
+    Py_CLEAR(self->keys);
     free_checks(checks, count);
     return 0;
 }
@@ -103,7 +127,7 @@ dict_guard_dealloc(DictGuard *self)
 PyTypeObject DictGuard_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynexplore.engine.native.DictGuard",
-    .tp_doc = "DictGuard(checks): called with a dictionary, says whether everything stands there that stood there.",
+    .tp_doc = "DictGuard(checks[, keys]): called with a dictionary, says whether everything stands there that stood there.",
     .tp_basicsize = sizeof(DictGuard),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = dict_guard_new,

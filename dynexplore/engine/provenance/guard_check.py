@@ -477,27 +477,34 @@ class _DictFacts:
     place: Source
     is_attributes: bool  # the `__dict__` of what stands at `place`, not itself a dictionary
     checks: list[Any] = field(default_factory=list)
+    keys: tuple[Any, ...] | None = None  # all of them, where the dictionary's keys are relied on
     emitted: bool = False
 
     def emit(self, emitter: _Emitter) -> None:
         """One call that checks all of them."""
         place = emitter.variable(self.place)
         dictionary = self.place.dictionary(place, emitter.namer) if self.is_attributes else place
-        emitter.require(f"{emitter.namer.name(DictGuard(tuple(self.checks)))}({dictionary})")
+        asked = (tuple(self.checks),) if self.keys is None else (tuple(self.checks), self.keys)
+        emitter.require(f"{emitter.namer.name(DictGuard(*asked))}({dictionary})")
         self.emitted = True
 
 
 _BUILTINS, _GLOBALS = ObjectSource(builtins.__dict__, "builtins"), GlobalsSource()
 _EXPECTED_ABSENT = frozenset({"NAME_ABSENT", "ATTRIBUTE_ABSENT"})
+_COMPARED_IN_C = (str, int, float, bytes, bool, type(None))  # keys of these types run no code of the program
 _EXPECTED_IDENTITY = frozenset({"ID_MATCH", "FUNCTION_MATCH", "NN_MODULE"})
 
 
 def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
-    """For each guard that says what stands under a string in a dictionary, the facts that it is one of."""
+    """For each guard that says what stands under a key in a dictionary, or which keys it has, the facts that it is one of."""
     dicts = {id(guard.source) for guard in guards if guard.kind == "TYPE_MATCH" and guard.expected is dict}
     groups: dict[tuple[int, bool], _DictFacts] = {}
     facts = {}
     for guard in guards:
+        if guard.kind == "DICT_KEYS" and id(guard.source) in dicts and all(type(key) in _COMPARED_IN_C for key in guard.expected):
+            group = facts[id(guard)] = groups.setdefault((id(guard.source), False), _DictFacts(guard.source, False))
+            group.keys = guard.expected
+            continue
         place = _place_in_dictionary(guard, dicts)
         check = _dict_check(guard) if place is not None else None
         if place is None or check is None:
@@ -509,7 +516,7 @@ def _facts_of_dictionaries(guards: Sequence[Guard]) -> dict[int, _DictFacts]:
     return facts
 
 
-def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, str] | None:
+def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, object] | None:
     """The dictionary that a guard is about (or whose `__dict__` is), and the key."""
     source = guard.source
     if guard.kind in _EXPECTED_ABSENT:
@@ -520,7 +527,7 @@ def _place_in_dictionary(guard: Guard, dicts: set[int]) -> tuple[Source, bool, s
         return _BUILTINS, False, source.variable
     if isinstance(source, AttributeSource) and source.in_dictionary:
         return source.base, True, source.attr
-    if isinstance(source, ItemSource) and type(source.index) is str and id(source.base) in dicts:
+    if isinstance(source, ItemSource) and type(source.index) in (str, int) and id(source.base) in dicts:
         return source.base, False, source.index
     return None
 

@@ -94,3 +94,38 @@ def test_attributes_of_an_instance() -> None:
 def test_what_is_no_dict_fails() -> None:
     """A list where a dict was is a miss, and no error."""
     assert DictGuard(())(["a"]) is False
+
+
+@pytest.mark.parametrize("held", ["in a dict", "in an instance"])
+def test_all_keys_in_their_order(held: str) -> None:
+    """With keys, the dictionary has exactly these, of the same types, in this order; also where an instance stores its values."""
+
+    class Thing:
+        pass
+
+    guard = DictGuard((), ("a", "b") if held == "in an instance" else ("a", 1, 2.0, None, b"c"))
+    if held == "in an instance":
+        first, second, third = Thing(), Thing(), Thing()
+        first.a, first.b = 1, 2  # type: ignore[attr-defined]
+        second.b, second.a = 1, 2  # type: ignore[attr-defined]
+        third.a = 1  # type: ignore[attr-defined]
+        for _ in range(2):
+            assert [guard(vars(thing)) for thing in (first, second, third)] == [True, False, False]
+        return
+    content: dict[Any, int] = {"a": 0, 1: 1, 2.0: 2, None: 3, b"c": 4}
+    assert guard(content) and guard(dict(content)) and guard({**content, "a": 9})
+    assert not guard({**content, "d": 5})
+    assert not guard({"a": 0, 1: 1, 2.0: 2, None: 3})
+    assert not guard({"a": 0, True: 1, 2.0: 2, None: 3, b"c": 4})
+    assert not guard({"a": 0, 1: 1, 2: 2, None: 3, b"c": 4})
+    assert not guard({1: 1, "a": 0, 2.0: 2, None: 3, b"c": 4})
+    del content["a"]
+    assert not guard(content)
+    content["a"] = 0
+    assert not guard(content)
+
+
+def test_keys_are_a_tuple() -> None:
+    """Anything else is a TypeError."""
+    with pytest.raises(TypeError):
+        DictGuard((), ["a"])  # type: ignore[arg-type]

@@ -398,3 +398,54 @@ def test_a_tensor_that_is_one_of_those_that_the_entry_holds() -> None:
     for other in (torch.nn.Parameter(plain()), model.weights[3], torch.nn.Parameter(plain())):
         assert not differences({"value": model(plain(), other)}, {"value": optimized(plain(), other)})
     assert handed == [(22, 22), (21, 21), (22, 22)]
+
+
+def _put(table: dict[Any, Any], key: Any, value: Any) -> None:
+    table[key] = value
+
+
+KEY_CHANGES: dict[str, Callable[[dict[Any, Any]], object]] = {
+    "value": lambda table: _put(table, 1, 7.0),
+    "added": lambda table: _put(table, 9, 2.0),
+    "removed": lambda table: table.pop(2),
+    "moved to the end": lambda table: _put(table, 1, table.pop(1)),
+    "of another type": lambda table: (table.clear(), table.update({True: 3.0, 2: 5.0, "s": 4.0, 2.5: 6.0, None: 1.0})),
+    "all others": lambda table: (table.clear(), table.update(a=1.0)),
+    "a tensor": lambda table: _put(table, 2, torch.full((3,), 9.0)),
+}
+
+
+@pytest.mark.parametrize("place", ["argument", "global", "attributes"])
+@pytest.mark.parametrize("change", KEY_CHANGES)
+def test_keys_of_a_dict_are_compared_in_c(change: str, place: str) -> None:
+    """A key that came, went, moved or is of another type is noticed; as long as none did nothing is captured again."""
+
+    class Holder:
+        pass
+
+    holder = Holder()
+    table: Any = vars(holder) if place == "attributes" else {}
+    names = {"a1": 3.0, "b2": 5.0} if place == "attributes" else {1: 3.0, 2: 5.0, "s": 4.0, 2.5: 6.0, None: 1.0}
+    table.update(names)
+
+    def walk(x: torch.Tensor, given: dict[Any, Any]) -> Any:
+        for key in given:
+            x = x * 2 + given[key]
+        return x, [(type(key), key) for key in given], given.get(2)
+
+    def walk_global(x: torch.Tensor, _: object) -> Any:
+        return walk(x, table)
+
+    fn = walk_global if place == "global" else walk
+    backend = CountingBackend()
+    optimized, x = dynexplore.optimize(backend)(fn), torch.ones(3)
+    for _ in range(2):
+        assert not differences({"value": fn(x, table)}, {"value": optimized(x, table)})
+    graphs = len(backend.graphs)
+    assert graphs == 1
+    KEY_CHANGES[change](table) if place != "attributes" else _put(table, "c3", 1.0)
+    for _ in range(3):
+        assert not differences({"value": fn(x, table)}, {"value": optimized(x, table)})
+    graphs = len(backend.graphs)
+    assert not differences({"value": fn(x, table)}, {"value": optimized(x, table)})
+    assert graphs == len(backend.graphs)
