@@ -192,12 +192,19 @@ QUICK = ("bert", "resnet18", "tagger", "recommender", "unet", "chatty")
 
 
 def chosen(names: list[str] | None, quick: bool, among: Sequence[Model] = MODELS) -> tuple[list[Model], list[str]]:
-    """The models to run, and one sentence for each that cannot be made. Raises ValueError for an unknown name."""
-    known = {model.name: model for model in among}
+    """The models to run, and one sentence for each that cannot be made. Raises ValueError for an unknown name.
+
+    A name with a comma is one variant of a model ("bert, batch of 1"); what stands before the comma chooses all its variants.
+    """
+    of_name: dict[str, list[Model]] = {}
+    for model in among:
+        for name in dict.fromkeys((model.name, model.name.partition(",")[0])):
+            of_name.setdefault(name, []).append(model)
     for name in names or []:
-        if name not in known:
-            raise ValueError(f"there is no model {name!r}; there are: {', '.join(known)}")
-    wanted = [known[name] for name in names or known if names or not quick or name.partition(",")[0] in QUICK]
+        if name not in of_name:
+            raise ValueError(f"there is no model {name!r}; there are: {', '.join(model.name for model in among)}")
+    quickly = [model for model in among if not quick or model.name.partition(",")[0] in QUICK]
+    wanted = [model for name in names for model in of_name[name]] if names else quickly
     missing = [model for model in wanted if model.package and importlib.util.find_spec(model.package) is None]
     sentences = [f"{model.name} is left out: it needs the package {model.package}, which is not installed" for model in missing]
     return [model for model in wanted if model not in missing], sentences

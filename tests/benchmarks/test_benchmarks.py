@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from source_tree import ROOT
 
@@ -62,6 +63,29 @@ def test_training_step(tmp_path: Path) -> None:
     """aot_eager behind both."""
     row, _ = rows_of("training_step", tmp_path, "--models", "recommender")
     assert row["step"] > 0 and row["torch.compile step"] > 0
+
+
+@pytest.mark.lenses
+def test_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A phase of a family is right, and both compilers' graphs over three lengths are counted; a wrong result is told."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    families, table = importlib.import_module("families"), importlib.import_module("support.families")
+
+    class Scaled(table.Family):  # type: ignore[name-defined, misc]
+        def make(self) -> torch.nn.Module:
+            torch.manual_seed(0)
+            return torch.nn.Linear(4, 4)
+
+    family = Scaled("scaled", "", "", lambda length: {"input": torch.ones(length, 4)}, ("forward", "gradients"))
+    for phase in family.phases:
+        row = families.measure(family, phase)
+        assert row["right"] == row["torch.compile right"] == "ok" and row["graphs"] == row["torch.compile graphs"] == 2
+    assert families.summary([row])["right"] == "1/1"
+
+
+def test_a_variant_of_a_model_is_chosen_by_its_name_or_the_models() -> None:
+    """What stands before the comma chooses all variants; an unknown name lists those that there are."""
+    assert "'t5, beam'" not in (said := run("families", "--models", "nothing").stderr) and "t5, beam" in said
 
 
 def test_watching(tmp_path: Path) -> None:
