@@ -257,3 +257,68 @@ def argument_is_shadowed(x, i=3):
 def test_break_in_a_comprehension_whose_variable_is_a_closure_variable_outside(program):
     """From 3.12 on a comprehension shares the frame: its variable stands in the cell's slot for a while."""
     assert assert_same_as_eager(program, X, calls=2).breaks, "the frame was given up"
+
+
+class Expert(torch.nn.Module):
+    """A module with weights of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = torch.nn.Linear(3, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.outer(torch.tanh(self.inner(x)))
+
+
+class Mixture(torch.nn.Module):
+    """Some experts, of which each round chooses one by a tensor, with which Python cannot index inside a graph."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.experts = torch.nn.ModuleList(Expert() for _ in range(count)).requires_grad_(False)
+
+    def forward(self, x, chosen):
+        for number in chosen:
+            x = x + 1
+            expert = self.experts[number]
+            x = x * 2
+            (rows,) = torch.where(x.sum(1) > 0)
+            x = x.index_add(0, rows, expert(x[rows]))
+        return x
+
+
+@pytest.mark.parametrize("count", [3, 6, 12])
+def test_a_module_chosen_in_each_round_is_no_graph_of_its_own(count):
+    """What a loop chooses is not guarded by identity, nor is what a variable held handed on to where it is stored at once: four
+    graphs, into the loop, two round it and one out of it, however many modules there are and in whatever order they come."""
+    torch.manual_seed(0)
+    x = torch.ones(4, 3)
+    orders = [torch.arange(count), torch.arange(count).flip(0)]
+    assert_same_as_eager(Mixture(count), x, orders[0], then=[(x, orders[1]), (x, orders[0])], graphs=4)
+
+
+def test_what_a_variable_held_ends_where_it_is_stored():
+    """An object that only a variable of the loop held is there until the next one is stored, as without the engine."""
+
+    class Noted:
+        def __init__(self, number):
+            self.number = number
+
+        def __del__(self):
+            ended.append(self.number)
+
+    ended = []
+
+    def make(number):
+        seen.append((number, tuple(ended)))
+        return Noted(number)
+
+    def fn(x):
+        for number in range(4):
+            x = x + 1
+            one = dynexplore.disable(make)(number)
+            x = x * one.number
+        return x
+
+    seen = []
+    assert_same_as_eager(fn, X, calls=2, setup=lambda: (seen.clear(), ended.clear()), observe=lambda: (list(seen), list(ended)))

@@ -31,6 +31,7 @@ from dynexplore.engine.translate.contract.request import Translation, Translatio
 from dynexplore.engine.variables.objects.class_facts import is_made_in_python, peek
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
 
 _NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -38,7 +39,8 @@ _NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 def is_left_to_python(ctx: Interpreter) -> bool:
     """Whether an attempt that came to the frame's end has met nothing worth a graph.
 
-    Where a tensor is in reach (the method of a module), that is said only of a frame that looked at none and gives a number.
+    Where a tensor is in reach (the method of a module), that is said only of a frame that looked at none and gives a number, or
+    a module, which it has found: `ModuleList.__getitem__`.
     """
     nodes = list(ctx.graph.graph.nodes)
     if not all(_gives_numbers(node) for node in nodes if node.op not in ("placeholder", "get_attr")):
@@ -46,8 +48,8 @@ def is_left_to_python(ctx: Interpreter) -> bool:
     if not has_tensor(tuple(ctx.request.values.values())):
         return True
     looked_at = any(isinstance(node.meta.get("example_value"), torch.Tensor) for node in nodes)
-    gives_number = isinstance(ctx.root.returned, ConstantVariable | SymbolicNumberVariable)
-    return gives_number and not looked_at and not ctx.told_compiling
+    gives_no_tensor = isinstance(ctx.root.returned, ConstantVariable | SymbolicNumberVariable | NNModuleVariable)
+    return gives_no_tensor and not looked_at and not ctx.told_compiling
 
 
 def _gives_numbers(node: torch.fx.Node) -> bool:

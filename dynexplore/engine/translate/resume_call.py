@@ -13,6 +13,7 @@ torch/_dynamo/symbolic_convert.py (create_call_resume_at) does the same job.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import torch
@@ -61,8 +62,14 @@ class ResumeCalls:
 
     def handed_on(self, target: Instruction) -> frozenset[str]:
         """The locals that a resume function at `target` is given: those that it may read, and those that must not die yet."""
-        kept = (name for name, value in self.frame.locals.items() if _death_is_seen(value))
+        stored = self._stored_at_once(target)
+        kept = (name for name, value in self.frame.locals.items() if name not in stored and _death_is_seen(value))
         return live_locals(self.parsed, target).union(kept)
+
+    def _stored_at_once(self, target: Instruction) -> set[str]:
+        """The locals that a resume function stores before it does anything else: what they held dies there in any case."""
+        stores = itertools.takewhile(lambda step: step.op == "STORE_FAST", self.parsed.steps[self.parsed.step_of(target) :])
+        return {step.arg for step in stores}
 
     def leave_cells(self) -> None:
         """Inside an inlined comprehension, the slot of a cell may hold the plain value of its variable, or a cell of its own."""

@@ -67,7 +67,7 @@ from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
-from dynexplore.engine.translate.varying_locals import varying_locals
+from dynexplore.engine.translate.varying_locals import stored_around, varying_locals
 from dynexplore.engine.variables import all_rows
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -139,6 +139,7 @@ class Translator:
         self.told_compiling = False
         self.namespaces: dict[int, NamespaceVariable] = {}
         self.history = request.history
+        self.chosen_in_loop: frozenset[str] = frozenset()
         self.resume = resume_point(request.code)
         original = self.resume.parsed if self.resume is not None else None
         if original is None:
@@ -225,6 +226,9 @@ class Translator:
         for value in frame.stack:
             if value.source is not None:
                 value.source.varies = True
+        in_loop = stored_around(frame.parsed, resume.target)
+        if in_loop is not None:
+            self.chosen_in_loop = in_loop.union(name for name in resume.stack_parameters if name is not None)
         frame.pc = frame.parsed.step_of(resume.target)
 
     def _free_variable(self, name: str, index: int) -> CellVariable:
@@ -462,13 +466,13 @@ class Translator:
             self.narrator.guard_installed(installed)
 
     def is_stable(self, source: Source) -> bool:
-        """Whether the object at `source` may be guarded by its identity; not where another one has been seen there."""
+        """Whether the object at `source` may be guarded by its identity; not where another one has been, or will be, seen there."""
         if self.request.guard_filter is not None:
             return False  # its guard may be left out
-        unstable = self.history.unstable
-        step: Source | None = source if unstable else None
+        unstable, chosen = self.history.unstable, self.chosen_in_loop
+        step: Source | None = source if unstable or chosen else None
         while step is not None:
-            if step.text() in unstable:
+            if step.text() in unstable or (isinstance(step, LocalSource) and step.local in chosen):
                 return False
             step = step.base
         return True

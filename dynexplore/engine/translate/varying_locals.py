@@ -3,12 +3,15 @@
 The idea: a resume function in a loop gets the loop's variables and counters as arguments, another value each time. Those that the
 code itself counts up (`i += 1`) or takes from an iterator (`for i in ...`) are known to change before they were seen to.
 
-In: parsed code. Out: names. torch/_dynamo has no counterpart: it does not resume inside loops.
+Objects come and go in the same way: a module that a round of the loop chooses (`expert = self.experts[i]`) is another one in the
+next, so what a resume function inside the loop is given is not guarded by identity first (`stored_around`).
+
+In: parsed code, an instruction of it. Out: names. torch/_dynamo has no counterpart: it does not resume inside loops.
 """
 
 from __future__ import annotations
 
-from dynexplore.engine.bytecode import ParsedCode
+from dynexplore.engine.bytecode import Instruction, ParsedCode
 
 
 def varying_locals(parsed: ParsedCode) -> frozenset[str]:
@@ -17,6 +20,16 @@ def varying_locals(parsed: ParsedCode) -> frozenset[str]:
     if names is None:
         names = parsed.memo["varying locals"] = frozenset(_names(parsed))
     return names
+
+
+def stored_around(parsed: ParsedCode, instruction: Instruction) -> frozenset[str] | None:
+    """The names of fast locals that the loops around an instruction store; None where no loop is around it."""
+    at = parsed.step_of(instruction)
+    steps = parsed.steps
+    loops = [range(step.target, step.index + 1) for step in steps if 0 <= step.target <= at <= step.index]
+    if not loops:
+        return None
+    return frozenset(steps[index].arg for loop in loops for index in loop if steps[index].op == "STORE_FAST")
 
 
 def _names(parsed: ParsedCode) -> set[str]:

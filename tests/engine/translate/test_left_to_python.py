@@ -310,3 +310,15 @@ def test_a_flag_that_varied_and_then_is_a_tensor_is_captured(stores: list[CacheS
     (entry, *_) = [entry for entry in entries_of(stores, scaled.__code__) if entry.left_to_python]
     assert entry.types is not None
     assert [entry.types.holds((Costly(cost),)) for cost in (True, False, X)] == [True, True, False]
+
+
+def test_what_finds_a_module_is_left_to_python(stores: list[CacheStore]) -> None:
+    """A frame that looks at no tensor and gives a module runs as it is written, whichever module a number chooses."""
+    layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(12)).requires_grad_(False)
+
+    def chosen(layers: Any, number: int) -> Any:
+        return layers[number]
+
+    optimized = dynexplore.optimize(CountingBackend())(chosen)
+    assert [optimized(layers, number) for number in range(12)] == list(layers)
+    assert 1 <= len(entries_of(stores, chosen.__code__)) <= 3
