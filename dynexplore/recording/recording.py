@@ -342,16 +342,17 @@ class Recording(EventLog):
         one sentence, for another ending and where nothing can be written.
 
         >>> Recording().save("/tmp/nothing.json", redact=True)
-        'It holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
+        'The file holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out.'
         """
         return display_hooks.connected().save(self, path, redact=redact)
 
     @property
     def holds(self) -> str:
         """What a file made of this recording holds, in one sentence."""
+        known = "The file holds source code, bytecode, names and shapes"
         if self.redacted:
-            return "It holds source code, bytecode, names and shapes; tensor elements, string constants and paths were left out."
-        return "It holds source code, bytecode, names and shapes, file paths, constants, and values of the recorded call."
+            return f"{known}; tensor elements, string constants and paths were left out."
+        return f"{known}, file paths, constants, and values of the recorded call."
 
     # -- JSON -----------------------------------------------------------------------------------------------
 

@@ -55,11 +55,11 @@ def describe(value: object, depth: int = 2) -> str:
     if kind in (tuple, list) and depth:
         shown = ", ".join(describe(item, depth - 1) for item in value[:4])  # type: ignore[index]
         more = ", ..." if len(value) > 4 else ""  # type: ignore[arg-type]
-        return clip(f"{kind.__name__} of {len(value)}: {shown}{more}", _LONGEST)  # type: ignore[arg-type]
+        return clip(f"{kind.__name__} of {len(value)}{shown and ': '}{shown}{more}", _LONGEST)  # type: ignore[arg-type]
     if kind is dict and depth:
         items = list(value.items())[:4]  # type: ignore[attr-defined]
         shown = ", ".join(f"{describe(key, 0)}: {describe(item, depth - 1)}" for key, item in items)
-        return clip(f"dict of {len(value)}: {shown}{', ...' if len(value) > 4 else ''}", _LONGEST)  # type: ignore[arg-type]
+        return clip(f"dict of {len(value)}{shown and ': '}{shown}{', ...' if len(value) > 4 else ''}", _LONGEST)  # type: ignore[arg-type]
     return f"a {kind.__qualname__}"
 
 

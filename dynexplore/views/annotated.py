@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.headline import cause_of, remedy_of
-from dynexplore.views.names import is_entry, plain_name, user_codes
+from dynexplore.views.names import is_entry, is_library, plain_name, user_codes
 from dynexplore.views.timeline import line_of
 
 MOST_LINES = 200
@@ -118,7 +118,7 @@ class Annotations:
         for code, line in self._places(broke):
             marks = self.breaks.setdefault((code, line), [])
             mark = full
-            if at is not None and line != at.line:
+            if at is not None and line != at.line and not is_library(at.file):  # of a library nothing else is shown
                 cause = f"{plain_name(at.function)} breaks the graph at line {at.line}"
                 mark = BreakMark(position, cause, "")
             if all(other.cause != mark.cause for other in marks):

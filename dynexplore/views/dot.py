@@ -49,17 +49,18 @@ def dot(
     horizontal: bool = False,
     closed: Collection[str] = (),
     piece_of: Mapping[str, int] | None = None,
+    inputs: Mapping[str, str] | None = None,
 ) -> str:
     """Return the graph of `nodes` as DOT text. `horizontal` lays it out from left to right; the groups whose paths are
     `closed` are one box each; `piece_of` says in which piece of a split graph a node stands (`GraphView.piece_of`): it has
-    that piece's border and class.
+    that piece's border and class; `inputs` what the program calls inputs of the graph.
 
     >>> print(dot([NodeAdded(frame=1, graph="g", name="x", op="placeholder", target="x")], name="g").splitlines()[-2].strip())
     x [class=placeholder fillcolor="#dbeafe" id="node-x" label="x\\nplaceholder x" tooltip=x]
     """
     graph = digraph(name, rankdir="LR" if horizontal else "TB", compound="true")
     root = grouped(nodes)
-    boxes, edges = drawn(root, closed, piece_of or {})
+    boxes, edges = drawn(root, closed, piece_of, inputs)
     _fill(graph, root, boxes, closed)
     for source, target, flow in edges:
         facts = {"id": literal(f"edge-{source}-{target}")}

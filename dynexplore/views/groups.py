@@ -124,11 +124,15 @@ def start_closed(root: Group, most: int = PAGE) -> set[str]:
 
 
 def drawn(
-    root: Group, closed: Collection[str], piece_of: Mapping[str, int] | None = None
+    root: Group,
+    closed: Collection[str],
+    piece_of: Mapping[str, int] | None = None,
+    inputs: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Box], list[Edge]]:
     """The boxes by the name that edges use, in the order of the tree, and the edges between them, each once.
 
-    What a node gives stands on the edges to its readers; in its box only where nobody reads it.
+    What a node gives stands on the edges to its readers; in its box only where nobody reads it. `inputs` says what the program
+    calls inputs of the graph (`names.input_names`).
     """
     read = {source for node in root.within() for source in node.inputs}
     boxes: dict[str, Box] = {}
@@ -136,7 +140,8 @@ def drawn(
 
     def collect(group: Group) -> None:
         for node in group.nodes:
-            boxes[node.name] = _node_box(node, (piece_of or {}).get(node.name, 0), is_read=node.name in read)
+            called, piece = (inputs or {}).get(node.name, ""), (piece_of or {}).get(node.name, 0)
+            boxes[node.name] = _node_box(node, piece, called, is_read=node.name in read)
             standing[node.name] = node.name
         for inner in group.inner:
             if inner.path not in closed:
@@ -183,8 +188,8 @@ _LONG_TYPE = re.compile(r"^(float|bfloat|int|uint|complex)(\d+)")
 _SHORT_TYPES = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u", "complex": "c"}
 
 
-def _node_box(node: NodeAdded, piece: int, *, is_read: bool) -> Box:
-    lines = [node.name, clip(f"{node.op} {node.target}", 60)]
+def _node_box(node: NodeAdded, piece: int, called: str, *, is_read: bool) -> Box:
+    lines = [clip(called, 60), node.op] if called else [node.name, clip(f"{node.op} {node.target}", 60)]
     if (node.dtype or node.shape) and not is_read:
         lines.append(short_type(f"{node.dtype}{node.shape}"))
     if node.op == "output":

@@ -58,12 +58,15 @@ def picture(graph: GraphMemory) -> str:
     peak = graph.peak
     if peak is None:
         return ""
-    scale = _Scale(len(live), max(peak.bytes, 1))
+    ground = _ground(graph, peak.bytes)
+    scale = _Scale(len(live), max(peak.bytes, 1), ground)
     shapes = [scale.area("inputs", [graph.inputs] * len(live), 0)]
     if graph.kept:
         shapes.append(scale.area("kept", [graph.inputs + node.kept for node in graph.nodes], graph.inputs))
     shapes.append(f'<path class="live" d="{scale.line(live)}"/>')
     shapes.append(f'<path class="axis" d="M{LEFT} {scale.y(0):g}H{WIDTH - RIGHT}"/>')
+    if ground:
+        shapes.append(f'<text x="{LEFT}" y="{HEIGHT - 5}">from {bytes_text(ground)} up</text>')
     shapes += _halves(graph, scale)
     at = live.index(peak.bytes)
     shapes.append(f'<ellipse class="peak" cx="{scale.x(at + 0.5):g}" cy="{scale.y(peak.bytes):g}" rx="4" ry="4"/>')
@@ -76,6 +79,12 @@ def picture(graph: GraphMemory) -> str:
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     named = f'role="img" aria-label="{escape(title)}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="mem" {size} {named}>{"".join(shapes)}</svg>'
+
+
+def _ground(graph: GraphMemory, most: int) -> int:
+    """Where the picture begins: at nothing, unless parameters would leave no room for what comes and goes above them."""
+    comes_and_goes = most - graph.inputs
+    return graph.inputs - comes_and_goes // 2 if 0 < 4 * comes_and_goes < graph.inputs else 0
 
 
 def _legend(graph: GraphMemory) -> list[str]:
@@ -105,17 +114,18 @@ def _halves(graph: GraphMemory, scale: _Scale) -> list[str]:
 
 
 class _Scale:
-    """Nodes from left to right, bytes from below."""
+    """Nodes from left to right, bytes from below; what is below the ground is drawn at it."""
 
-    def __init__(self, nodes: int, most: int) -> None:
+    def __init__(self, nodes: int, most: int, ground: int) -> None:
         self.step = (WIDTH - LEFT - RIGHT) / max(nodes, 1)
-        self.most = most
+        self.most, self.ground = most, ground
 
     def x(self, at: float) -> float:
         return round(LEFT + at * self.step, 1)
 
     def y(self, count: int) -> float:
-        return round(HEIGHT - BOTTOM - count / self.most * (HEIGHT - TOP - BOTTOM), 1)
+        part = max(count - self.ground, 0) / (self.most - self.ground)
+        return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
 
     def line(self, counts: Sequence[int]) -> str:
         """One step for each node; equal ones in a row are one."""

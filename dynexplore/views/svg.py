@@ -18,7 +18,7 @@ import html
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dynexplore.recording.recording import GraphView
@@ -55,7 +55,7 @@ def svg(graphs: Sequence[GraphView], *, note: str = "") -> str:
     >>> svg([], note="no graph").splitlines()[1][-23:]
     '"><desc>no graph</desc>'
     """
-    drawn = list(zip((graph.name for graph in graphs), drawings([(graph, ()) for graph in graphs]), strict=True))
+    drawn = list(zip((graph.name for graph in graphs), drawings([(graph, (), {}) for graph in graphs]), strict=True))
     width = max((made.width for _, made in drawn), default=0)
     parts, top = [], 0.0
     for name, made in drawn:
@@ -92,13 +92,17 @@ def fitting(text: str, letters: int) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
-def drawing(graph: GraphView, closed: Collection[str] = ()) -> Drawing:
+Wanted = tuple[GraphView, Collection[str], Mapping[str, str]]
+"""A graph, its closed groups, and what the program calls its inputs."""
+
+
+def drawing(graph: GraphView, closed: Collection[str] = (), inputs: Mapping[str, str] | None = None) -> Drawing:
     """Draw one graph, by the program or in plain layers; the groups whose paths are `closed` are one box each."""
-    (drawn,) = drawings([(graph, closed)])
+    (drawn,) = drawings([(graph, closed, inputs or {})])
     return drawn
 
 
-def drawings(wanted: Sequence[tuple[GraphView, Collection[str]]]) -> list[Drawing]:
+def drawings(wanted: Sequence[Wanted]) -> list[Drawing]:
     """Draw several graphs, each with its closed groups: the program is started once, which is most of what small graphs cost."""
     drawn = _by_program(wanted)
     if drawn is not None:
@@ -116,12 +120,15 @@ _PAGE = re.compile(r'id="page\d+,\d+_graph\d+"')
 """What the program calls a graph behind the first; its drawing must not depend on those before it."""
 
 
-def _by_program(wanted: Sequence[tuple[GraphView, Collection[str]]]) -> list[Drawing] | None:
+def _by_program(wanted: Sequence[Wanted]) -> list[Drawing] | None:
     program = shutil.which("dot")
     if program is None or not wanted:
         return None
     try:
-        text = "".join(dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of) for graph, closed in wanted)
+        text = "".join(
+            dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of, inputs=inputs)
+            for graph, closed, inputs in wanted
+        )
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError, MissingPackage):
         return None  # it does not work, or nothing writes its input: as good as missing
@@ -155,8 +162,8 @@ class _Box:
         return self.x + self.width / 2
 
 
-def _in_layers(graph: GraphView, closed: Collection[str]) -> Drawing:
-    shown, arrows = groups.drawn(groups.grouped(graph.nodes), closed, graph.piece_of)
+def _in_layers(graph: GraphView, closed: Collection[str], inputs: Mapping[str, str]) -> Drawing:
+    shown, arrows = groups.drawn(groups.grouped(graph.nodes), closed, graph.piece_of, inputs)
     order = {node.name: number for number, node in enumerate(graph.nodes)}
     boxes = {name: _Box(shown[name], {}) for name in sorted(shown, key=lambda name: order.get(name, shown[name].first))}
     for source, target, flow in arrows:

@@ -18,6 +18,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text, svg
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import grouped, start_closed
+from dynexplore.views.names import input_names
 from dynexplore.views.packing import compressed
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
@@ -93,8 +94,9 @@ def recording_script(name: str, recording: Recording, *, draws: bool = True) -> 
 def diagrams(recording: Recording) -> dict[int, list[str]]:
     """For each frame a drawing of each of its graphs, with as many groups closed as it takes to fit."""
     drawn: dict[int, list[str]] = {entered.frame: [] for entered in recording.frames}
-    wanted = [(graph, start_closed(grouped(graph.nodes))) for graph in recording.graphs]
-    for (graph, _), drawing in zip(wanted, svg.drawings(wanted), strict=True):
+    named = {entered.frame: input_names(recording, entered) for entered in recording.frames}
+    wanted = [(graph, start_closed(grouped(graph.nodes)), named[graph.frame]) for graph in recording.graphs]
+    for (graph, *_), drawing in zip(wanted, svg.drawings(wanted), strict=True):
         size = f'width="{drawing.width:g}" height="{drawing.height:g}"'
         body = _BESIDES.sub("", drawing.body)
         drawn[graph.frame].append(f'<svg xmlns="{_SVG}" xmlns:xlink="{_XLINK}" {size} {body}</svg>')

@@ -43,4 +43,5 @@ def test_python_values_are_described_without_code_of_the_program() -> None:
     loud: Any = Loud()
     assert describe((1, "a", loud)) == "tuple of 3: 1, 'a', a Loud"
     assert describe({"k": [loud]}) == "dict of 1: 'k': list of 1: a Loud"
+    assert describe([]) == "list of 0" and describe({}) == "dict of 0"
     assert describe([1, 2, 3, 4, 5]) == "list of 5: 1, 2, 3, 4, ..."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+import re
+
 import torch
 from torch import nn
 
@@ -89,3 +92,16 @@ def test_a_loop() -> None:
 def test_nothing_to_show() -> None:
     """Without frames there is no source."""
     assert annotated(Recording()) == ""
+
+
+def picks(x: torch.Tensor) -> torch.Tensor:
+    scores = [(x * k).sum() for k in range(3)]
+    return heapq.nlargest(1, scores)[0] * 2
+
+
+def test_a_break_inside_a_library() -> None:
+    """The line that calls has cause, the library's line and remedy: the library's own source is not shown."""
+    text = annotated(explain(picks)(torch.ones(3)).recording)
+    line = text.splitlines().index(next(line for line in text.splitlines() if "heapq.nlargest" in line))
+    told = "\n".join(text.splitlines()[line + 1 : line + 4])
+    assert re.search(r"! graph break: .* in nlargest \(heapq\.py:\d+\)\n +\w+", told), text

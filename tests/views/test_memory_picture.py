@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as tree
 from dataclasses import replace
 
@@ -40,6 +41,18 @@ def test_without_kept_storages_nothing_is_shaded_for_them() -> None:
     """A captured graph has a line and a peak."""
     (graph,) = memory_of([replace(FORWARD, stage="captured", kept=())])
     assert "kept" not in shapes(picture(graph)) and "divide" not in shapes(picture(graph))
+
+
+def test_parameters_leave_room_for_what_comes_and_goes() -> None:
+    """Where parameters are nearly all, the picture begins below their top, and says so; what lives above them takes most of it."""
+    nodes = tuple(ev.NodeMemory(f"n{at}", "aten.mm", live, 10, 0) for at, live in enumerate((100_050, 100_100)))
+    (graph,) = memory_of([replace(FORWARD, stage="captured", inputs=100_000, nodes=nodes, kept=())])
+    drawn = picture(graph)
+    assert "from 97.6 KiB up" in drawn
+    low, high = (float(one) for one in re.findall(r"M8 ([\d.]+)H360V([\d.]+)", drawn)[0])
+    assert low - high > 30
+    (usual,) = memory_of([FORWARD])
+    assert " up</text>" not in picture(usual)
 
 
 @pytest.mark.parametrize("events", ([], [FORWARD], [replace(FORWARD, nodes=(), kept=())]))

@@ -92,6 +92,17 @@ def test_names_stay_text() -> None:
     assert next(ElementTree.fromstring(document).iter(f"{NAME}desc")).text == "a --> b & c"
 
 
+def test_inputs_bear_the_names_of_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the program and without it a parameter is what the program calls it; no box says its name twice."""
+    node = NodeAdded(frame=1, graph="g", name="target_layer_weight", op="placeholder", target="target_layer_weight")
+    names = {node.name: "layer.weight"}
+    by_program = svg.drawing(GraphView("g", 1, 1, (node,), None), (), names)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for drawn in (by_program, svg.drawing(GraphView("g", 1, 1, (node,), None), (), names)):
+        texts = re.findall(r">([^<>]+)</(?:text|tspan)>", drawn.body)
+        assert texts == ["layer.weight", "placeholder"]
+
+
 def test_many_graphs_are_drawn_by_one_run_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starting it is most of what a small graph costs; each drawing is the one that the graph has alone."""
     graphs = list(toy().graphs)
@@ -99,6 +110,6 @@ def test_many_graphs_are_drawn_by_one_run_of_the_program(monkeypatch: pytest.Mon
     runs: list[object] = []
     run = subprocess.run
     monkeypatch.setattr(svg.subprocess, "run", lambda *args, **more: (runs.append(args), run(*args, **more))[1])
-    assert len(graphs) > 1 and svg.drawings([(graph, ()) for graph in graphs]) == alone
+    assert len(graphs) > 1 and svg.drawings([(graph, (), {}) for graph in graphs]) == alone
     assert len(runs) == (1 if shutil.which("dot") else 0)
     assert svg.drawings([]) == []

@@ -18,6 +18,9 @@ import { adopted } from "../svg.js";
 /** How much a button changes the size. */
 const ZOOM = 1.25;
 
+/** Letters are drawn 13 pixels tall; below this scale nobody reads them, and the map shows the whole. */
+const SMALLEST = 0.8;
+
 /**
  * @typedef {import("../groups.js").Group} Group
  * @typedef {import("../types.js").Marks} Marks
@@ -282,7 +285,7 @@ class Diagram {
   startScale() {
     if (this.sized) return this.scale;
     const width = Math.max(1, ...this.figures.map((figure) => figure.width));
-    return Math.min(1, Math.max(0.5, (this.body.clientWidth - 16) / width));
+    return Math.min(1, Math.max(SMALLEST, (this.body.clientWidth - 16) / width));
   }
 
   /** @param {number} factor */

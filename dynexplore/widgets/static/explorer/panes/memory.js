@@ -62,8 +62,9 @@ class Chart {
     slider.addEventListener("keydown", (event) => this.onKey(event));
     this.slider = slider;
     const facts = make("ul", "dynx-memory-facts", "", ...graph.lines.map((line) => make("li", "", line)));
-    this.element = make("section", "dynx-block", "", make("h4", "", graph.graph), facts, slider, make("p", "dynx-memory-node", "", this.words));
-    if (graph.kept.length) this.element.append(keptList(graph));
+    const told = make("div", "dynx-memory-told", "", make("h4", "", graph.graph), facts, make("p", "dynx-memory-node", "", this.words));
+    if (graph.kept.length) told.append(keptList(graph));
+    this.element = make("section", "dynx-block dynx-memory-graph", "", slider, told);
     this.show(graph.peak);
   }
 
