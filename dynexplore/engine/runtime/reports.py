@@ -103,9 +103,18 @@ def count_break(graph_break: GraphBreak) -> None:
 def break_line(graph_break: GraphBreak) -> str:
     """A break in one line: "graph break DX104 at model.py:12: if on a tensor value; dynexplore.all_breaks(f, x) says more"."""
     stack = graph_break.user_stack
-    place = f" at {_short(stack[-1].file)}:{stack[-1].line}" if stack else ""
+    place = f" at {_place(stack)}" if stack else ""
     reason = graph_break.reason.replace("`", "")
     return f"graph break {graph_break.kind.id}{place}: {reason}; dynexplore.all_breaks(f, x) says more"
+
+
+def _place(stack: tuple[ev.UserFrame, ...]) -> str:
+    """Where a break is: "model.py:12", "model.py:12 (optimizer.py:79)" for what a library breaks that this line calls."""
+    last = stack[-1]
+    if not rule_of(last.file).library:
+        return f"{_short(last.file)}:{last.line}"
+    own = next((frame for frame in reversed(stack) if not rule_of(frame.file).library), None) or next(map(_shown, _callers()), None)
+    return f"{_short(own.file)}:{own.line} ({os.path.basename(last.file)}:{last.line})" if own else f"{last.file}:{last.line}"
 
 
 def _short(file: str) -> str:
@@ -140,7 +149,7 @@ def breaks_forgotten() -> Iterator[None]:
 
 def unsupported(graph_break: GraphBreak, code: CodeType, *, whole: bool) -> Unsupported:
     """The exception for a break where the `whole` function was to be one graph, or in a block that forbids breaks: the report."""
-    callers = tuple(shown_line(frame, frame.f_lineno) for frame in reversed(list(_callers())))
+    callers = tuple(map(_shown, reversed(list(_callers()))))
     graph_break.user_stack = (*callers, *graph_break.user_stack)
     then = "error_on_graph_break(True) forbids a break here"
     if whole:
@@ -157,6 +166,10 @@ def _callers() -> Iterator[FrameType]:
         if not rule_of(frame.f_code.co_filename).library:
             yield frame
         frame = frame.f_back
+
+
+def _shown(frame: FrameType) -> ev.UserFrame:
+    return shown_line(frame, frame.f_lineno)
 
 
 # -- values --------------------------------------------------------------------------------------------------
@@ -180,7 +193,7 @@ def value_view(value: Any, number: int, source: str = "") -> ev.ValueView:
 
 def call_began(call: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ev.CallBegan:
     """The explained function is called, by the innermost line that is neither the engine's nor a library's."""
-    caller = next((shown_line(frame, frame.f_lineno) for frame in _callers()), None)
+    caller = next(map(_shown, _callers()), None)
     named = [*((str(place), value) for place, value in enumerate(args)), *kwargs.items()]
     arguments = tuple((name, value_view(value, number)) for number, (name, value) in enumerate(named, 1))
     return ev.CallBegan(frame=0, call=call, arguments=arguments, caller=caller)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,6 +50,20 @@ def test_a_break_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     condition = "bool(bool[] cpu)" if "TO_BOOL" in dis.opmap else "bool[] cpu"
     what = f"if on a tensor value (condition: {condition}); dynexplore.all_breaks(f, x) says more"
     assert told(caplog, branches) == [f"graph break DX104 at {os.path.relpath(__file__)}:{line}: {what}"]
+
+
+def steps(x: torch.Tensor) -> torch.Tensor:
+    weight = torch.nn.Parameter(x.clone())
+    weight.grad = x
+    torch.optim.SGD([weight], 0.1).step()
+    return weight
+
+
+def test_a_break_in_a_library_is_told_at_the_line_that_calls(caplog: pytest.LogCaptureFixture) -> None:
+    """The line of the program comes first, whether the library's function is traced through or is a frame of its own."""
+    lines = [one for one in told(caplog, steps) if one.startswith("graph break DX208")]
+    own = re.escape(f"graph break DX208 at {os.path.relpath(__file__)}:{steps.__code__.co_firstlineno + 3} (")
+    assert lines and all(re.match(own + r"optimizer\.py:\d+\): ", one) for one in lines), lines
 
 
 def test_verbose_tells_it_in_full(caplog: pytest.LogCaptureFixture) -> None:

@@ -84,9 +84,10 @@ export class Rows {
     if (!target || !scroller) return;
     const box = scroller.getBoundingClientRect();
     const at = target.getBoundingClientRect();
-    if (at.top < box.top + 20 || at.bottom > box.bottom) {
-      this.goal = { scroller, top: scroller.scrollTop + at.top - box.top - box.height / 3 };
-    }
+    const head = target.closest("table")?.tHead?.offsetHeight ?? 0;
+    if (at.top >= box.top + (head || 20) && at.bottom <= box.bottom) return;
+    const above = head ? Math.max(0, Math.floor((box.height / 3 - head) / at.height)) * at.height + head : box.height / 3;
+    this.goal = { scroller, top: scroller.scrollTop + at.top - box.top - above }; // whole rows of a table, none half below its head
   }
 
   /** @param {Marks} marks */
