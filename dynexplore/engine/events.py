@@ -531,6 +531,10 @@ class CacheEntryAdded(Event):
     check: str = ""
 
 
+EARLIER = -1
+"""As the number of an entry: it was made before the recording began."""
+
+
 @record(kw_only=True)
 class CacheHit(Event):
     """A call found its cache entry. It has a frame number of its own; `compiled_by` is the entry's frame."""

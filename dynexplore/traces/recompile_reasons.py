@@ -55,7 +55,7 @@ def plain_reason(reason: str) -> str:
 
 
 def failed_guard(
-    reason: str, scope: Scope, tensors: Mapping[str, str], numbers: Mapping[str, int], *, frame: int, entry: int
+    reason: str, scope: Scope, tensors: Mapping[str, str], numbers: Mapping[str, int], frame: int, entry: int
 ) -> ev.GuardFailed:
     """The guard of an entry that said no; `tensors` and `numbers` have its checks of tensors, and its guards, by source."""
     check = check_of(reason)

@@ -186,6 +186,8 @@ def text(recording: Recording) -> str:
     run is told once, with its number, so that the table grows with what was compiled and not with what was called.
     """
     entries = sorted(entry_frames(recording))
+    if any(_mark(frame, ev.EARLIER) for call in calls(recording) for frame in call.frames):
+        entries = [ev.EARLIER, *entries]
     rows, lines = [], []
     for first, last, frame, count in _runs(calls(recording)):
         number = str(first) if first == last else f"{first} to {last}"
@@ -196,7 +198,8 @@ def text(recording: Recording) -> str:
             lines.append(ev.wrapped(f"call {number}, {frame.function}: {views_text.guard_failure(failed)}", 4))
         elif frame.reason:
             lines.append(ev.wrapped(f"call {number}, {frame.function}: {frame.reason}", 4))
-    marked = [f"entry {entry}" for entry in entries] if len(entries) <= MANY_ENTRIES else ["entries"]
+    names = ["earlier" if entry == ev.EARLIER else f"entry {entry}" for entry in entries]
+    marked = names if len(entries) <= MANY_ENTRIES else ["entries"]
     return "\n".join([views_text.table(("call", "function", "outcome", *marked), rows), *lines])
 
 
@@ -219,15 +222,16 @@ def _runs(all_calls: list[Call]) -> Iterator[Run]:
 
 
 def _mark(frame: FrameCall, entry: int) -> str:
-    if frame.entry == entry:
+    if frame.entry == entry and (frame.outcome == "hit" or entry != ev.EARLIER):
         return "hit" if frame.outcome == "hit" else "made"
     return "miss" if entry in frame.missed else ""
 
 
 def _marks(frame: FrameCall) -> str:
     """What a frame did with which entries, in one cell: `miss 1, 2, made 5`."""
-    missed = f"miss {', '.join(map(str, frame.missed))}" if frame.missed else ""
-    own = f"{_mark(frame, frame.entry)} {frame.entry}" if frame.entry >= 0 else ""
+    missed = f"miss {', '.join(map(views_text.entry_name, frame.missed))}" if frame.missed else ""
+    mark = _mark(frame, frame.entry)
+    own = f"{mark} {views_text.entry_name(frame.entry)}" if mark else ""
     return ", ".join(filter(None, (missed, own)))
 
 

@@ -419,9 +419,10 @@ def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
     """What happened in a call, the cache entry it is about, and details; None for events that are not about calls."""
     match event:
         case ev.CacheHit():
-            return "hit", str(event.entry), f"compiled as frame {event.compiled_by}"
+            made = f"compiled as frame {event.compiled_by}" if event.entry != ev.EARLIER else "compiled before this recording began"
+            return "hit", entry_name(event.entry), made
         case ev.GuardFailed():
-            return "guard failed", str(event.entry), guard_failure(event)
+            return "guard failed", entry_name(event.entry), guard_failure(event)
         case ev.Recompiled():
             return "recompile", "", event.reason
         case ev.CacheEntryAdded():
@@ -432,6 +433,15 @@ def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
             return "plain Python", "", event.reason
         case _:
             return None
+
+
+def entry_name(number: int) -> str:
+    """A cache entry in a table.
+
+    >>> entry_name(2), entry_name(ev.EARLIER)
+    ('2', 'earlier')
+    """
+    return str(number) if number != ev.EARLIER else "earlier"
 
 
 def guard_failure(failed: ev.GuardFailed) -> str:

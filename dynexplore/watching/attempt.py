@@ -2,8 +2,9 @@
 
 Which idea lives here: torch steps through the instructions of a function; nodes, guards and inlined calls come up in between.
 Their place is the instruction at hand. Some of it is known only later: how a guard is checked, when all guards are built; the name
-of a graph, when it is handed to the backend. So the attempt keeps short rows while torch works, and tells them as events at its
-end. What a row says of a tracker is read at once, for trackers change.
+of a graph, when it is handed to the backend. So the attempt keeps short rows while torch works, and tells them in order at its
+end. What a row says of an object of torch is read at once, for these change; words are made of it when the recording is read, and
+hold nothing of torch.
 
 Our own steps show the stack after an instruction. A step of torch is watched from outside: the stack is read when it returns.
 
@@ -16,6 +17,7 @@ PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_con
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import types
 from collections.abc import Callable, Mapping
@@ -24,9 +26,11 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
-from dynexplore.traces import torch_words
+from dynexplore.traces.torch_words import plain_source
 from dynexplore.watching import private_torch
 from dynexplore.watching.codes import Codes, Rows
+from dynexplore.watching.guard_tree import GuardTree
+from dynexplore.watching.looks import Looks
 
 Place = tuple[int, int]
 """Inlined callee (0: the frame itself), and offset in its code (-1: none)."""
@@ -139,15 +143,16 @@ class Values:
 class Attempt:
     """See the head of this file."""
 
-    def __init__(self, number: int, code: types.CodeType, codes: Codes) -> None:
+    def __init__(self, number: int, code: types.CodeType, codes: Codes, looks: Looks) -> None:
         self.number = number
+        self.tree: GuardTree | None = None
         self.values = Values()
         self.graph = ""
-        self.has_guards = False
-        self.tensor_checks: Mapping[str, tuple[str, str]] = {}
-        self.guard_numbers: dict[str, int] = {}
         self.failed_at: tuple[Place, tuple[ev.ValueView, ...]] | None = None
+        self._has_guards = False
+        self._told_guards: list[str] = []
         self._codes = codes
+        self._look = looks
         self._code = code
         self._rows: list[_Row | _Compiled | Callable[[int], ev.Event]] = []
         self._facts: dict[str, private_torch.NodeFacts] = {}
@@ -285,16 +290,22 @@ class Attempt:
         """The graph ends before the current instruction of a translator; `made` makes the event, but for its place and values."""
         callee = next((one for one in self._hand if one.translator is translator), None)
         number = callee.number if callee is not None else 0
-        rows = callee.rows if callee is not None else self._codes.told_rows(translator.f_code)
-        row = rows.get(translator.current_instruction.offset)
-        stack, live = self.values.stack(translator.stack), self.values.named(translator.symbolic_locals)
-        place = -1 if row is None else row.offset
+        known, code = callee.rows if callee is not None else None, translator.f_code
+        at = self._look.part(-1, lambda: translator.current_instruction.offset)
+        stack = self._look.part((), self.values.stack, translator.stack)
+        live = self._look.part((), self.values.named, translator.symbolic_locals)
         self._broken = translator
-        self._end = lambda frame: made(
-            frame=frame, attempt=self.number, offset=place, inline=number, stack=self.values.stack_now(stack),
-            live_locals=self.values.named_now(live),
-        )  # fmt: skip
-        self._rows.append(self._end)
+
+        def end(frame: int) -> ev.Event:
+            row = (self._codes.told_rows(code) if known is None else known).get(at)
+            return made(
+                frame=frame, attempt=self.number, offset=-1 if row is None else row.offset, inline=number,
+                stack=self.values.stack_now(stack), live_locals=self.values.named_now(live),
+            )  # fmt: skip
+
+        self._codes.keep(code)
+        self._end = end
+        self._rows.append(end)
 
     def broke_whole(self, event: Callable[[int], ev.Event]) -> None:
         """The frame is given up: this is its break, instead of the one that was to end a graph of it."""
@@ -306,11 +317,14 @@ class Attempt:
     def describe(self, graph: Any) -> None:
         """Read the nodes of a graph now: torch forgets their values when the graph is compiled."""
         for node in graph.nodes:
-            self._facts[node.name] = private_torch.node_facts(node)
+            facts = self._look(private_torch.node_facts, node)
+            if facts is not None:
+                self._facts[node.name] = facts
 
     def target_of(self, name: str) -> str:
         """The target of a described node: of an input, its source."""
-        return self._facts[name].target
+        facts = self._facts.get(name)
+        return name if facts is None else facts.target
 
     def compiled(self, made: Callable[..., ev.SubgraphCompiled]) -> None:
         """A graph came back from the backend."""
@@ -322,7 +336,7 @@ class Attempt:
 
     def add_guards(self, guards: Any) -> None:
         """All guards that were built: those that no step needed stand at the end."""
-        self.has_guards = True
+        self._has_guards = True
         for guard in guards:
             if guard not in self._guards:
                 self._guards.add(guard)
@@ -336,7 +350,6 @@ class Attempt:
             self._leave(self._hand.pop(), "broke")
         self.values.close()
         told: set[str] = set()
-        guards = 0
         for row in self._rows:
             if isinstance(row, _Compiled):
                 for name in self._facts:
@@ -346,44 +359,61 @@ class Attempt:
                 recording.note((row, frame))
             elif hasattr(row.thing, "op"):
                 self._tell_node(recording, frame, row.place, row.thing.name, told)
-            elif self._is_built(row.thing):
-                recording.record(self._guard(frame, guards, row))
-                guards += 1
+            elif not self._has_guards or getattr(row.thing, "code_list", None):
+                self._tell_guard(recording, frame, row)
         self._rows.clear()
         self._guards.clear()
         self._facts.clear()
+        self._running.clear()
+        self._broken = None
 
     def _tell_node(self, recording: Recording, frame: int, place: Place, name: str, told: set[str]) -> None:
         facts = self._facts.get(name)
         if facts is None or name in told:  # a node of an inner graph, or one that was taken out again
             return
         told.add(name)
-        recording.record(_node_added(frame, self.number, place, self.graph, name, facts))
+        recording.note((_node_added, frame, self.number, place, self.graph, name, facts))
 
-    def _is_built(self, guard: Any) -> bool:
+    def _tell_guard(self, recording: Recording, frame: int, row: _Row) -> None:
         """Not every guard that torch asks for becomes a check; of an attempt that was given up nobody knows."""
-        return not self.has_guards or bool(guard.code_list)
+        facts = self._look(private_torch.guard_facts, row.thing)
+        if facts is not None:
+            recording.note((_guard_installed, frame, self.number, row.place, len(self._told_guards), facts, self.tree))
+            self._told_guards.append(facts.name)
 
-    def _guard(self, frame: int, number: int, row: _Row) -> ev.GuardInstalled:
-        facts = private_torch.guard_facts(row.thing)
-        inline, offset = row.place
-        expected, expression = self.tensor_checks.get(facts.source, ("", "")) if facts.kind == "TENSOR_MATCH" else ("", "")
-        expression = expression or " and ".join(torch_words.plain_source(check) for check in facts.checks)
-        self.guard_numbers.setdefault(facts.source, number)
-        return ev.GuardInstalled(
-            frame=frame, attempt=self.number, offset=offset, inline=inline, index=number, scope=facts.scope, source=facts.source,
-            kind=facts.kind, expected=expected, expression=expression,
-            reason=f"line {facts.user_line} needs it" if facts.user_line else "",
-        )  # fmt: skip
+    # -- what is known of the entry that it made -------------------------------------------------------------------------
+
+    @functools.cached_property
+    def guard_numbers(self) -> Mapping[str, int]:
+        """Source -> the number of its first guard."""
+        return {plain_source(name): number for number, name in reversed(list(enumerate(self._told_guards)))}
+
+    @property
+    def tensors(self) -> Mapping[str, str]:
+        """Source -> what is expected of this tensor."""
+        return {source: words for source, (words, _) in self.tree.tensor_checks.items()} if self.tree is not None else {}
 
 
 _CHANGE_LOCALS = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF", "LOAD_FAST_AND_CLEAR")
 
 
 def _node_added(frame: int, attempt: int, place: Place, graph: str, name: str, facts: private_torch.NodeFacts) -> ev.NodeAdded:
-    inline, offset = place
+    (inline, offset), (dtype, shape, device), (file, line) = place, facts.tensor, facts.place
     return ev.NodeAdded(
         frame=frame, attempt=attempt, offset=offset, inline=inline, graph=graph, name=name, op=facts.op, target=facts.target,
-        args=facts.args, kwargs=facts.kwargs, inputs=facts.inputs, dtype=facts.dtype, shape=facts.shape, device=facts.device,
-        module=facts.module, file=facts.file, line=facts.line,
+        args=facts.args, kwargs=facts.kwargs, inputs=facts.inputs, dtype=dtype, shape=shape, device=device,
+        module=facts.module, file=file, line=line,
+    )  # fmt: skip
+
+
+def _guard_installed(
+    frame: int, attempt: int, place: Place, number: int, facts: private_torch.GuardFacts, tree: GuardTree | None
+) -> ev.GuardInstalled:
+    (inline, offset), source = place, facts.source
+    checks = tree.tensor_checks if tree is not None and facts.kind == "TENSOR_MATCH" else {}
+    expected, expression = checks.get(source, ("", ""))
+    return ev.GuardInstalled(
+        frame=frame, attempt=attempt, offset=offset, inline=inline, index=number, scope=facts.scope, source=source,
+        kind=facts.kind, expected=expected, expression=expression or facts.expression,
+        reason=f"line {facts.user_line} needs it" if facts.user_line else "",
     )  # fmt: skip

@@ -4,7 +4,7 @@ Which idea lives here: torch raises an exception where it cannot go on. Its mess
 found in the exceptions and reasons of a running torch, with the stack of the user.
 
 In:  exceptions and reasons of torch._dynamo.
-Out: `Cause`s, by `of_logged`, `of_error`, `matching`, `reached_limit`, `is_restart`.
+Out: `Told` causes, by `of_logged`, `of_error`, `matching`; `reached_limit`, `is_restart`.
 
 PyTorch's counterpart: `format_graph_break_message` in torch/_dynamo/exc.py writes the message that is read here.
 """
@@ -13,32 +13,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dynexplore.traces.torch_words import Cause, parsed
+from dynexplore.engine import events as ev
+from dynexplore.traces.torch_words import parsed
 from dynexplore.watching import private_torch
 
 
-def of_logged(error: Any, reason: str) -> Cause:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """torch's message, and the user's stack with its lines as they are; taken apart when the event is made."""
+
+    message: str
+    stack: tuple[ev.UserFrame, ...]
+
+    def event(self, **more: Any) -> ev.GraphBroke:
+        """The break; `more` are its place and its values."""
+        return parsed(self.message, self.stack).event(**more)
+
+
+def of_logged(error: Any, reason: str) -> Told:
     """The cause that torch logs, when it decides that a graph ends here."""
     stack = private_torch.user_frames(getattr(error, "real_stack", None) or ())
-    return parsed(str(getattr(error, "msg", None) or error or reason), stack)
+    return Told(str(getattr(error, "msg", None) or error or reason), stack)
 
 
-def of_error(error: BaseException) -> Cause | None:
+def of_error(error: BaseException) -> Told | None:
     """The cause for which a whole frame is given up; None for errors that are no graph break."""
     if getattr(error, "gb_type", None) is None or not hasattr(error, "real_stack"):
         return None
     return of_logged(error, "")
 
 
-def matching(causes: Sequence[Cause], reason: Any) -> Cause:
+def matching(causes: Sequence[Told], reason: Any) -> Told:
     """The logged cause that belongs to a `GraphCompileReason`, else the reason itself."""
     text = str(reason.reason)
     same = [cause for cause in causes if cause.message and (cause.message == text or text.endswith(cause.message))]
     if same or (causes and len(text.splitlines()) == 1):
         return (same or list(causes))[-1]
-    return parsed(text, private_torch.user_frames(reason.user_stack or ()))
+    return Told(text, private_torch.user_frames(reason.user_stack or ()))
 
 
 def is_restart(error: BaseException) -> bool:

@@ -6,7 +6,8 @@ instructions: the body is what equals the end of the original, and the jump in f
 Where the two cannot be laid side by side the rows have no origin, and steps there are not linked.
 
 In:  code objects.
-Out: `Codes.view_of(code)`, `Codes.told_rows(code)`; `modified_view(code)`, `resume_codes(code, globals)`.
+Out: `Codes`: `view_of(code)`, `modified_view(code)`, `told_rows(code)`, made when asked for, and `keep(code)` for what they need;
+`resume_codes(code, globals)`.
 
 PyTorch's counterpart: torch/_dynamo/resume_execution.py, which writes them.
 """
@@ -19,31 +20,55 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.translate.code_views import code_view
+from dynexplore.engine.shown_files import shown_file
+from dynexplore.engine.translate.code_views import code_view, keep_source
 from dynexplore.traces import torch_words
 from dynexplore.watching import private_torch
+from dynexplore.watching.looks import ABSENT, Looks
 
 Rows = Mapping[int, ev.ListingRow]
 
 
 class Codes:
-    """The views of the code objects of one watch, each made once."""
+    """The views of the code objects of one watch, each made once, when it is asked for; `keep` notes before what may change."""
 
-    def __init__(self) -> None:
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
         # by identity, for equal code objects are equal; each holds its code, so that no id is used again
-        self._views: dict[int, tuple[types.CodeType, ev.CodeView]] = {}
-        self._continued: dict[int, tuple[types.CodeType, Rows | None]] = {}
-        self._own: dict[int, tuple[types.CodeType, Rows]] = {}
+        self._kept: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
+        self._views: dict[int, ev.CodeView] = {}
+        self._continued: dict[int, Rows] = {}
+        self._own: dict[int, Rows] = {}
+
+    def keep(self, code: types.CodeType) -> types.CodeType | None:
+        """Note the source of some code as it is now, and what it continues, which comes back."""
+        known = self._kept.get(id(code))
+        if known is None:
+            original = cast("types.CodeType | None", self._look(private_torch.original_of, code))
+            known = self._kept[id(code)] = code, original
+            keep_source(code)
+            if original is not None:
+                self.keep(original)
+        return known[1]
 
     def view_of(self, code: types.CodeType) -> ev.CodeView:
         """The record of a function that is compiled: of a resume function with the origin of its rows."""
+        return self._view(code, self._make)
+
+    def modified_view(self, code: types.CodeType) -> ev.CodeView:
+        """The record of code that torch.compile made: which rows call a graph and which go on in a resume function."""
+        return self._view(code, _with_roles)
+
+    def _view(self, code: types.CodeType, make: Callable[[types.CodeType], ev.CodeView]) -> ev.CodeView:
+        self.keep(code)
         known = self._views.get(id(code))
         if known is None:
-            known = self._views[id(code)] = code, self._make(code)
-        return known[1]
+            bare = ev.CodeView(-2 - len(self._views), code.co_qualname, shown_file(code.co_filename), code.co_firstlineno, "", ())
+            known = self._views[id(code)] = self._looks.part(bare, make, code)
+        return known
 
     def _make(self, code: types.CodeType) -> ev.CodeView:
-        view, original, continued = code_view(code), self._original(code), self._rows_of_original(code)
+        view, original, continued = code_view(code), self.keep(code), self._rows_of_original(code)
         if original is None or continued is None:
             return view
         jump = max((row.offset for row in view.rows if row.offset not in continued and row.target in continued), default=-1)
@@ -54,10 +79,11 @@ class Codes:
 
     def own_rows(self, code: types.CodeType) -> Rows:
         """Offset of an instruction of torch -> the row of the code that it stands for."""
+        self.keep(code)
         known = self._own.get(id(code))
         if known is None:
-            known = self._own[id(code)] = code, self._look(private_torch.own_rows, code, code_view(code).rows) or {}
-        return known[1]
+            known = self._own[id(code)] = self._look(lambda: private_torch.own_rows(code, code_view(code).rows)) or {}
+        return known
 
     def told_rows(self, code: types.CodeType) -> Rows:
         """Offset of an instruction of torch -> the row that is told: of a resume function the one of what it continues."""
@@ -68,27 +94,24 @@ class Codes:
 
     def is_resume(self, code: types.CodeType) -> bool:
         """Whether torch made this code to go on after a break."""
-        return self._original(code) is not None
-
-    def _original(self, code: types.CodeType) -> types.CodeType | None:
-        return cast("types.CodeType | None", self._look(private_torch.original_of, code))
+        return self.keep(code) is not None
 
     def _rows_of_original(self, code: types.CodeType) -> Rows | None:
         """Offset in a resume function -> the row of what it continues; None for any other code."""
-        known = self._continued.get(id(code))
-        if known is None:
-            original = self._original(code)
-            rows = None
-            if original is not None:
-                views = code_view(code).rows, original, code_view(original).rows
-                rows = self._look(private_torch.rows_of_original, *views) or {}
-            known = self._continued[id(code)] = code, rows
-        return known[1]
+        original = self.keep(code)
+        if original is None:
+            return None
+        if id(code) not in self._continued:
+            self._continued[id(code)] = (
+                self._look(lambda: private_torch.rows_of_original(code_view(code).rows, original, code_view(original).rows)) or {}
+            )
+        return self._continued[id(code)]
 
     def _look(self, look: Callable[..., Any], *args: Any) -> Any:
+        """None where it cannot be made: then rows have no origin, which shows; a name that is missing is told elsewhere."""
         try:
             return look(*args)
-        except private_torch.ABSENT:
+        except ABSENT:
             return None
 
 
@@ -98,8 +121,7 @@ def _row(row: ev.ListingRow, continued: Rows, jump: int) -> ev.ListingRow:
     return dataclasses.replace(row, role="resume", origin=continued[row.target].offset if row.offset == jump else -1)
 
 
-def modified_view(code: types.CodeType) -> ev.CodeView:
-    """The record of code that torch.compile made: which rows call a graph and which go on in a resume function."""
+def _with_roles(code: types.CodeType) -> ev.CodeView:
     view = code_view(code)
     role = ""
     rows = []

@@ -24,6 +24,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.traces import artefact_kinds, telling
 from dynexplore.traces.compiles import Artefact, Compile, kept_metrics
 from dynexplore.watching import private_torch
+from dynexplore.watching.looks import UNREADABLE
 
 PARTS = ("joint", "graph", "code", "passes", "cache")
 """Parts that are told: what else the log has, a watch sees better."""
@@ -79,7 +80,7 @@ class CompilerOutput(logging.Handler):
         """A record of torch's log."""
         try:
             self._hear(vars(record).get("metadata"), vars(record).get("payload"))
-        except private_torch.UNREADABLE as error:
+        except UNREADABLE as error:
             self._notice(f"Part of what the compiler made could not be read ({type(error).__name__}: {error}).")
 
     def _hear(self, said: Any, text: Any) -> None:

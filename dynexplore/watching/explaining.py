@@ -54,13 +54,13 @@ class WatchedExplanation(Explanation):
         """Call the function once more, and add the call to this explanation; return its result, which becomes `value`."""
         self._calls += 1
         self.session.args, self.session.kwargs = args, kwargs
-        before = len(self.recording)
+        before = self._watch.frames_seen
         self.recording.record(reports.call_began(self._calls, args, kwargs))
         error = ""
         try:
             with self._as_it_was_given(), self._watch:
                 self.value = self._compiled(*args, **kwargs)
-            if not self.recording.frames_since(before):
+            if self._watch.frames_seen == before:
                 self._watch.note_hit(self._compiled)
             return self.value
         except BaseException as raised:

@@ -21,17 +21,17 @@ from typing import Any
 
 from dynexplore.engine import events as ev
 from dynexplore.engine.runtime.backend_failures import node_in_hand, raised_at
-from dynexplore.engine.runtime.reports import value_view
 from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate.code_views import code_view
 from dynexplore.recording.recording import Recording
 from dynexplore.traces import recompile_reasons, torch_words
 from dynexplore.watching import break_causes, private_torch
 from dynexplore.watching.attempt import Attempt
-from dynexplore.watching.codes import Codes, modified_view, resume_codes
+from dynexplore.watching.codes import Codes, resume_codes
 from dynexplore.watching.compiler_output import CompilerOutput
+from dynexplore.watching.guard_tree import GuardTree
+from dynexplore.watching.looks import Looks
 from dynexplore.watching.private_torch import Replacements
-from dynexplore.watching.real_guards import KnownEntry
+from dynexplore.watching.real_guards import BEFORE_THE_WATCH, KnownEntry
 
 
 class FrameWatch:
@@ -41,8 +41,8 @@ class FrameWatch:
         self.number = number
         self.code = code
         self.attempts: list[Attempt] = []
-        self.causes: list[torch_words.Cause] = []
-        self.check = ""
+        self.causes: list[break_causes.Told] = []
+        self.tree: GuardTree | None = None
         self.guard_count = 0
         self.reasons: list[str] | None = None
         self.told = 0
@@ -60,12 +60,13 @@ class Listener:
         self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False, artifacts: bool = False
     ) -> None:
         self.recording = recording
-        self.notices: list[str] = []
+        self.frames_seen = 0
         self.graphs: list[Any] = []
         self._keep_graphs = keep_graphs
-        self.codes = Codes()
+        self._look = Looks()
+        self.codes = Codes(self._look)
         self._steps = steps
-        self._output = CompilerOutput(recording, self._frame_number, self._notice) if artifacts else None
+        self._output = CompilerOutput(recording, self._frame_number, self._look.notice) if artifacts else None
         self._is_on = False
         self._frames: list[FrameWatch] = []
         self._replaced = Replacements()
@@ -87,7 +88,7 @@ class Listener:
         absent = private_torch.missing()
         if absent:
             lost = ", ".join(f"{name.gives} ({name.full})" for name in absent)
-            self._notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
+            self._look.notice(f"This torch has no longer what a watch needs for: {lost}; the rest is shown.")
         self._is_on = True
         if self._output is not None:
             self._output.begin()
@@ -102,38 +103,32 @@ class Listener:
             self._output.end()
         self._replaced.take_back()
 
-    def _look(self, look: Callable[..., Any], *args: Any) -> Any:
-        """Look at torch; where that is not possible, say so once and go on."""
-        try:
-            return look(*args)
-        except private_torch.UNREADABLE as error:
-            self._notice(f"Part of this capture could not be read ({look.__name__.strip('_')}: {type(error).__name__}: {error}).")
-            return None
+    @property
+    def notices(self) -> list[str]:
+        """What could not be seen, in sentences."""
+        return self._look.notices
 
-    def known(self, code: types.CodeType) -> KnownEntry | None:
+    def known(self, code: types.CodeType | None) -> KnownEntry | None:
         """What is known of the entry with this modified code; None of one that was made before the watch began."""
         modified, frame, number = self._modified.get(id(code), (None, None, 0))
         if modified is not code or frame is None:
             return None
         attempt = frame.attempt
-        tensors = {source: words for source, (words, _) in attempt.tensor_checks.items()} if attempt is not None else {}
-        return KnownEntry(number, frame.number, tensors, attempt.guard_numbers if attempt is not None else {})
+        if attempt is None:
+            return KnownEntry(number, frame.number, {}, {})
+        return KnownEntry(number, frame.number, attempt.tensors, attempt.guard_numbers)
 
     def hit(self, code: types.CodeType | None, region: int = -1) -> None:
-        """Record that the entry in front of a code object served a call; nothing where that entry is not known."""
+        """Record that the entry in front of a code object served a call."""
         entries = self._look(private_torch.entries_of, code, region) if code is not None else None
-        known = self.known(entries[0].code) if entries else None
-        if code is None or known is None:
+        if code is None or not entries:
             return
+        known = self.known(entries[0].code) or BEFORE_THE_WATCH
         number = self.recording.next_frame_id()
         name = torch_words.plain_function(code.co_qualname)
         self.recording.record(
-            ev.CacheHit(frame=number, entry=known.number, code=code_view(code).id, function=name, compiled_by=known.frame)
+            ev.CacheHit(frame=number, entry=known.shown, code=self.codes.view_of(code).id, function=name, compiled_by=known.frame)
         )
-
-    def _notice(self, notice: str) -> None:
-        if notice not in self.notices:
-            self.notices.append(notice)
 
     @property
     def _frame(self) -> FrameWatch | None:
@@ -150,6 +145,7 @@ class Listener:
             if not self._is_on:
                 return original(code, *args, **kwargs)
             frame = FrameWatch(self.recording.next_frame_id(), code)
+            self.frames_seen += 1
             self._look(self._entered, frame, args[1] if len(args) > 1 else {})
             self._frames.append(frame)
             began = time.perf_counter()
@@ -166,10 +162,17 @@ class Listener:
         return compile_frame
 
     def _entered(self, frame: FrameWatch, locals_: dict[str, Any]) -> None:
-        names = [name for name in locals_ if not name.startswith("__nested_")]
-        arguments = tuple((name, value_view(locals_[name], number, name)) for number, name in enumerate(names, 1))
-        code = self.codes.view_of(frame.code)
-        self.recording.record(ev.FrameEntered(frame=frame.number, parent=self._parent(), code=code, arguments=arguments))
+        self.codes.keep(frame.code)
+        arguments: list[tuple[str, ev.ValueView]] = []
+        for name in locals_:
+            if not name.startswith("__nested_"):
+                number = len(arguments) + 1
+                unread = ev.ValueView(number, "", "?", name)
+                arguments.append((name, self._look.part(unread, private_torch.argument_view, locals_[name], number, name)))
+        self.recording.note((self._frame_entered, frame, self._look(self._parent), tuple(arguments)))
+
+    def _frame_entered(self, frame: FrameWatch, parent: int | None, arguments: tuple[tuple[str, ev.ValueView], ...]) -> ev.Event:
+        return ev.FrameEntered(frame=frame.number, parent=parent, code=self.codes.view_of(frame.code), arguments=arguments)
 
     def _parent(self) -> int | None:
         """The frame in whose modified code this call was made."""
@@ -191,49 +194,49 @@ class Listener:
     def _finished(self, frame: FrameWatch, result: Any, names: dict[str, Any], seconds: float) -> None:
         guarded = result.guarded_code
         if guarded is None:
-            self._tell_attempts(frame)
+            self._look(self._tell_attempts, frame)
             self._skipped(frame, getattr(result, "skip_reason", None) or "torch.compile found nothing to compile in it", seconds)
             return
-        attempt = frame.attempt
-        graphs = tuple(name for name in guarded.code.co_names if name.startswith("__compiled_fn"))
-        if attempt is not None:
-            attempt.graph = graphs[0] if graphs else ""
-        self._tell_attempts(frame)
+        code: types.CodeType = guarded.code
+        graphs = tuple(name for name in code.co_names if name.startswith("__compiled_fn"))
+        if frame.attempt is not None:
+            frame.attempt.graph = graphs[0] if graphs else ""
+        self._look(self._tell_attempts, frame)
         if self._output is not None:
             self._output.finished(frame.number, graphs[0] if graphs else "")
-        made = self._resume_functions(frame, guarded.code, names)
-        self.recording.record(
-            ev.CodeEmitted(
-                frame=frame.number, attempt=len(frame.attempts), code=modified_view(guarded.code), graphs=graphs,
-                resume_functions=tuple(made),
-            )
-        )  # fmt: skip
+        made = self._look.part((), self._resume_functions, frame, code, names)
+        self.codes.keep(code)
         self._entries += 1
-        self._modified[id(guarded.code)] = guarded.code, frame, self._entries
-        self.recording.record(
-            ev.CacheEntryAdded(
-                frame=frame.number,
-                entry=self._entries,
-                code=code_view(frame.code).id,
-                guard_count=frame.guard_count,
-                check=frame.check,
-            )
-        )
+        self._modified[id(code)] = code, frame, self._entries
+        self.recording.note((self._code_emitted, frame, len(frame.attempts), code, graphs, made))
+        self.recording.note((self._entry_added, frame, self._entries))
         self.recording.record(ev.FrameFinished(frame=frame.number, outcome="compiled", seconds=seconds))
 
-    def _resume_functions(self, frame: FrameWatch, code: types.CodeType, names: dict[str, Any]) -> list[str]:
+    def _code_emitted(
+        self, frame: FrameWatch, attempt: int, code: types.CodeType, graphs: tuple[str, ...], made: tuple[str, ...]
+    ) -> ev.Event:
+        view = self.codes.modified_view(code)
+        return ev.CodeEmitted(frame=frame.number, attempt=attempt, code=view, graphs=graphs, resume_functions=made)
+
+    def _entry_added(self, frame: FrameWatch, entry: int) -> ev.Event:
+        return ev.CacheEntryAdded(
+            frame=frame.number, entry=entry, code=self.codes.view_of(frame.code).id, guard_count=frame.guard_count,
+            check=frame.tree.text if frame.tree is not None else "",
+        )  # fmt: skip
+
+    def _resume_functions(self, frame: FrameWatch, code: types.CodeType, names: dict[str, Any]) -> tuple[str, ...]:
         made = []
         for name, resume in resume_codes(code, names):
-            view = self.codes.view_of(resume)
-            offset = next((row.origin for row in view.rows if row.role == "resume" and row.origin >= 0), -1)
-            parameters = resume.co_varnames[: resume.co_argcount]
-            self.recording.record(
-                ev.ResumeFunctionMade(
-                    frame=frame.number, attempt=len(frame.attempts), offset=offset, name=name, parameters=parameters, code=view
-                )
-            )
+            self.codes.keep(resume)
+            self.recording.note((self._resume_made, frame.number, len(frame.attempts), name, resume))
             made.append(name)
-        return made
+        return tuple(made)
+
+    def _resume_made(self, frame: int, attempt: int, name: str, resume: types.CodeType) -> ev.Event:
+        view = self.codes.view_of(resume)
+        offset = next((row.origin for row in view.rows if row.role == "resume" and row.origin >= 0), -1)
+        parameters = resume.co_varnames[: resume.co_argcount]
+        return ev.ResumeFunctionMade(frame=frame, attempt=attempt, offset=offset, name=name, parameters=parameters, code=view)
 
     def _skipped(self, frame: FrameWatch, reason: str, seconds: float) -> None:
         code = frame.code
@@ -247,7 +250,7 @@ class Listener:
 
     def _failed(self, frame: FrameWatch, error: BaseException, seconds: float) -> None:
         """The frame could not be compiled: torch runs it as plain Python, or raises."""
-        attempt, limit = frame.attempt, break_causes.reached_limit(error)
+        attempt, limit = frame.attempt, self._look.part(0, break_causes.reached_limit, error)
         reason = f"torch.compile raised {type(error).__name__}"
         if limit:
             function, last = frame.code.co_qualname, (frame.reasons or [""])[0]
@@ -257,11 +260,11 @@ class Listener:
                 )
             )
             reason = f"torch.compile's limit of {limit} entries is reached"
-        elif attempt is not None and (cause := break_causes.of_error(error)) is not None:
+        elif attempt is not None and (cause := self._look(break_causes.of_error, error)) is not None:
             place, stack = attempt.failed_at or ((0, -1), ())
             attempt.broke_whole(functools.partial(_whole_frame_broke, cause, place, stack, attempt.number))
             reason = "its graph breaks where torch.compile cannot resume"
-        self._tell_attempts(frame)
+        self._look(self._tell_attempts, frame)
         if self._output is not None:
             self._output.finished(frame.number, "")
         self._skipped(frame, reason, seconds)
@@ -274,7 +277,7 @@ class Listener:
             frame = self._frame
             if frame is None:
                 return original(code, *args, **kwargs)
-            attempt = Attempt(len(frame.attempts) + 1, code, self.codes)
+            attempt = Attempt(len(frame.attempts) + 1, code, self.codes, self._look)
             frame.attempts.append(attempt)
             try:
                 return original(code, *args, **kwargs)
@@ -396,8 +399,7 @@ class Listener:
     def _built(self, frame: FrameWatch, manager: Any, output: Any) -> None:
         frame.attempts[-1].add_guards(output.guards)
         frame.guard_count = sum(bool(guard.code_list) for guard in output.guards)
-        frame.check = str(manager.guard_manager)
-        frame.attempts[-1].tensor_checks = torch_words.tensor_checks(frame.check)
+        frame.tree = frame.attempts[-1].tree = self._look(GuardTree, manager.guard_manager)
 
     # -- compiled again --------------------------------------------------------------------------------------------------
 
@@ -412,21 +414,21 @@ class Listener:
         return get_and_maybe_log_recompilation_reasons
 
     def _again(self, frame: FrameWatch, first: Any, caller: Any, reasons: list[str]) -> None:
-        frame.reasons, entries = list(reasons), private_torch.entries_in(first)
-        scope = caller.f_locals, caller.f_globals
-        for number, (entry, reason) in enumerate(zip(entries, reasons, strict=False)):
-            _, made, entry_number = self._modified.get(id(getattr(entry, "code", None)), (None, None, number))
-            attempt = made.attempt if made is not None else None  # none: an entry that was made before the watch began
-            tensors = {source: words for source, (words, _) in attempt.tensor_checks.items()} if attempt is not None else {}
-            numbers = attempt.guard_numbers if attempt is not None else {}
-            failed = recompile_reasons.failed_guard(reason, scope, tensors, numbers, frame=frame.number, entry=entry_number)
-            self.recording.record(failed)
-        first = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
-        self.recording.record(ev.Recompiled(frame=frame.number, reason=first, entries=len(entries)))
+        frame.reasons = list(reasons)
+        entries = self._look.part([], private_torch.entries_in, first)
+        scope = self._look.part(({}, {}), lambda: (caller.f_locals, caller.f_globals))
+        for entry, reason in zip(entries, reasons, strict=False):
+            known = self.known(getattr(entry, "code", None)) or BEFORE_THE_WATCH
+            words = scope, known.tensors, known.guards
+            failed = self._look(recompile_reasons.failed_guard, reason, *words, frame.number, known.shown)
+            if failed is not None:
+                self.recording.record(failed)
+        why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
+        self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
 
 
 def _whole_frame_broke(
-    cause: torch_words.Cause, place: tuple[int, int], stack: tuple[ev.ValueView, ...], attempt: int, frame: int
+    cause: break_causes.Told, place: tuple[int, int], stack: tuple[ev.ValueView, ...], attempt: int, frame: int
 ) -> ev.GraphBroke:
     return cause.event(frame=frame, attempt=attempt, inline=place[0], offset=place[1], stack=stack, live_locals=(), operations=0)
 
@@ -448,5 +450,5 @@ def _compiled_graph(attempt: Attempt, output: Any, graph: Any) -> Callable[..., 
         inputs=tuple(attempt.target_of(node.name) for node in nodes if node.op == "placeholder"),
         outputs=tuple(node.name for node in outputs),
         nodes=tuple(node.name for node in nodes),
-        code=graph.graph.python_code("self").src.strip(),
+        code=(vars(graph).get("_code") or graph.graph.python_code("self").src).strip(),
     )

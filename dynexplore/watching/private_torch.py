@@ -22,7 +22,7 @@ import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -32,13 +32,7 @@ from dynexplore.engine.shown_files import shown_file
 from dynexplore.engine.translate.narrator import tensor_words
 from dynexplore.recording.job import Collective
 from dynexplore.traces.torch_words import PLAIN_TYPES, parameter_name, plain_function, plain_source
-
-UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, AssertionError, RuntimeError)
-"""What reading an object raises that is not as it was in the torch that this was written for."""
-
-
-ABSENT = (ImportError, *UNREADABLE)
-"""The same, where a name is asked for as well."""
+from dynexplore.watching.looks import ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +195,13 @@ def value_text(value: Any) -> str:
     return ev.safe_repr(value, 80) if type(value) in PLAIN_TYPES else type(value).__name__
 
 
+def argument_view(value: Any, number: int, name: str) -> ev.ValueView:
+    """An argument of a call: a tensor's dtype, shape and device; a plain value; else its type, for `repr` runs the program."""
+    kind = type(value)
+    shown = f"{len(value)} item{'' if len(value) == 1 else 's'}" if kind in (list, tuple, dict, set) else value_text(value)
+    return ev.ValueView(number, kind.__qualname__, shown or repr(value), name)
+
+
 def _source_text(source: Any) -> str:
     """A source as Python people read; torch writes `L['x']` for the local `x` and `G['f']` for the global `f`.
 
@@ -336,35 +337,43 @@ def asked(entry: Any, locals_: Mapping[str, Any]) -> tuple[bool, list[str]]:
 # -- graphs ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """What is said of a node: as in `NodeAdded`."""
+class NodeFacts(NamedTuple):
+    """What is said of a node, as in `NodeAdded`: read while torch still keeps its values, put into words later."""
 
     op: str
     target: str
     args: str
     kwargs: str
     inputs: tuple[str, ...]
-    dtype: str
-    shape: str
-    device: str
-    module: str
-    file: str
-    line: int
+    tensor: tuple[str, str, str]
+    stack: str
+    held_by: str
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line of the user's program."""
+        places = _FRAME.findall(self.stack)
+        return (shown_file(places[-1][0]), int(places[-1][1])) if places else ("", 0)
+
+    @property
+    def module(self) -> str:
+        """`layers.0.attn` from `L['self']._modules['layers']._modules['0'].attn`."""
+        return plain_source(self.held_by).replace("[", ".").replace("]", "").partition(".")[2]
 
 
 def node_facts(node: torch.fx.Node) -> NodeFacts:
-    """The facts of a node, read while torch still keeps its values."""
-    dtype, shape, device = tensor_words(node.meta.get("example_value"))
-    file, line = _place_of(node)
+    """The facts of a node. They hold nothing of torch."""
+    held_by = node.meta.get("nn_module_stack") or {}
     return NodeFacts(
         op=node.op,
         target=(_input_source(node) if node.op == "placeholder" else "") or target_text(node),
         args=ev.clip(str(node.args)),
         kwargs=ev.clip(str(node.kwargs)) if node.kwargs else "{}",
         inputs=tuple([entry.name for entry in node.all_input_nodes]),
-        dtype=dtype, shape=shape, device=device, module=_module_of(node), file=file, line=line,
-    )  # fmt: skip
+        tensor=tensor_words(node.meta.get("example_value")),
+        stack=node.meta.get("stack_trace") or node.stack_trace or "",
+        held_by=str(next(reversed(held_by.values()))[0]) if held_by else "",
+    )
 
 
 def _input_source(node: torch.fx.Node) -> str:
@@ -373,21 +382,6 @@ def _input_source(node: torch.fx.Node) -> str:
 
 
 _FRAME = re.compile(r'File "(.*?)", line (\d+), in ')
-
-
-def _place_of(node: torch.fx.Node) -> tuple[str, int]:
-    stack = node.meta.get("stack_trace") or node.stack_trace or ""
-    place = _FRAME.findall(stack)
-    return (shown_file(place[-1][0]), int(place[-1][1])) if place else ("", 0)
-
-
-def _module_of(node: torch.fx.Node) -> str:
-    """`layers.0.attn` from `L['self']._modules['layers']._modules['0'].attn`."""
-    stack = node.meta.get("nn_module_stack") or {}
-    if not stack:
-        return ""
-    path = plain_source(str(list(stack.values())[-1][0])).replace("[", ".").replace("]", "")
-    return path.partition(".")[2]
 
 
 def pieces_of(compiler: Any, graph: Any, source_of: Callable[[str], str]) -> tuple[ev.GraphPiece, ...]:
@@ -415,27 +409,41 @@ def pieces_of(compiler: Any, graph: Any, source_of: Callable[[str], str]) -> tup
 # -- guards ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class GuardFacts:
-    """What is said of a guard: as in `GuardInstalled`. `line` is where the user's program stood when it was needed."""
+class GuardFacts(NamedTuple):
+    """What is said of a guard, as in `GuardInstalled`, put into words later: `name` is torch's of its source, `checks` are the
+    Python expressions that it became, `user_line` is where the user's program stood when it was needed."""
 
-    scope: str
-    source: str
+    name: str
     kind: str
     checks: tuple[str, ...]
     user_line: int
+
+    @property
+    def source(self) -> str:
+        """The source as people write it."""
+        return plain_source(self.name)
+
+    @property
+    def scope(self) -> str:
+        """Where the source begins."""
+        return _SCOPES.get(self.name[:2], "")
+
+    @property
+    def expression(self) -> str:
+        """The checks as people write them."""
+        return " and ".join(map(plain_source, dict.fromkeys(self.checks)))
 
 
 _SCOPES = {"L[": "local", "G[": "global"}
 
 
 def guard_facts(guard: Any) -> GuardFacts:
-    """What a guard of torch is about; `checks` are the Python expressions that it became, none before it was built."""
-    name = guard.name() if callable(guard.name) else guard.name
-    stack = list(guard.user_stack or ())
-    line = stack[-1].lineno or 0 if stack else 0
-    checks = tuple(dict.fromkeys(str(one) for one in guard.code_list or ()))
-    return GuardFacts(_SCOPES.get(str(name)[:2], ""), plain_source(str(name)), guard.inner_create_fn().__name__, checks, line)
+    """What a guard of torch is about. It holds nothing of torch."""
+    name, stack = guard.name, guard.user_stack
+    return GuardFacts(
+        str(name() if callable(name) else name), guard.inner_create_fn().__name__, tuple(map(str, guard.code_list or ())),
+        (stack[-1].lineno or 0) if stack else 0,
+    )  # fmt: skip
 
 
 # -- collectives -------------------------------------------------------------------------------------------------------

@@ -69,6 +69,15 @@ class KnownEntry:
     def __init__(self, number: int, frame: int, tensors: Mapping[str, str], guards: Mapping[str, int]) -> None:
         self.number, self.frame, self.tensors, self.guards = number, frame, tensors, guards
 
+    @property
+    def shown(self) -> int:
+        """The number that events have."""
+        return self.number or ev.EARLIER
+
+
+BEFORE_THE_WATCH = KnownEntry(0, 0, {}, {})
+"""An entry that was made before the watch began."""
+
 
 def predict(
     target: Callable[..., Any],
@@ -99,10 +108,10 @@ def frame_locals(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
 
 def _verdict(entry: Any, scope: recompile_reasons.Scope, known: Callable[[Any], KnownEntry | None]) -> TorchVerdict:
-    made = known(entry.code) or KnownEntry(0, 0, {}, {})
+    made = known(entry.code) or BEFORE_THE_WATCH
     hits, parts = private_torch.asked(entry, scope[0])
     if hits:
         return TorchVerdict(made.number, made.frame, True)
     reason = parts[0] if parts else "torch does not say which guard"
-    failed = recompile_reasons.failed_guard(reason, scope, made.tensors, made.guards, frame=made.frame, entry=made.number)
+    failed = recompile_reasons.failed_guard(reason, scope, made.tensors, made.guards, made.frame, made.shown)
     return TorchVerdict(made.number, made.frame, False, recompile_reasons.plain_reason(reason), failed)

@@ -51,6 +51,11 @@ class Watch:
         return self._listener.notices
 
     @property
+    def frames_seen(self) -> int:
+        """How many frames torch.compile has looked at so far."""
+        return self._listener.frames_seen
+
+    @property
     def graphs(self) -> list[torch.fx.GraphModule]:
         """The graphs themselves, where they are kept."""
         return self._listener.graphs

@@ -8,6 +8,7 @@ from watching.programs import Net
 
 import dynexplore
 from dynexplore.engine import events as ev
+from dynexplore.views import cache_timeline, text
 from dynexplore.watching.explaining import WatchedExplanation
 from dynexplore.watching.real_guards import TorchPrediction
 
@@ -105,3 +106,24 @@ def test_what_is_no_python_function_is_refused() -> None:
     """A function written in C has no guards to ask."""
     with pytest.raises(TypeError, match="it is no Python function"):
         dynexplore.watch().check(torch.relu, torch.ones(2))
+
+
+def test_an_entry_from_before_the_watch_serves_a_call() -> None:
+    """A hit of an entry that was made before the watch began is told, as of an earlier one, and so is its guard that says no."""
+    fast = torch.compile(scaled, backend="eager", dynamic=False)
+    fast(torch.ones(2), 2)
+    watch = dynexplore.watch()
+    with watch:
+        fast(torch.ones(2), 2)
+        watch.note_hit(fast)
+        fast(torch.ones(2), 3)
+        fast(torch.ones(2), 4)
+    (hit,) = watch.recording.of(ev.CacheHit)
+    assert (hit.entry, hit.compiled_by, hit.function) == (ev.EARLIER, 0, "scaled")
+    made = {entry.entry: entry.frame for entry in watch.recording.of(ev.CacheEntryAdded)}
+    assert list(made) == [1, 2]
+    failed = [(one.frame, one.entry, one.expected, one.actual) for one in watch.recording.of(ev.GuardFailed)]
+    assert failed == [(made[1], ev.EARLIER, "2", "3"), (made[2], 1, "3", "4"), (made[2], ev.EARLIER, "2", "4")]
+    table = str(cache_timeline.text(watch.recording))
+    assert table.splitlines()[0].split() == ["call", "function", "outcome", "earlier", "entry", "1", "entry", "2"]
+    assert [row[4] for row in text.call_rows(watch.recording) if row[2] == "hit"] == ["compiled before this recording began"]

@@ -6,7 +6,7 @@ row and the original instruction behind it) and of a resume function (that, too,
 made once per code object, and only when somebody watches.
 
 In:  a code object.
-Out: `code_view(code)`, an events.CodeView; `step_text(step)` for texts about single steps.
+Out: `code_view(code)`, an events.CodeView; `keep_source(code)` before one is made later; `step_text(step)` for single steps.
 
 PyTorch's counterpart: format_bytecode in torch/_dynamo/utils.py, which makes text.
 """
@@ -28,6 +28,8 @@ from dynexplore.engine.translate.resume import resume_point
 _ids = itertools.count(1)
 #: id of a code object -> (the code object, its record): ids are reused, so the weak reference tells whether it lives
 _views: dict[int, tuple[weakref.ref[CodeType], CodeView]] = {}
+#: the same for code whose record is to be made later: the lines of its file, as they were
+_lines: dict[int, tuple[weakref.ref[CodeType], list[str]]] = {}
 
 
 def code_view(code: CodeType) -> CodeView:
@@ -45,6 +47,26 @@ def code_view(code: CodeType) -> CodeView:
     return known[1]
 
 
+def keep_source(code: CodeType) -> None:
+    """Note the source of a code object as it is now, for a record that is made later: files are edited meanwhile.
+
+    >>> keep_source(keep_source.__code__)
+    >>> code_view(keep_source.__code__).source.splitlines()[0]
+    'def keep_source(code: CodeType) -> None:'
+    """
+    key = id(code)
+    known = _views.get(key, _lines.get(key))
+    if known is None or known[0]() is not code:
+        forget = _lines.pop
+        _lines[key] = weakref.ref(code, lambda _: forget(key, None)), _lines_of_file(code, None)
+
+
+def _source(code: CodeType) -> str:
+    key = id(code)
+    kept = _lines.pop(key, None)
+    return source_of(code) if kept is None or kept[0]() is not code else _source_in(kept[1], code)
+
+
 def _make(code: CodeType) -> CodeView:
     parsed = read(code)
     resumed = resume_point(code)
@@ -55,7 +77,7 @@ def _make(code: CodeType) -> CodeView:
         qualname=name_of_code(code),
         file=shown_file(code.co_filename),
         first_line=code.co_firstlineno,
-        source=source_of(code),
+        source=_source(code),
         rows=_rows(parsed),
         resumes=-1 if original is None else code_view(original.code).id,
     )
@@ -117,7 +139,14 @@ def source_of(code: CodeType, namespace: dict[str, Any] | None = None) -> str:
     Lines come from `linecache`, so that notebook cells and REPLs have some. `namespace` is the module's globals, which
     know the loader of a zipped module.
     """
+    return _source_in(_lines_of_file(code, namespace), code)
+
+
+def _lines_of_file(code: CodeType, namespace: dict[str, Any] | None) -> list[str]:
     linecache.checkcache(code.co_filename)  # a module that was edited and loaded again: what was read before is of old code
-    lines = linecache.getlines(code.co_filename, namespace)
+    return linecache.getlines(code.co_filename, namespace)
+
+
+def _source_in(lines: list[str], code: CodeType) -> str:
     ends = [end for _, end, _, _ in code.co_positions() if end is not None]
     return "".join(lines[code.co_firstlineno - 1 : max(ends, default=code.co_firstlineno)])

@@ -1,0 +1,79 @@
+"""The tree of guards of a cache entry: taken down while torch compiles, written out when somebody reads it.
+
+Which idea lives here: torch writes the tree of its guards as text, and takes longer for it than for all else that a watch asks of
+it. What stands in the text are short strings that the tree has already; to hold the tree itself would keep objects alive that
+the program has let go, and it changes when an entry is thrown away. So the strings are taken in one walk, as flat lines, and the
+text is made of them later, to the letter as torch writes it.
+
+In:  torch's guard manager. Out: `GuardTree`: `text`, and `tensor_checks`, what it expects of tensors.
+
+PyTorch's counterpart: `GuardManagerWrapper.__str__` in torch/_dynamo/guards.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Mapping
+from typing import Any, cast
+
+from dynexplore.traces import torch_words
+
+_Line = tuple[int, str]
+"""How deep a line stands, and the line."""
+
+
+class GuardTree:
+    """The lines of one tree. It holds strings alone."""
+
+    def __init__(self, manager: Any) -> None:
+        self._lines: list[_Line] = []
+        self._related: set[Any] = set()  # a guard of several sources is told in full where it is met first
+        self._walk(manager.root, 1)
+        epilogue = getattr(manager.root, "get_epilogue_lambda_guards", None)
+        for guard in epilogue() if epilogue is not None else ():
+            self._leaf(guard, 0)
+        self._related.clear()
+
+    def _walk(self, manager: Any, depth: int) -> None:
+        for guard in manager.get_leaf_guards():
+            self._leaf(guard, depth)
+        if hasattr(manager, "get_key_value_managers"):
+            for index, (key, value) in sorted(manager.get_key_value_managers().items()):
+                self._lines.append((depth, f"KeyValueManager pair at index={index}"))
+                for name, one in (("KeyManager: ", key), ("ValueManager: ", value)):
+                    if one:
+                        self._child(one, depth + 1, name, "")
+        for accessor, child in zip(manager.get_accessors(), manager.get_child_managers(), strict=False):
+            self._child(child, depth, "", f", accessed_by={accessor.repr()}")
+
+    def _child(self, manager: Any, depth: int, name: str, accessor: str) -> None:
+        kind = f"{name}{type(manager).__name__}: source={manager.get_source()}{accessor}"
+        safe = f"({manager.is_tag_safe()}, {manager.is_tag_safe_root()})"
+        self._lines.append((depth, f"{kind}, type={manager.get_type_of_guarded_value()}, tag_safe={safe}"))
+        self._walk(manager, depth + 1)
+
+    def _leaf(self, guard: Any, depth: int) -> None:
+        kind = type(guard).__name__
+        if _has_several_sources(cast("Hashable", type(guard))):
+            if guard in self._related:
+                self._lines.append((depth, kind))
+                return
+            self._related.add(guard)
+        self._lines += [(depth, f"{kind}: {part}") for part in guard.verbose_code_parts()]
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The tree as torch writes it."""
+        lines = ["", "TREE_GUARD_MANAGER:", "+- RootGuardManager"]
+        lines += [f"{'| ' * depth}+- {line}" for depth, line in self._lines]
+        return "\n".join(lines) + "\n"
+
+    @functools.cached_property
+    def tensor_checks(self) -> Mapping[str, tuple[str, str]]:
+        """Source -> what is expected of this tensor, and the whole check."""
+        return torch_words.tensor_checks(self.text)
+
+
+@functools.cache
+def _has_several_sources(kind: Hashable) -> bool:
+    return any(cls.__name__ == "RelationalGuard" for cls in cast("type", kind).__mro__)
