@@ -60,7 +60,7 @@ class Listener:
         self, recording: Recording, *, steps: bool = True, keep_graphs: bool = False, artifacts: bool = False
     ) -> None:
         self.recording = recording
-        self.frames_seen = 0
+        self.frames_seen = self.frames_without_tensors = 0
         self.graphs: list[Any] = []
         self._keep_graphs = keep_graphs
         self._look = Looks()
@@ -81,7 +81,7 @@ class Listener:
         wrappers = {
             private_torch.COMPILE: self._compile, private_torch.ATTEMPT: self._trace, private_torch.REASONS: self._reasons,
             private_torch.SUBGRAPH: self._subgraph, private_torch.BREAK: self._log_break, private_torch.BACKEND: self._backend,
-            private_torch.GUARDS: self._guards,
+            private_torch.GUARDS: self._guards, private_torch.TENSORS: self._tensors,
         }  # fmt: skip
         if self._steps:
             wrappers |= {private_torch.STEP: self._step, private_torch.NODE: self._node}
@@ -160,6 +160,15 @@ class Listener:
             return result
 
         return compile_frame
+
+    def _tensors(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def has_tensor_in_frame(frame: Any) -> Any:
+            found = original(frame)
+            self.frames_without_tensors += self._is_on and found is False
+            return found
+
+        return has_tensor_in_frame
 
     def _entered(self, frame: FrameWatch, locals_: dict[str, Any]) -> None:
         self.codes.keep(frame.code)

@@ -59,6 +59,7 @@ class PrivateName:
 
 
 COMPILE = PrivateName("torch._dynamo.convert_frame", "_compile", "frames, modified bytecode and cache entries")
+TENSORS = PrivateName("torch._dynamo.convert_frame", "has_tensor_in_frame", "how many frames have no tensor")
 ATTEMPT = PrivateName("torch._dynamo.convert_frame", "trace_frame", "attempts")
 REASONS = PrivateName("torch._dynamo.convert_frame", "get_and_maybe_log_recompilation_reasons", "why something is compiled again")
 SUBGRAPH = PrivateName("torch._dynamo.output_graph", "OutputGraph.compile_subgraph", "graph breaks")
@@ -76,7 +77,7 @@ INSTRUCTIONS = PrivateName(
 
 ENTRIES = PrivateName("torch._dynamo.eval_frame", "_debug_get_cache_entry_list", "the entries of a function, and their guards")
 
-TABLE = (COMPILE, ATTEMPT, REASONS, SUBGRAPH, BREAK, BACKEND, GUARDS, STEP, NODE, RESUME, INSTRUCTIONS, ENTRIES)
+TABLE = (COMPILE, TENSORS, ATTEMPT, REASONS, SUBGRAPH, BREAK, BACKEND, GUARDS, STEP, NODE, RESUME, INSTRUCTIONS, ENTRIES)
 """All names. Each but the first may be missing: then what it gives is left out."""
 
 

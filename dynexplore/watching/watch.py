@@ -52,8 +52,14 @@ class Watch:
 
     @property
     def frames_seen(self) -> int:
-        """How many frames torch.compile has looked at so far."""
+        """How many frames torch.compile has compiled so far, or tried to: those of the recording."""
         return self._listener.frames_seen
+
+    @property
+    def frames_without_tensors(self) -> int:
+        """How many more it has looked at and left alone, for there is no tensor in them. torch's own counter of frames has both:
+        a weak reference whose object goes while the program runs is enough."""
+        return self._listener.frames_without_tensors
 
     @property
     def graphs(self) -> list[torch.fx.GraphModule]:

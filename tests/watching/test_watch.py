@@ -153,6 +153,17 @@ def test_a_function_that_was_made_and_waits_hides_no_break() -> None:
     assert [name for name, _ in broke.live_locals][:2] == ["x", "y"]
 
 
+@pytest.mark.parametrize("name", [*PROGRAMS, "makes closures"])
+def test_frames_are_those_that_torch_counts(name: str) -> None:
+    """The frames of a recording, and those that have no tensor, are as many as torch's counter says."""
+    from torch._dynamo.utils import counters
+
+    with dynexplore.watch() as seen:
+        run(PROGRAMS.get(name) or Program(lambda: makes_closures, lambda: [(_tensor(4),)]))
+    assert seen.frames_seen == len(seen.recording.frames)
+    assert seen.frames_seen + seen.frames_without_tensors == counters["frames"]["total"]
+
+
 def test_breaks_of_one_function_are_not_counted_again() -> None:
     """Where nothing was inlined, the headline has nothing to add to the count."""
     assert "again" not in headline(_seen(PROGRAMS["print"])).what
