@@ -31,4 +31,4 @@ def test_a_step_says_what_is_called_and_with_how_many_arguments():
     """The stack holds `torch.sum`, and the call says its count and its keywords."""
     recording = dynexplore.explain(lambda x: torch.sum(x, dim=0, keepdim=True), torch.ones(2, 2)).recording
     assert "torch.sum" in [value.text for step in recording.steps for value in step.stack]
-    assert [step.arg for step in recording.steps if step.op.startswith("CALL")][0] in ("3 (dim=, keepdim=)", "3")
+    assert next(step.arg for step in recording.steps if step.op.startswith("CALL")) in ("3 (dim=, keepdim=)", "3")

@@ -1,4 +1,4 @@
-"""A change of a dictionary is seen through every other name of it: module and globals, object and `__dict__`, a window and its dict."""
+"""A change of a dictionary is seen through its other names: module and globals, object and `__dict__`, a window and its dict."""
 
 from __future__ import annotations
 
