@@ -36,14 +36,17 @@ def refuse_what_no_kernel_does(operator: Any, args: Sequence[object], kwargs: Ma
 
 
 def may_lack_a_kernel(operator: Any, args: Sequence[object]) -> bool:
-    """Whether an operator is worth a trial: one of torch's own that computes, given a tensor, and none of floats."""
-    has_tensor = False
+    """Whether an operator is worth a trial: one of torch's own that computes, given a complex number, or tensors without floats."""
+    has_tensor = has_floats = False
     for arg in args:
         if isinstance(arg, torch.Tensor):
-            if arg.is_floating_point():
-                return False
+            if arg.is_complex():
+                return _computes(operator)
             has_tensor = True
-    return has_tensor and _computes(operator)
+            has_floats |= arg.is_floating_point()
+        elif type(arg) is complex:
+            return _computes(operator)
+    return has_tensor and not has_floats and _computes(operator)
 
 
 @functools.cache

@@ -19,6 +19,8 @@ REFUSED = {
     "largest": lambda x: x.max(),
     "sort": lambda x: x.sort(),
     "sign": lambda x: x.sign(),
+    "of a float and a complex number": lambda x: x.abs() > 1j,
+    "of floats and a complex tensor": lambda x: torch.fmod(x.abs(), x.sum()),
     "written in place": lambda x: x.clone().clamp_(0, 1),
     "of sizes that vary": lambda x: x.expand(x.shape[0], x.shape[0]).amax(0),
 }
