@@ -300,3 +300,17 @@ def test_an_input_that_out_resizes_and_whose_size_varies() -> None:
 
     more = [(torch.arange(float(n)),) for n in (6, 7, 4)]
     assert_same_as_eager(function, torch.arange(5.0), then=more, breaks=["DX408"] * 2)
+
+
+def test_where_a_view_begins_is_no_size() -> None:
+    """A window that begins at element 8 of its storage, while 8 is the size that varies, says nothing of the next: two graphs."""
+    rows = torch.arange(400.0).view(50, 8)
+
+    def window(begins: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return rows[begins : begins + size], torch.ones(size)
+
+    def fn(part: torch.Tensor, x: torch.Tensor) -> Any:
+        return part.sum(1) + x, part * 2
+
+    calls = [window(1, 8), window(1, 9), window(2, 10), window(3, 24)]
+    assert_same_as_eager(fn, *window(0, 3), then=calls, graphs=2, recompiles=1)

@@ -10,6 +10,7 @@ Importing ShapeEnv's sources pulls in parts of torch._dynamo, which is slow; it 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,28 @@ if TYPE_CHECKING:
 
 
 def make_shape_env() -> Any:
-    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol."""
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
-
-    return ShapeEnv(
+    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol; where a view begins in its storage is no size."""
+    return _shape_env_class()(
         allow_scalar_outputs=config.capture_scalar_outputs,
         allow_dynamic_output_shape_ops=takes_shapes_of_data(),
     )
+
+
+@functools.cache
+def _shape_env_class() -> Any:
+    from torch._dynamo.source import TensorProperty, TensorPropertySource
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+    class OwnShapeEnv(ShapeEnv):
+        """torch's, but that the offset of a view shares no symbol with a size that happens to be the same number in this call."""
+
+        def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
+            is_offset = isinstance(source, TensorPropertySource) and source.prop is TensorProperty.STORAGE_OFFSET
+            if is_offset and dynamic_dim is DimDynamic.DUCK:
+                dynamic_dim = DimDynamic.DYNAMIC
+            return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
+
+    return OwnShapeEnv
 
 
 def dynamic_context(tensor: torch.Tensor, dims: Collection[int], strides: Collection[int] = ()) -> Any:
