@@ -13,7 +13,7 @@ PyTorch's counterpart: TORCH_LOGS="recompiles", which logs a line for each miss.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from dynexplore.views import text as views_text
 from dynexplore.views.capture_difference import Difference, difference, difference_data
 from dynexplore.views.changes import as_the_program_says, change
 from dynexplore.views.counts import plural
+from dynexplore.views.names import frame_name
 
 
 @dataclass(slots=True)
@@ -240,26 +241,27 @@ def _marks(frame: FrameCall) -> str:
 
 def timeline_data(recording: Recording) -> dict[str, Any]:
     """Calls, entries and misses: each entry with the frame it was compiled as, frames of calls with their marks per entry."""
-    names = {entered.frame: entered.code.qualname for entered in recording.frames}
+    names = {entered.frame: frame_name(recording, entered) for entered in recording.frames}
     owners = entry_frames(recording)
+    names |= {hit.frame: names[hit.compiled_by] for hit in recording.of(ev.CacheHit) if hit.compiled_by in names}
     all_calls = calls(recording)
     frames = [frame for call in all_calls for frame in call.frames]
     return {
         "entries": [{"entry": entry, "frame": frame, "function": names.get(frame, "")} for entry, frame in sorted(owners.items())],
-        "calls": [_call_data(recording, call) for call in all_calls],
+        "calls": [_call_data(recording, call, names) for call in all_calls],
         "misses": {str(frame.frame): _miss_data(recording, frame) for frame in frames if frame.missed},
     }
 
 
-def _call_data(recording: Recording, call: Call) -> dict[str, Any]:
-    frames = [_frame_data(recording, frame) for frame in call.frames]
+def _call_data(recording: Recording, call: Call, names: Mapping[int, str]) -> dict[str, Any]:
+    frames = [_frame_data(recording, frame, names.get(frame.frame, frame.function)) for frame in call.frames]
     return {"number": call.number, "arguments": call.arguments, "error": call.error, "frames": frames}
 
 
-def _frame_data(recording: Recording, frame: FrameCall) -> dict[str, Any]:
+def _frame_data(recording: Recording, frame: FrameCall, function: str) -> dict[str, Any]:
     return {
         "frame": frame.frame,
-        "function": frame.function,
+        "function": function,
         "outcome": frame.outcome,
         "entry": frame.entry,
         "missed": {str(entry): views_text.guard_failure(failed) for entry, failed in frame.missed.items()},

@@ -132,15 +132,15 @@ def module_name(path: str) -> str:
 
 
 def _wrapped(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
-    """What the engine's wrapper calls: the user's function; where there is only a library's, the `forward` of what is wrapped."""
+    """What the engine's wrapper calls: the `forward` of what is wrapped, which decorators may stand around, else the user's
+    function, else whatever is called."""
     called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
-    own = [one for one in called if not is_library(one.code.file)]
-    forwards = [one for one in called if one.code.qualname.endswith(".forward") and _is_method_of_target(one)]
-    return next(iter(own or forwards or called), None)
+    return min(called, key=lambda one: (is_library(one.code.file), not _is_forward_of_target(one)), default=None)
 
 
-def _is_method_of_target(called: ev.InlineEntered) -> bool:
-    return bool(called.arguments) and called.arguments[0][1].source == "target"
+def _is_forward_of_target(called: ev.InlineEntered) -> bool:
+    is_method = bool(called.arguments) and called.arguments[0][1].source == "target"
+    return is_method and called.code.qualname.endswith(".forward")
 
 
 def _behind(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:

@@ -11,6 +11,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import anatomy, cache_timeline
 from dynexplore.views.capture_difference import Row, difference
+from sample_recordings import toy
 
 CODE = ev.CodeView(1, "f", "a.py", 1, "def f(x): ...", (ev.ListingRow(0, "RESUME", "", 1),))
 
@@ -183,3 +184,12 @@ def test_many_entries_are_one_column() -> None:
     assert " ".join(short.splitlines()[0].split()) == "call function outcome entries"
     assert " ".join(short.splitlines()[-1].split()) == "1 f19 3 hits hit 19"
     assert len(long) < 4.5 * len(short)
+
+
+def test_the_browser_is_told_frames_as_people_say_them() -> None:
+    """What goes on after a break is its function, from a line on, compiled or hit; nobody wrote a `__resume_at_`."""
+    recording = toy()
+    told = cache_timeline.timeline_data(recording)
+    names = [frame["function"] for call in told["calls"] for frame in call["frames"]]
+    assert "toy" in names and "toy, from line 12 on" in names and not any("__resume" in name for name in names)
+    assert not any("__resume" in entry["function"] for entry in told["entries"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
 from dynexplore import explain
 from dynexplore.engine import native
-from dynexplore.views.names import ENTRY_FILE, frame_name, is_entry, is_library, user_codes
+from dynexplore.views.names import ENTRY_FILE, frame_name, input_names, is_entry, is_library, user_codes
 from sample_recordings import inlined, toy
 
 
@@ -27,6 +29,25 @@ def test_the_entry_is_known_by_its_file() -> None:
     assert [is_entry(entered.code) for entered in recording.frames] == [True]
     assert frame_name(recording, recording.frames[0]) == "Model.forward"
     assert [code.qualname for code in user_codes(recording)] == ["Model.forward"]
+
+
+def twice(forward: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def wrapper(*args: torch.Tensor) -> torch.Tensor:
+        return forward(*args) * 2
+
+    return wrapper
+
+
+class Decorated(Model):
+    forward = twice(Model.forward)  # type: ignore[assignment]
+
+
+def test_a_decorated_forward_is_what_people_mean() -> None:
+    """What decorators put around `forward` is called first, and bears no name of the model; inputs are those of `forward`."""
+    recording = explain(Decorated())(torch.ones(1, 2)).recording
+    (entered,) = recording.frames
+    assert frame_name(recording, entered) == "Model.forward"
+    assert "x" in input_names(recording, entered).values()
 
 
 def test_frames_of_functions() -> None:
