@@ -4,8 +4,8 @@ Which idea lives here: an answer is data, and a person who looks at it must not 
 tuples and strings as before, of classes that know how they print. The words are those of views/, which this room does not know:
 they come by way of engine/display_hooks.py.
 
-In:  records of one kind; a text of several lines.
-Out: `Shown`, a tuple, and `Printed`, a string, which print and display well.
+In:  records of one kind; GraphModules; a text of several lines.
+Out: `Shown`, a tuple, `ShownGraphs`, a list, and `Printed`, a string, which print and display well.
 
 PyTorch has no counterpart.
 """
@@ -42,6 +42,26 @@ class Shown(tuple[T, ...]):
 
     def _repr_html_(self) -> str:
         return display_hooks.connected().picture(self)
+
+
+class ShownGraphs(list[Any]):
+    """GraphModules: a list that prints each with its code, where torch prints their names alone.
+
+    >>> ShownGraphs()
+    no graphs
+    """
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(graph_text, self)) or "no graphs"
+
+    def _repr_html_(self) -> str:
+        return display_hooks.connected().picture(Printed(repr(self)))
+
+
+def graph_text(graph: Any) -> str:
+    """A GraphModule by its name, the number of its operators, and its code."""
+    operators = sum(node.op.startswith("call_") for node in graph.graph.nodes)
+    return f"{type(graph).__name__}: {operators} operator{'' if operators == 1 else 's'}\n{graph.code.strip()}"
 
 
 class Printed(str):

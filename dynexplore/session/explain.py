@@ -29,7 +29,7 @@ from dynexplore.engine.runtime.backends import CompilerFn
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.recording.engines import OURS, TORCH
 from dynexplore.recording.recording import Recording
-from dynexplore.recording.shown import Printed
+from dynexplore.recording.shown import Printed, ShownGraphs
 from dynexplore.session import torch_compiled
 from dynexplore.session.notebook_session import CodeOfText, NotebookSession
 from dynexplore.session.session import Session, watched_store
@@ -46,7 +46,7 @@ class Explanation:
 
     def __init__(self, recording: Recording, graphs: list[torch.fx.GraphModule], session: Session) -> None:
         self.recording = recording
-        self.graphs = graphs
+        self._graphs = graphs
         self.session = session
         self.function = session.function  # held here, for a lambda is held by nobody else, and weakly by the session
         self.value: Any = None
@@ -68,6 +68,11 @@ class Explanation:
     def notice(self) -> str:
         """What the backend lacked, in one sentence ("": nothing): where it finds no compiler, graphs run as they are."""
         return " ".join(self.session.notices)
+
+    @property
+    def graphs(self) -> list[torch.fx.GraphModule]:
+        """The graphs that were captured, which can be called."""
+        return ShownGraphs(self._graphs)
 
     @property
     def graph_count(self) -> int:

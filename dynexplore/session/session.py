@@ -40,7 +40,7 @@ from dynexplore.session.edited_function import Rerun
 from dynexplore.session.first_frame import DryRunFrame
 from dynexplore.session.live_run import LiveRun
 from dynexplore.session.prediction import Prediction
-from dynexplore.session.verdicts import EntryVerdict, judge
+from dynexplore.session.verdicts import Verdicts, judge
 from dynexplore.views.counts import plural
 
 
@@ -169,13 +169,13 @@ class Session:
 
     # -- guards
 
-    def check(self, *args: Any, **kwargs: Any) -> list[EntryVerdict]:
+    def check(self, *args: Any, **kwargs: Any) -> Verdicts:
         """Which entries of the function itself another call would hit, guard by guard. Runs nothing.
 
         Raises TypeError when the arguments do not fit the function.
         """
         frame = self._frame(args, kwargs)
-        return [] if frame is None else judge(frame.cache, frame.scope, self.recording)
+        return Verdicts() if frame is None else judge(frame.cache, frame.scope, self.recording)
 
     # -- what if
 

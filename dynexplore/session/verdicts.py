@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from dynexplore.engine import display_hooks
 from dynexplore.engine.events import clip
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard
@@ -79,14 +80,34 @@ class EntryVerdict:
     __repr__ = __str__
 
 
-def judge(cache: CodeCache, scope: Scope, recording: Recording) -> list[EntryVerdict]:
+class Verdicts(list[EntryVerdict]):
+    """The verdicts of all entries of a function, in the order in which they are tried: lines of text, in a notebook a table.
+
+    >>> Verdicts()
+    no entries: a call would be compiled
+    """
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "no entries: a call would be compiled"
+
+    def _repr_html_(self) -> str:
+        hits = next((f"entry {entry.entry} hits" for entry in self if entry.hits), "no entry fits: a call would be compiled")
+        rows = [
+            (str(entry.entry), guard.verdict, guard.guard, *((guard.expected, guard.actual) if guard.alone == "fail" else ("", "")))
+            for entry in self
+            for guard in entry.guards
+        ]
+        return display_hooks.connected().table(("entry", "verdict", "guard", "expected", "found"), rows, hits)
+
+
+def judge(cache: CodeCache, scope: Scope, recording: Recording) -> Verdicts:
     """The verdict of every entry of a code object, in the order in which they are tried; `recording` told of them."""
     failed = {miss.entry: miss for miss in misses(cache, scope)}
-    return [
+    return Verdicts(
         _of_entry(cache, entry, failed.get(entry), scope, recording)
         for entry in cache.entries
         if isinstance(entry, CompiledEntry) and entry.valid
-    ]
+    )
 
 
 def _of_entry(cache: CodeCache, entry: CompiledEntry, miss: Miss | None, scope: Scope, recording: Recording) -> EntryVerdict:

@@ -35,10 +35,25 @@ from dynexplore.engine.runtime.starting_state import StartingState
 from dynexplore.engine.runtime.stores import Options
 from dynexplore.engine.variables.scalars.constant import is_constant_value
 from dynexplore.recording.recording import Recording
+from dynexplore.recording.shown import Printed, Shown, graph_text
 from dynexplore.session import torch_compiled
 from dynexplore.session.session import watched_store
 
 TracingMode = Literal["real", "fake", "symbolic"]
+
+
+class ExportResult(tuple[torch.fx.GraphModule, tuple[ev.GuardInstalled, ...]]):
+    """What an export gives: a pair of graph and guards, that prints as the graph's code and the table of the guards."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        graph, guards = self
+        return f"{graph_text(graph)}\n\n{guards!r}"
+
+    def _repr_html_(self) -> str:
+        graph, guards = self
+        return Printed(graph_text(graph))._repr_html_() + Shown("guard", guards)._repr_html_()
 
 
 def export(
@@ -49,7 +64,7 @@ def export(
     decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
     tracing_mode: TracingMode = "real",
     **kwargs: Any,
-) -> tuple[torch.fx.GraphModule, tuple[ev.GuardInstalled, ...]]:
+) -> ExportResult:
     """Capture a call of `fn` as one graph that is called as `fn` is: `graph(*args, **kwargs)`.
 
     Args: fn: a function, bound method or module. aten_graph: of aten operators (through make_fx) instead of the calls that
@@ -84,7 +99,7 @@ def export(
                 inner, decomposition_table=dict(decomposition_table or {}), tracing_mode=tracing_mode, _allow_non_fake_inputs=True
             )
             inner = trace(*captured.inputs)
-        return _Wrapping(fn, own_args, own_kwargs, captured, inner).build(), captured.guards
+        return ExportResult((_Wrapping(fn, own_args, own_kwargs, captured, inner).build(), captured.guards))
     finally:
         start.fresh()
 

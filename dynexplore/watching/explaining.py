@@ -46,7 +46,7 @@ class WatchedExplanation(Explanation):
         self._calls = 0
         self.function = fn
         self.recording = self._watch.recording
-        self.graphs: list[torch.fx.GraphModule] = self._watch.graphs
+        self._graphs: list[torch.fx.GraphModule] = self._watch.graphs
         self.session = WatchedSession(self._watch, self._inside, self._compiled, is_a_part=self._is_a_part)
         self.value: Any = None
 

@@ -234,3 +234,13 @@ def test_the_rank_is_that_of_torch_distributed(tmp_path: Path) -> None:
     finally:
         torch.distributed.destroy_process_group()
     assert recording.rank == 0 and recording.process == os.getpid() and len(recording.graphs) == 1
+
+
+def test_the_graphs_print_with_their_code() -> None:
+    """A list of live GraphModules, each with its name, its operators and its code, where torch prints names alone."""
+    explanation = dynexplore.explain(lambda x: x.sin() + 1)(torch.ones(2))
+    (graph,) = explanation.graphs
+    assert isinstance(graph, torch.fx.GraphModule) and isinstance(explanation.graphs, list)
+    text = repr(explanation.graphs)
+    assert text.startswith(f"{type(graph).__name__}: 2 operators\ndef forward(self, ") and "x.sin()" in text
+    assert "<pre>" in explanation.graphs._repr_html_()  # type: ignore[attr-defined]

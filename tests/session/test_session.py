@@ -55,6 +55,17 @@ def test_each_guard_of_each_entry_says_pass_fail_or_not_reached() -> None:
     assert "would fail, too: expected 3, found 5" in str(oldest)
 
 
+def test_verdicts_print_as_lines_and_are_a_table_in_a_notebook() -> None:
+    """All entries in the order in which they are tried; the title says what a call would do; nothing is an escaped list."""
+    session = dynexplore.explain(program).calls(X, (X, 4)).session
+    verdicts = session.check(X, mode="relu")
+    assert verdicts == list(verdicts) and repr(verdicts) == "\n".join(map(str, verdicts)) and not repr(verdicts).startswith("[")
+    shown = verdicts._repr_html_()
+    assert "<strong>no entry fits: a call would be compiled</strong>" in shown
+    assert shown.count("<tr>") == 1 + sum(len(entry.guards) for entry in verdicts)
+    assert f"<strong>entry {verdicts[0].entry} hits</strong>" in session.check(X, 4)._repr_html_()
+
+
 def test_a_verdict_leads_to_the_recorded_guard() -> None:
     """index and because are those of the GuardInstalled event: the expression and who asked for it stand there."""
     explanation = dynexplore.explain(program, X)

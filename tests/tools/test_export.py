@@ -325,3 +325,12 @@ def test_wrong_options() -> None:
         dynexplore.export(abs, X, tracing_mode="fast")
     with pytest.raises(ValueError, match="pass aten_graph=True"):
         dynexplore.export(abs, X, tracing_mode="fake")
+
+
+def test_an_export_prints_as_code_and_guards() -> None:
+    """A pair that can be unpacked, and what people look at: the code of the graph, then the guards as a table."""
+    exported = dynexplore.export(lambda x: x.sin() + 1, X)
+    graph, guards = exported
+    assert isinstance(exported, tuple) and graph.code.strip() in repr(exported) and repr(exported).endswith(repr(guards))
+    shown = exported._repr_html_()
+    assert "x_.sin()" in shown and f"{len(guards)} guards" in shown
