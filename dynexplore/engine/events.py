@@ -539,7 +539,7 @@ EARLIER = -1
 class CacheHit(Event):
     """A call found its cache entry. It has a frame number of its own; `compiled_by` is the entry's frame."""
 
-    entry: int
+    entry: int = EARLIER
     code: int
     function: str
     compiled_by: int = 0
@@ -549,7 +549,7 @@ class CacheHit(Event):
 class GuardFailed(Event):
     """A guard of an existing cache entry said no to this call: what it expected, what it found."""
 
-    entry: int
+    entry: int = EARLIER
     index: int
     scope: str
     source: str

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from dynexplore.engine import events as ev
-from dynexplore.engine.shown_files import shown_file
-from dynexplore.engine.translate.code_views import code_view, keep_source
+from dynexplore.engine.translate.code_views import bare_view, code_view, keep_source
 from dynexplore.traces import torch_words
 from dynexplore.watching import private_torch
 from dynexplore.watching.looks import ABSENT, Looks
@@ -63,8 +62,7 @@ class Codes:
         self.keep(code)
         known = self._views.get(id(code))
         if known is None:
-            bare = ev.CodeView(-2 - len(self._views), code.co_qualname, shown_file(code.co_filename), code.co_firstlineno, "", ())
-            known = self._views[id(code)] = self._looks.part(bare, make, code)
+            known = self._views[id(code)] = self._looks(make, code) or bare_view(code)
         return known
 
     def _make(self, code: types.CodeType) -> ev.CodeView:

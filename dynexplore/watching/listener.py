@@ -16,7 +16,7 @@ import functools
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -426,14 +426,24 @@ class Listener:
         frame.reasons = list(reasons)
         entries = self._look.part([], private_torch.entries_in, first)
         scope = self._look.part(({}, {}), lambda: (caller.f_locals, caller.f_globals))
+        gone = self._gone(frame.code, entries)
         for entry, reason in zip(entries, reasons, strict=False):
-            known = self.known(getattr(entry, "code", None)) or BEFORE_THE_WATCH
+            code = getattr(entry, "code", None)
+            known = self.known(next(gone, None) if code is None else code) or BEFORE_THE_WATCH
             words = scope, known.tensors, known.guards
             failed = self._look(recompile_reasons.failed_guard, reason, *words, frame.number, known.shown)
             if failed is not None:
                 self.recording.record(failed)
         why = recompile_reasons.plain_reason(reasons[0]) if reasons else "torch gives no reason"
         self.recording.record(ev.Recompiled(frame=frame.number, reason=why, entries=len(entries)))
+
+
+    def _gone(self, code: types.CodeType, entries: Sequence[Any]) -> Iterator[types.CodeType]:
+        """The modified code of entries that guarded something which was freed: torch has thrown it away. Newest first, as torch has
+        them."""
+        there = {id(getattr(entry, "code", None)) for entry in entries}
+        made = [modified for modified, frame, _ in self._modified.values() if frame.code is code]
+        return iter([modified for modified in reversed(made) if id(modified) not in there])
 
 
 def _whole_frame_broke(

@@ -125,6 +125,7 @@ def test_an_unreadable_part_costs_that_part_alone(part: str, capsys: pytest.Capt
     assert value.tolist() == [4.0, 4.0]
     assert counts == {kind: len(whole.recording.of(kind)) for kind in kinds} and all(counts.values())
     assert any("could not be read" in notice for notice in seen.notices), seen.notices
+    assert dynexplore.Recording.from_json(seen.recording.to_json()) == seen.recording
 
 
 def test_a_reason_that_cannot_be_read_leaves_the_recompile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from watching.programs import Net
@@ -127,3 +129,21 @@ def test_an_entry_from_before_the_watch_serves_a_call() -> None:
     table = str(cache_timeline.text(watch.recording))
     assert table.splitlines()[0].split() == ["call", "function", "outcome", "earlier", "entry", "1", "entry", "2"]
     assert [row[4] for row in text.call_rows(watch.recording) if row[2] == "hit"] == ["compiled before this recording began"]
+    assert dynexplore.Recording.from_json(watch.recording.to_json()) == watch.recording
+
+
+def test_an_entry_whose_object_was_freed_is_named() -> None:
+    """torch throws an entry away when what it guards is freed: the recompile that follows names that entry, not another."""
+
+    def scaled_by(x: torch.Tensor, cls: type) -> torch.Tensor:
+        return x * cls.by  # type: ignore[attr-defined]
+
+    fast = torch.compile(scaled_by, backend="eager")
+    with dynexplore.watch() as seen:
+        for by in (2, 3, 4):
+            fast(torch.ones(2), type("Scaler", (), {"by": by}))
+            gc.collect()
+    made = {entry.frame: entry.entry for entry in seen.recording.of(ev.CacheEntryAdded)}
+    failed = [(one.entry, one.source, one.expected, one.actual) for one in seen.recording.of(ev.GuardFailed)]
+    assert (1, "cls", "alive", "freed") in failed
+    assert all(0 < entry < made[one.frame] for one, (entry, *_) in zip(seen.recording.of(ev.GuardFailed), failed, strict=True))

@@ -47,6 +47,15 @@ def code_view(code: CodeType) -> CodeView:
     return known[1]
 
 
+def bare_view(code: CodeType) -> CodeView:
+    """A record of code that cannot be read: its name and place, without source and rows.
+
+    >>> bare_view(bare_view.__code__).qualname, bare_view(bare_view.__code__).rows
+    ('bare_view', ())
+    """
+    return CodeView(next(_ids), name_of_code(code), shown_file(code.co_filename), code.co_firstlineno, "", ())
+
+
 def keep_source(code: CodeType) -> None:
     """Note the source of a code object as it is now, for a record that is made later: files are edited meanwhile.
 
