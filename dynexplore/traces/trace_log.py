@@ -136,7 +136,8 @@ class TraceLog:
         if not self._line:
             self.notices.append(f"{name} is empty: the process compiled nothing, or ended before it wrote.")
         elif not self.entries:
-            self.notices.append(f"{name} is no log of TORCH_TRACE: none of its {self._line:,} lines is an entry.")
+            lines = "its only line is no entry" if self._line == 1 else f"none of its {self._line:,} lines is an entry"
+            self.notices.append(f"{name} is no log of TORCH_TRACE: {lines}.")
         elif unread == [self._line]:
             self.notices.append(f"{name} ends in the middle of an entry (line {self._line:,}): the process was stopped there.")
         elif unread:
