@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import collections
 import copy
+import enum
 from typing import Any
 
 import pytest
 import torch
+from programs.before_and_after import seen
 
 import dynexplore
 from engine_checks import assert_same_as_eager
@@ -121,3 +123,42 @@ def shared_parts(x: Any) -> Any:
 def test_a_deep_copy_shares_what_was_shared() -> None:
     """An object with a `__deepcopy__`, a set and a tuple that stand twice in a list are one copy each."""
     assert_same_as_eager(shared_parts, X)
+
+
+class Stored(collections.OrderedDict):
+    """An ordered dict that changes what is stored, and what is read."""
+
+    def __setitem__(self, key: str, value: int) -> None:
+        super().__setitem__(key, value * 2)
+
+    def __getitem__(self, key: str) -> int:
+        return super().__getitem__(key) + 1
+
+
+def through_its_items(x: Any) -> Any:
+    y = x + 1
+    made = Stored(a=1)
+    made.update(b=2)
+    made.setdefault("c", 3)
+    return y, made["a"], list(made.items()), list(made.copy().items()), list((made | {"d": 4}).items())
+
+
+def test_methods_of_an_ordered_dict_that_go_through_its_items() -> None:
+    """`update`, `setdefault`, `copy` and `|` of OrderedDict have the class read and store items; those of dict do not."""
+    assert_same_as_eager(through_its_items, X, graphs=None)
+
+
+class Odd(enum.IntEnum):
+    """Members that equal nothing."""
+
+    ONE = 1
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+
+def test_the_equality_of_a_member_is_relied_on() -> None:
+    """A member that is reached by its name: what its class says of `==` may be another thing later."""
+    seen(lambda x: x * (3 if 1 in [Odd.ONE] else 5), lambda: type.__delattr__(Odd, "__eq__"), before=5, after=3)

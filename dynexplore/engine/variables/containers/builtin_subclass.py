@@ -52,6 +52,9 @@ _CONTAINERS: dict[type[Any], Callable[[], VariableTracker]] = {
 _IMMUTABLE: dict[type[Any], Callable[[Any], Any]] = {
     int: int.__int__, float: float.__float__, str: str.__str__, tuple: lambda value: tuple(tuple.__iter__(value)),
 }
+# These of OrderedDict ask its class for items, and have it store them (Objects/odictobject.c); those of dict do not.
+_THROUGH_ITEMS = ("update", "setdefault", "copy", "__or__", "__ror__", "__ior__")
+_ITEMS = ("__getitem__", "__setitem__", "__contains__")
 # What a class must not change, or the C methods no longer tell what the object holds.
 _WALKING = ("__iter__", "__len__")
 
@@ -79,7 +82,12 @@ class BuiltinSubclassVariable(UserObjectVariable):
             return None
         if attribute.name in _OWN_ANSWERS:
             return CMethodVariable(self, attribute.name, _OWN_ANSWERS[attribute.name])
+        if self.layout is OrderedDict and attribute.name in _THROUGH_ITEMS and self._has_items_of_its_own(ctx):
+            ctx.break_graph("DX213", method=f"OrderedDict.{attribute.name}", type=self.cls.__qualname__)
         return _HeldMethodVariable(self, attribute)
+
+    def _has_items_of_its_own(self, ctx: TraceContext) -> bool:
+        return any(isinstance(raw_lookup(ctx, self.cls, name), types.FunctionType) for name in _ITEMS)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         method = self.special(ctx, "__getitem__")

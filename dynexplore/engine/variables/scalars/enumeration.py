@@ -143,7 +143,7 @@ class EnumClassVariable(ClassVariable):
         members: Mapping[str, Any] = self.value.__members__
         if name not in members or peek(self.value, name) is not members[name]:
             return super().get_attribute(ctx, name)
-        rely_on_names(ctx, self.value, name)
+        rely_on_names(ctx, self.value, name, *SPECIAL_NAMES)
         return EnumVariable(members[name])
 
     def call(
@@ -181,6 +181,7 @@ class EnumClassVariable(ClassVariable):
         if not self._is_as_at_first(ctx, "__iter__"):
             return super().iterate(ctx)
         self._rely_on_members(ctx)
+        rely_on_names(ctx, self.value, *SPECIAL_NAMES)
         members: Any = self.value
         return ctx.iterator_over([EnumVariable(member) for member in members])
 
