@@ -237,7 +237,8 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
     Much is at least half of the operators that any other break ends.
 
     A loop that trains ends its graph at `backward`, whatever else it does: where the break is one that torch's optimizers ask for
-    (`zero_grad` is marked, `step` calls `graph_break()`), the one at `backward` says more.
+    (`zero_grad` is marked, `step` calls `graph_break()`), or comes after `backward` and leaves the compiled function with it, the
+    one at `backward` says more.
     """
     operators: Counter[int] = Counter()
     for graph in recording.graphs:
@@ -246,10 +247,13 @@ def _costliest_break(recording: Recording) -> ev.GraphBroke | None:
     for broke in recording.breaks:
         cut[broke.user_stack[-1:]] = max(cut[broke.user_stack[-1:]], operators[broke.frame])
     most = max(cut.values(), default=0)
-    costly = next((broke for broke in recording.breaks if 2 * cut[broke.user_stack[-1:]] >= most), None)
-    if costly is None or not (costly.kind == _MARKED or _is_asked_for_by_a_library(costly)):
-        return costly
-    return next((broke for broke in recording.breaks if broke.kind == _BACKWARD), costly)
+    breaks = recording.breaks
+    at = next((number for number, broke in enumerate(breaks) if 2 * cut[broke.user_stack[-1:]] >= most), -1)
+    if at < 0:
+        return None
+    backward = next((number for number, broke in enumerate(breaks) if broke.kind == _BACKWARD), len(breaks))
+    leaves = at > backward or breaks[at].kind == _MARKED or _is_asked_for_by_a_library(breaks[at])
+    return breaks[backward if leaves and backward < len(breaks) else at]
 
 
 _MARKED, _ASKED_FOR, _BACKWARD = "DX202", "DX208", "DX406"

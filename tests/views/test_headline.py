@@ -336,6 +336,26 @@ def test_a_break_that_a_library_asks_for() -> None:
     assert remedy == "Remove the call of `graph_break()`, or, where a library makes it, call the library outside."
 
 
+def updates_by_hand(model: nn.Module, batches: list[torch.Tensor]) -> float:
+    total = 0.0
+    for x in batches:
+        loss = model(x).square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.1 * parameter.grad
+                parameter.grad.zero_()
+        total += loss.item()
+    return total
+
+
+def test_what_comes_after_backward_leaves_with_it() -> None:
+    """An update by hand has more operators than a small forward; who takes `backward` out of the function takes it out, too."""
+    _, where, remedy = lines(explain(updates_by_hand)(Two(), [torch.ones(2, 4)] * 2))
+    assert f"at {place(updates_by_hand, 4)}: backward" in where and f" Also at line {line(updates_by_hand, 9)}." in where, where
+    assert remedy == "Compile the forward and the loss, and call backward outside."
+
+
 def picks(x: torch.Tensor) -> torch.Tensor:
     scores = [(x * k).sum() for k in range(3)]
     return heapq.nlargest(1, scores)[0] * 2
