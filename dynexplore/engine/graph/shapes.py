@@ -36,14 +36,13 @@ def make_shape_env() -> Any:
 
 @functools.cache
 def _shape_env_class() -> Any:
-    from torch._dynamo.source import TensorProperty, TensorPropertySource
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
     class OwnShapeEnv(ShapeEnv):
         """torch's, but that the offset of a view shares no symbol with a size that happens to be the same number in this call."""
 
         def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
-            is_offset = isinstance(source, TensorPropertySource) and source.prop is TensorProperty.STORAGE_OFFSET
+            is_offset = getattr(getattr(source, "prop", None), "name", "") == "STORAGE_OFFSET"  # ShapeEnv's own class of sources
             if is_offset and dynamic_dim is DimDynamic.DUCK:
                 dynamic_dim = DimDynamic.DYNAMIC
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
