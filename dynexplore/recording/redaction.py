@@ -43,6 +43,8 @@ def redacted_record(value: Any, done: dict[int, Any]) -> Any:
             fields |= {"source": _redact_source(value.source)}
         if isinstance(value, ev.UserFrame):  # a line of the program, with its comment
             fields |= {"code": _redact_source(value.code)}
+        if isinstance(value, ev.CallBegan) and value.caller is not None:  # where the call stands, not what it was called with
+            fields |= {"caller": ev.UserFrame(fields["caller"].file, value.caller.line, value.caller.function, "")}
         if isinstance(value, ev.ArtifactMade):
             fields |= {"text": _redact_artifact(value)}
         if isinstance(value, ev.BackendFailed):  # what an exception says is the program's own

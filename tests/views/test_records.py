@@ -55,7 +55,7 @@ def test_every_answer_is_readable() -> None:
     assert str(explanation.recording.graphs[0]).startswith("__compiled_fn_") and "<img" in picture(explanation.recording.graphs[0])
     assert repr(explanation.session).startswith("Session(branching: 2 calls, ")
     assert "DX104" in repr(explanation.breaks) and "test_records.py:" in repr(explanation.breaks)
-    assert repr(explanation.session.check(torch.ones(2))).startswith("[entry ")
+    assert repr(explanation.session.check(torch.ones(2))).startswith("entry ")
 
 
 @pytest.mark.plain("recordings written by hand")
