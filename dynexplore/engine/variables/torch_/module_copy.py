@@ -108,5 +108,4 @@ def _shares_memory(tensor: TensorVariable, memo: Memo) -> bool:
 
 
 
-
 COPIES += [(NNModuleVariable, _copy_module), (TensorVariable, _copy_tensor)]
