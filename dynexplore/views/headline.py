@@ -273,10 +273,15 @@ def cause_of(broke: ev.GraphBroke) -> str:
 
 def _in_library(broke: ev.GraphBroke) -> str:
     """` in clip_grad_norm_ (clip_grad.py:33)`: the line that breaks, where the program's own line only calls it."""
-    last = broke.user_stack[-1] if broke.user_stack else None
+    frames = [frame for frame in broke.user_stack if _POLYFILLS not in frame.file]
+    last = frames[-1] if frames else None
     if last is None or not last.line or not is_library(last.file):
         return ""
     return f" in {plain_name(last.function)} ({short_file(last.file)}:{last.line})"
+
+
+_POLYFILLS = "/torch/_dynamo/polyfills/"
+"""What torch.compile traces in place of functions of C: no program calls these."""
 
 
 def remedy_of(broke: ev.GraphBroke) -> str:

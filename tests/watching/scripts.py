@@ -45,7 +45,7 @@ SCRIPTS: dict[str, Script] = dict(
             "import json\n\nlog = []\n",
             "    log.append(json.dumps({'a': 1}))\n    return y + 1",
             "log.append(json.dumps({'a': 1}))",
-            "inside of dumps",
+            "in iterencode (encoder.py:",
         ),
         _breaking(
             "loop",
