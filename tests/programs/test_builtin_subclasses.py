@@ -162,3 +162,54 @@ class Odd(enum.IntEnum):
 def test_the_equality_of_a_member_is_relied_on() -> None:
     """A member that is reached by its name: what its class says of `==` may be another thing later."""
     seen(lambda x: x * (3 if 1 in [Odd.ONE] else 5), lambda: type.__delattr__(Odd, "__eq__"), before=5, after=3)
+
+
+class Bag(set):
+    """A set whose `|` is its own."""
+
+    def __or__(self, other: Any) -> Any:
+        return "or"
+
+
+class Row(list):
+    """A list whose `+` is its own."""
+
+    def __add__(self, other: Any) -> Any:
+        return "add"
+
+
+def changed_in_place(x: Any, bag: Any, row: Any) -> Any:
+    same_bag, same_row = bag, row
+    bag |= {3}
+    row += [3]
+    row *= 2
+    return x * len(row), bag is same_bag, row is same_row, sorted(bag), row, bag | {4}
+
+
+def made_and_changed_in_place(x: Any) -> Any:
+    return changed_in_place(x, Bag([1]), Row([1]))
+
+
+def test_a_container_changed_in_place_stays_the_object_that_it_is() -> None:
+    """`|=`, `+=` and `*=` of a class that extends list or set are those of the C type, before any `__or__` of the class."""
+    assert_same_as_eager(made_and_changed_in_place, X)
+
+
+class Place(int):
+    """A number with an `__index__` of its own, which nobody asks."""
+
+    def __index__(self) -> int:
+        return 2
+
+
+def at_a_place(x: Any, place: int, part: slice) -> Any:
+    try:
+        return x * [1, 2, 3][place], list(range(5)[part])
+    except TypeError as error:
+        return x, str(error)
+
+
+def test_a_number_of_the_programs_own_class_is_an_index_itself() -> None:
+    """A class that extends int is not asked for its `__index__`; a slice of a range that is none raises what CPython raises."""
+    calls = [(X, 1, slice(1, 2)), (X, Place(1), slice("a")), (X, Place(0), slice(1.5))]
+    assert_same_as_eager(at_a_place, X, Place(1), slice(0, 2), then=calls)

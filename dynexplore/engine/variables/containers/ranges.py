@@ -84,7 +84,7 @@ class RangeVariable(ThreeNumbersVariable):
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         if isinstance(key, SliceVariable):
-            return range_of(self.known(ctx)[key.known(ctx)])
+            return range_of(run_now(ctx, operator.getitem, self.known(ctx), key.known(ctx)))
         if type(key) is not ConstantVariable:
             key = ConstantVariable(known_index(ctx, key, "range index"))
         return computed(ctx, operator.getitem, self.known(ctx), key.as_constant())

@@ -13,6 +13,7 @@ Mirrors CPython's Objects/abstract.c (binary_op1) and Objects/object.c (do_richc
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.provenance.sources import Source
@@ -20,7 +21,7 @@ from dynexplore.engine.variables.containers.sequence import ListVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
-from dynexplore.engine.variables.objects.class_facts import raw_lookup
+from dynexplore.engine.variables.objects.class_facts import find, raw_lookup
 from dynexplore.engine.variables.objects.user_object import UserObjectVariable
 from dynexplore.engine.variables.operators import (
     BINARY,
@@ -109,6 +110,8 @@ def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         changed = _result_of(ctx, left, f"__i{DUNDER[plain]}__", right)
         if changed is not None:
             return changed
+        if _changes_in_c(ctx, f"__i{DUNDER[plain]}__", left, right):
+            return _by_content(ctx, symbol, left, right)
     calls = _calls(left, right, (f"__{DUNDER[plain]}__", f"__r{DUNDER[plain]}__"), if_overridden=True)
     if left.python_type() is right.python_type():
         calls = calls[:1]
@@ -116,6 +119,16 @@ def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         return _by_content(ctx, symbol, left, right)
     result = _first_result(ctx, calls)
     return result if result is not None else _by_content(ctx, symbol, left, right)
+
+
+def _changes_in_c(ctx: TraceContext, method: str, left: VariableTracker, right: VariableTracker) -> bool:
+    """Whether the C type below changes its object in place: then no `__add__` of the object's class is asked."""
+    if not isinstance(left, UserObjectVariable) or left.storage is None or not left.storage.mutable:
+        return False
+    in_c = raw_lookup(ctx, left.cls, method)
+    if in_c is None or isinstance(in_c, FunctionType):
+        return False
+    return not issubclass(left.python_type(), set) or issubclass(right.python_type(), (set, frozenset))
 
 
 def _refuse_torch_functions(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> None:
@@ -183,8 +196,13 @@ _EMPTY = (list, tuple, dict, set, frozenset)
 
 def _of_content(ctx: TraceContext, symbol: str, objects: Pair, contents: Pair) -> VariableTracker:
     """What the C types answer; where they refuse, the TypeError names the classes of the objects."""
+    for value in objects if symbol in ("|", "|=") else ():
+        method = find(ctx, value.cls, "__or__") if isinstance(value, UserObjectVariable) else None
+        if method is not None and isinstance(value, UserObjectVariable):
+            value.c_method(ctx, method)  # which refuses what is not traced
     try:
-        return (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
+        result = (compare if symbol in COMPARE else binary)(ctx, symbol, *contents)
+        return objects[0] if result is contents[0] and result.mutable and symbol in BINARY else result
     except UserRaised as raised:
         if raised.exception.python_type() is not TypeError:
             raise

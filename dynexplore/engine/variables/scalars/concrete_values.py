@@ -76,7 +76,10 @@ def known_index(ctx: TraceContext, value: VariableTracker, question: str) -> int
         ctx.break_graph("DX302", question=question, type=value.type_name())
     if not hasattr(python_type, "__index__"):
         ctx.raise_exception(TypeError, f"{python_type.__name__!r} object cannot be interpreted as an integer")
-    number = taken(ctx, int, python_type, "__index__", value.call_method(ctx, "__index__", (), {}))
+    if issubclass(python_type, int):  # it is an index itself (Objects/abstract.c, _PyNumber_Index)
+        number = value.method_of(ctx, int, "__index__").call(ctx, (), {})
+    else:
+        number = taken(ctx, int, python_type, "__index__", value.call_method(ctx, "__index__", (), {}))
     return run_now(ctx, operator.index, settled(number))  # type: ignore[no-any-return]
 
 
