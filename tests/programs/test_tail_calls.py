@@ -101,7 +101,8 @@ def test_a_deleted_local_dies_at_the_next_break() -> None:
         return x * 2
 
     compiled = dynexplore.optimize("eager")(program)
-    compiled(torch.ones(3))  # whoever translates a frame may hold its values for a while
+    for _ in range(2):  # whoever translates a frame may hold its values for a while, and numbers that break are translated twice
+        compiled(torch.ones(3))
     seen.clear()
     compiled(torch.ones(3))
     assert seen == ["first died", "deleted"]

@@ -48,6 +48,8 @@ class CompiledEntry(Entry):
     """Weak references to the objects without which it can never hit again."""
     left_to_python: bool
     """It says that the frame runs plain: there is nothing worth a graph in it."""
+    may_be_numbers_only: bool
+    """Up to its break it is work on numbers; what goes on behind that shows whether the frame is worth a graph."""
 
 
 @record(frozen=False)
@@ -96,6 +98,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
     entry.resumes = tuple(translation.resume_codes)
     entry.owners = _watch(translation.weak_owners, entry, cache)
     entry.left_to_python = translation.left_to_python
+    entry.may_be_numbers_only = translation.may_be_numbers_only
     cache.entries = tuple(sorted((entry, *(old for old in cache.entries if old.valid)), key=is_left_to_python))
     return entry
 

@@ -46,6 +46,7 @@ from dynexplore.engine.runtime.cache import (
     add_entry,
     function_of,
     is_left_to_python,
+    remove_entry,
     scope_of,
     slot_values,
     state_of,
@@ -318,7 +319,17 @@ class Conversion:
             return None, "skipped"
         entry = add_entry(self.state.cache, translation, self.frame)
         reports.entry_added(self.recorder, self.frame, self.code, entry)
+        self._look_again_at_what_broke()
         return entry, "skipped"
+
+    def _look_again_at_what_broke(self) -> None:
+        """This frame goes on for one that broke, and is left to Python: if that one met only numbers, it may be left as a whole."""
+        for cache in self.store.native.caches():
+            numbers_only = [entry for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.may_be_numbers_only]
+            if any(entry.code is self.state.goes_on_from for entry in numbers_only):
+                state_of(cache).history.goes_on_plain = True
+                for entry in numbers_only:
+                    remove_entry(cache, entry)
 
     def _skip_frame(self, skipped: SkipFrame) -> tuple[None, str]:
         reason = str(skipped)

@@ -17,6 +17,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.codegen import CodeGenerator
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation
+from dynexplore.engine.translate.left_to_python import is_numbers_so_far, leave_to_python_at_break
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL
@@ -30,8 +31,13 @@ if TYPE_CHECKING:
 
 
 def finish_with_break(ctx: Interpreter, graph_break: GraphBreak) -> Translation:
-    """The frame breaks before the current instruction: run that for real, then resume functions."""
-    return BreakWriter(ctx, graph_break).finish()
+    """The frame breaks before the current instruction: run that for real, then resume functions; or leave it all to Python."""
+    numbers_only = is_numbers_so_far(ctx)
+    if numbers_only and ctx.request.history.goes_on_plain:
+        return leave_to_python_at_break(ctx)
+    translation = BreakWriter(ctx, graph_break).finish()
+    translation.may_be_numbers_only = numbers_only
+    return translation
 
 
 def _may_hold_tensor(value: VariableTracker) -> bool:

@@ -32,6 +32,8 @@ class FrameHistory:
         self._floats_asked_for = False
         self._unstable: set[str] = set()
         self._failed_when_plain: set[tuple[str, str]] = set()
+        self.goes_on_plain = False
+        """What went on behind a break of this code was left to Python."""
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""

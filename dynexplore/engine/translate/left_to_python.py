@@ -9,13 +9,17 @@ failed for a frame which then had no tensor work either is not asked again (`rel
 a condition nothing. What is left of a function of numbers, as a rule, is the types of its arguments and of what it reads of them
 (`key=lambda o: o.cost`), which C compares (`TypeGuard`).
 
+A frame that breaks is such a frame where all up to the break is work on numbers, no tensor is in reach (neither an argument nor a
+global or cell that it names; nor torch itself), and what went on behind the break was left to Python, too: comparisons that read
+memory through ctypes, or note how often they were called.
+
 In: a finished attempt; the guards that failed before (`FrameHistory`). Out: the entry's form of a `Translation`.
 torch/_dynamo/convert_frame.py (`has_tensor_in_frame`) and symbolic_convert.py ("no content in function call") do the same job.
 """
 
 from __future__ import annotations
 
-from types import MemberDescriptorType
+from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 import torch
@@ -23,9 +27,9 @@ import torch.fx
 import torch.utils._pytree as pytree
 
 from dynexplore.engine.native import TypeGuard
-from dynexplore.engine.provenance.guards import Guard
+from dynexplore.engine.provenance.guards import Guard, is_empty
 from dynexplore.engine.provenance.sources import AttributeSource, ItemSource, LocalSource, Scope, Source
-from dynexplore.engine.raw_attributes import is_a
+from dynexplore.engine.raw_attributes import instance_dict, is_a
 from dynexplore.engine.translate.contract.interpreter import Interpreter
 from dynexplore.engine.translate.contract.request import Translation, TranslationRequest
 from dynexplore.engine.variables.objects.class_facts import is_made_in_python, peek
@@ -50,6 +54,33 @@ def is_left_to_python(ctx: Interpreter) -> bool:
     looked_at = any(isinstance(node.meta.get("example_value"), torch.Tensor) for node in nodes)
     gives_no_tensor = isinstance(ctx.root.returned, ConstantVariable | SymbolicNumberVariable | NNModuleVariable)
     return gives_no_tensor and not looked_at and not ctx.told_compiling
+
+
+def is_numbers_so_far(ctx: Interpreter) -> bool:
+    """Whether an attempt that stopped at a break met nothing worth a graph, and the frame has no tensor in reach."""
+    nodes = [node for node in ctx.graph.graph.nodes if node.op not in ("placeholder", "get_attr")]
+    return all(map(_gives_numbers, nodes)) and not _reaches_tensor(ctx.request)
+
+
+def leave_to_python_at_break(ctx: Interpreter) -> Translation:
+    """The same for a frame that breaks: what follows may read arguments of which nothing was asked so far."""
+    request = ctx.request
+    asked = {guard.source.local for guard in ctx.guards.guards if isinstance(guard.source, LocalSource) and guard.kind in _OF_TYPE}
+    for slot, name in enumerate(request.slot_names):
+        if name in request.values and name not in asked:
+            ctx.guard(LocalSource(name, slot), "TYPE_MATCH", type(request.values[name]))
+    return leave_to_python(ctx)
+
+
+_OF_TYPE = ("TYPE_MATCH", "NUMBER", "EQUALS")
+
+
+def _reaches_tensor(request: TranslationRequest) -> bool:
+    named = [request.globals[name] for name in request.code.co_names if name in request.globals]
+    cells = [cell.cell_contents for cell in request.closure or () if not is_empty(cell)]
+    if any(is_a(value, ModuleType) and str(instance_dict(value).get("__name__")).startswith("torch") for value in named):
+        return True
+    return has_tensor((*request.values.values(), *named, *cells))
 
 
 def _gives_numbers(node: torch.fx.Node) -> bool:
@@ -88,7 +119,7 @@ def leave_to_python(ctx: Interpreter) -> Translation:
 
 def relaxed(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
     """The guards of a frame that is left to Python, without those that were seen to fail there, and then without those on modes."""
-    if not request.history.fails_when_plain():
+    if not (request.history.fails_when_plain() or request.history.goes_on_plain):
         return guards
     asked = (_relaxed(guard, request) for guard in guards if guard.kind != "GLOBAL_STATE")
     return [guard for guard in asked if guard is not None]

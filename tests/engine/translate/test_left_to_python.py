@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 from collections import namedtuple
@@ -322,3 +323,69 @@ def test_what_finds_a_module_is_left_to_python(stores: list[CacheStore]) -> None
     optimized = dynexplore.optimize(CountingBackend())(chosen)
     assert [optimized(layers, number) for number in range(12)] == list(layers)
     assert 1 <= len(entries_of(stores, chosen.__code__)) <= 3
+
+
+def test_numbers_with_a_break_between_them_are_left_to_python(stores: list[CacheStore]) -> None:
+    """A comparison that breaks, called by C code, runs plain as a whole once what follows its breaks was found to."""
+    pointer, calls, numbers = ctypes.POINTER(ctypes.c_int), [0], [5, 3, 9, 1, 7, 2]
+    array = (ctypes.c_int * len(numbers))()
+
+    def compared(p: Any, q: Any) -> int:
+        calls[0] += 1
+        difference = p[0] - q[0]
+        return 1 if difference > 0 else -1 if difference < 0 else 0
+
+    called_back = ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer)(compared)
+
+    def sort(x: torch.Tensor) -> Any:
+        y = x + 1
+        array[:] = numbers
+        ctypes.CDLL(None).qsort(array, len(numbers), ctypes.sizeof(ctypes.c_int), called_back)
+        return y * 2, list(array), calls[0]
+
+    expected = [sort(X)[1:] for _ in range(4)]
+    calls[0] = 0
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(sort)
+    found = [optimized(X) for _ in range(4)]
+    assert [result[1:] for result in found] == expected
+    assert all(torch.equal(result[0], (X + 1) * 2) for result in found)
+    entries = entries_of(stores, compared.__code__)
+    assert entries and all(entry.left_to_python for entry in entries)
+    graphs, runs = len(backend.graphs), backend.runs
+    optimized(X)
+    assert (len(backend.graphs), backend.runs) == (graphs, runs + 2)  # those of the caller alone
+
+
+def test_tensors_after_numbers_with_a_break_between_them() -> None:
+    """A frame that broke, and was left to Python as a whole for numbers, is captured for a tensor."""
+
+    def scaled(value: Any, by: int) -> Any:
+        more = by + 1
+        print(end="")
+        return value * more
+
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(scaled)
+    assert [optimized(number, 2) for number in (1, 2, 3, 4, 5)] == [3, 6, 9, 12, 15]
+    graphs = len(backend.graphs)
+    for _ in range(2):
+        assert torch.equal(optimized(X, 2), X * 3)
+    assert len(backend.graphs) == graphs + 1
+    assert [optimized(number, 2) for number in (1, 2)] == [3, 6]
+
+
+def test_a_frame_that_names_torch_is_looked_at_behind_its_break() -> None:
+    """What goes on behind a break may make tensors where the function names torch: numbers in the first calls do not settle it."""
+
+    def late(number: int) -> Any:
+        more = number + 1
+        print(end="")
+        return torch.ones(3) * more if number > 2 else more
+
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(late)
+    assert [optimized(number) for number in (0, 1, 2, 0, 1)] == [1, 2, 3, 1, 2]
+    runs = backend.runs
+    assert torch.equal(optimized(5), torch.ones(3) * 6)
+    assert backend.runs > runs

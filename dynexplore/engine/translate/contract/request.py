@@ -99,6 +99,7 @@ class Translation:
     resume_codes: list[CodeType] = field(default_factory=list)
     left_to_python: bool = False  # whether `code` is the frame's own: there is nothing worth a graph in it
     types: TypeGuard | None = None  # all that `check` asks, where C can ask it
+    may_be_numbers_only: bool = False  # whether all up to the break is work on numbers, with no tensor in reach
     runs_alone: bool = False  # whether `code` calls its graph and nothing of the program's, so that the hook may be off
 
 
