@@ -37,7 +37,9 @@ from dynexplore.session.first_frame import DryRunFrame
 Fate = Literal["compile", "recompile", "limit reached", "plain Python", "raises", "not known"]
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout)
-_ABOUT_MORE = frozenset({"ALIAS", "DISTINCT", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"})
+_ABOUT_MORE = frozenset({
+    "ALIAS", "DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE",
+})  # fmt: skip
 """Guards that check more than one place, or none."""
 
 

@@ -47,7 +47,9 @@ _FACTS: dict[str, tuple[str, ...]] = {
     ),
     "that it hides no method": ("NOTHING_HIDDEN",),
     "that it is not None": ("NOT_NONE_MATCH",),
-    "which values are one object": ("ALIAS", "DISTINCT", "DUPLICATE_INPUT"),
+    "which values are one object": (
+        "ALIAS", "DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART", "NO_DICTIONARY_OF_THESE", "DUPLICATE_INPUT",
+    ),
     "where an iterator stands": ("SEQUENCE_ITERATOR_LEFT", "SEQUENCE_ITERATOR_MORE", "TUPLE_ITERATOR_LEN"),
     "relations of sizes": ("SHAPE_ENV",),
     "which inputs share memory": ("STORAGE_OVERLAP",),

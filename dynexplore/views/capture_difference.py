@@ -96,10 +96,14 @@ def _node_text(node: ev.NodeAdded) -> str:
     return f"{node.name} = {node.target}{node.args}{keywords}{result}"
 
 
+_MANY_OF_A_PLACE = frozenset({
+    "SHAPE_ENV", "NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART",
+})  # fmt: skip
+
+
 def _guard_key(guard: ev.GuardInstalled) -> Hashable:
     # what is expected of these is what tells two of them apart
-    many = guard.kind in ("SHAPE_ENV", "NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT")
-    return guard.scope, guard.source, guard.kind, guard.expected if many else ""
+    return guard.scope, guard.source, guard.kind, guard.expected if guard.kind in _MANY_OF_A_PLACE else ""
 
 
 def _guard_text(guard: ev.GuardInstalled) -> str:

@@ -25,6 +25,7 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/graph/builder": ("programs/test_themes", "engine/graph/test_fake_mode"),
     "engine/graph/shapes": ("programs/test_symbolic_sizes",),
     "engine/graph/values_now": ("programs/test_data_dependent", "programs/test_arrays"),
+    "engine/provenance/dictionaries": ("engine/translate/test_shared_dictionaries",),
     "engine/provenance/guards": ("engine/provenance/test_guard_check", "programs/test_modules"),
     "engine/provenance/module_guards": ("engine/native/test_guard_walk", "programs/test_modules"),
     "engine/provenance/storage_overlap": ("programs/test_shared_storage",),

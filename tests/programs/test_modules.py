@@ -10,6 +10,7 @@ import sys
 import types
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -934,3 +935,29 @@ def test_a_call_impl_that_a_class_gets_later_is_called() -> None:
         del nn.Linear._call_impl
     torch.testing.assert_close(optimized(X), module(X) + 1)
     assert graphs_compiled() >= 2
+
+
+def test_an_attribute_of_its_own_comes_before_what_a_module_has_registered() -> None:
+    """What is put into a module's `__dict__` under the name of a parameter or submodule hides it, from the next call on."""
+
+    def calls(fn_of: Callable[[Any], Any]) -> list[Any]:
+        torch.manual_seed(0)
+        net = nn.Sequential()
+        net.first, net.second = nn.Linear(2, 2), nn.ReLU()
+
+        def both(x: torch.Tensor) -> Any:
+            return net.second(net.first(x)), net.first.bias is None, "bias" in net.first.__dict__
+
+        fn = fn_of(both)
+        results = [fn(torch.ones(2))]
+        net.first.__dict__["bias"] = torch.zeros(2)
+        results.append(fn(torch.ones(2)))
+        object.__setattr__(net, "second", torch.sin)
+        results.append(fn(torch.ones(2)))
+        del net.first.__dict__["bias"], net.__dict__["second"]
+        return [*results, fn(torch.ones(2))]
+
+    eager = calls(lambda fn: fn)
+    dynexplore.reset()
+    assert repr(calls(dynexplore.optimize("eager"))) == repr(eager)
+    assert graphs_compiled() >= 3

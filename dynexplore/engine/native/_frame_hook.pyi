@@ -297,5 +297,8 @@ def hides_nothing(value: object, /) -> bool:
     An object that has no `__dict__` yet gets none by being asked. No user code runs.
     """
 
+def made_dictionary(value: object, /) -> dict[str, Any] | None:
+    """The dictionary that holds an object's attributes; None: it has none, or none yet (to be asked makes none)."""
+
 def type_version(cls: type, /) -> int:
     """What stands for all lookups through the class, as long as it has it; 0 when it can have none."""

@@ -301,6 +301,24 @@ own_attributes(PyObject *object)
 #endif
 }
 
+/* The dictionary that holds an object's attributes, borrowed, or NULL: nobody has looked at one yet, or there is none. */
+static inline PyObject *
+made_dictionary(PyObject *object)
+{
+    if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_MANAGED_DICT)) {
+        PyObject **pointer = _PyObject_GetDictPtr(object);
+        return pointer == NULL ? NULL : *pointer;
+    }
+#if PY_IS_311
+    return *_PyObject_ManagedDictPointer(object);
+#elif PY_IS_312
+    PyDictOrValues either = *_PyObject_DictOrValuesPointer(object);
+    return _PyDictOrValues_IsValues(either) ? NULL : _PyDictOrValues_GetDict(either);
+#else
+    return (PyObject *)_PyObject_GetManagedDict(object);
+#endif
+}
+
 static inline bool
 dict_has_only_strings(PyObject *dictionary)
 {

@@ -21,7 +21,7 @@ typedef struct {
     Py_ssize_t check_count;
     DictCheck *checks;
     bool in_one_dictionary;       /* no check looks into a dictionary below */
-    uint64_t version;             /* of that one dictionary when all checks passed; 0: unknown */
+    uint64_t version;             /* of the object's own dictionary when all checks passed; 0: unknown */
 } ObjectSpec;
 
 typedef struct {
@@ -92,6 +92,13 @@ same_object(ObjectSpec *spec)
     return object != NULL && Py_TYPE(object) == spec->type ? object : NULL;
 }
 
+/* Whether the check says nothing of a dictionary that stands under its key. */
+static inline bool
+looks_at_own_dictionary(DictCheck *check)
+{
+    return check->kind != ITEMS && check->kind != EMPTY;
+}
+
 static bool
 spec_passes(ObjectSpec *spec)
 {
@@ -100,12 +107,16 @@ spec_passes(ObjectSpec *spec)
         return false;
     }
     PyObject *dictionary = own_dictionary(object);
-    uint64_t version = spec->in_one_dictionary ? dict_version(dictionary) : 0;
-    if (version != 0 && version == spec->version) {
+    uint64_t version = dict_version(dictionary);
+    bool unchanged = version != 0 && version == spec->version;
+    if (unchanged && spec->in_one_dictionary) {
         return true;
     }
     for (Py_ssize_t j = 0; j < spec->check_count; j++) {
         PyObject *value;
+        if (unchanged && looks_at_own_dictionary(&spec->checks[j])) {
+            continue;
+        }
         if (!check_passes(&spec->checks[j], dictionary, &value)) {
             return false;
         }
@@ -297,8 +308,7 @@ read_spec(void *record, PyObject *tuple)
         if (read_check(&spec->checks[i], PyTuple_GET_ITEM(checks, i), false) < 0) {
             return -1;
         }
-        enum Kind kind = spec->checks[i].kind;
-        spec->in_one_dictionary &= kind != ITEMS && kind != EMPTY;
+        spec->in_one_dictionary &= looks_at_own_dictionary(&spec->checks[i]);
     }
     return 0;
 }
@@ -481,9 +491,18 @@ hides_nothing(PyObject *Py_UNUSED(module), PyObject *object)
     Py_RETURN_TRUE;
 }
 
+static PyObject *
+made_dictionary_or_none(PyObject *Py_UNUSED(module), PyObject *object)
+{
+    PyObject *dictionary = made_dictionary(object);
+    return Py_NewRef(dictionary == NULL ? Py_None : dictionary);
+}
+
 static PyMethodDef guard_functions[] = {
     {"hides_nothing", hides_nothing, METH_O,
      "hides_nothing(object) -> bool: no attribute of its own comes before one of its class."},
+    {"made_dictionary", made_dictionary_or_none, METH_O,
+     "made_dictionary(object) -> dict or None: what holds its attributes, if somebody has looked at it already."},
     {NULL, NULL, 0, NULL},
 };
 

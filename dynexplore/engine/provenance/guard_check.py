@@ -28,7 +28,7 @@ from torch.utils._device import DeviceContext
 
 from dynexplore.engine.native import DictGuard
 from dynexplore.engine.phases import timed
-from dynexplore.engine.provenance.guards import GUARD_KINDS, Guard, GuardSet, names_of
+from dynexplore.engine.provenance.guards import GUARD_KINDS, OF_SEVERAL_SOURCES, Guard, GuardSet, names_of
 from dynexplore.engine.provenance.module_guards import SubclassAnswers
 from dynexplore.engine.provenance.sources import (
     AttributeSource,
@@ -273,12 +273,12 @@ class GuardCheck:
         expected = guard.expected
         if guard.kind == "ALIAS":
             expected = expected.fetch(scope)
-        elif guard.kind == "DISTINCT":
+        elif guard.kind in OF_SEVERAL_SOURCES:
             expected = [source.fetch(scope) for source in expected]
         if kind.holds(value, expected):
             return None
-        if guard.kind == "DISTINCT":
-            return Failure(guard, kind.describe(guard.expected), "the same object")
+        if guard.kind in OF_SEVERAL_SOURCES:
+            return Failure(guard, kind.describe(guard.expected), _SHARED[guard.kind])
         actual = type(value) if guard.kind == "TYPE_MATCH" else value
         if guard.kind == "LIST_LENGTH":
             actual = len(value)
@@ -307,6 +307,9 @@ class GuardCheck:
                 name = first.source.text()
                 return Failure(guard, f"another tensor than {name}", f"the same object as {name}")
         return None
+
+
+_SHARED = {"DISTINCT": "the same object", "ATTRIBUTES_APART": "the same attributes", "DICTIONARIES_APART": "the same dictionary"}
 
 
 def _overlap_failure(guard: Guard, scope: Scope) -> Failure | None:
@@ -576,6 +579,6 @@ def _emit_guard(emitter: _Emitter, guard: Guard) -> None:
     expected = guard.expected
     if guard.kind == "ALIAS":
         expected = emitter.variable(expected)
-    elif guard.kind == "DISTINCT":
+    elif guard.kind in OF_SEVERAL_SOURCES:
         expected = [emitter.variable(source) for source in expected]
     emitter.require(kind.condition(emitter.variable(guard.source), expected, emitter.namer))

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from dynexplore.engine.native import hides_nothing
+from dynexplore.engine.provenance.dictionaries import attributes_apart, dictionaries_apart
 from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.raw_attributes import instance_dict
 from dynexplore.engine.records import record
@@ -277,6 +278,20 @@ _kind(
     lambda e: f"another object than {', '.join(source.text() for source in e)}",
 )
 _kind(
+    "ATTRIBUTES_APART", "the value and the others are different objects, each with attributes of its own",
+    lambda v, e, n: f"{n.name(attributes_apart)}({v}, {', '.join(e)})", lambda v, e: attributes_apart(v, *e),
+    lambda e: f"other attributes than {', '.join(source.text() for source in e)}",
+)
+_kind(
+    "DICTIONARIES_APART", "the value is not the dictionary in which one of the others keeps its attributes",
+    lambda v, e, n: f"{n.name(dictionaries_apart)}({v}, {', '.join(e)})", lambda v, e: dictionaries_apart(v, *e),
+    lambda e: f"not the dictionary of {', '.join(source.text() for source in e)}",
+)
+_kind(
+    "NO_DICTIONARY_OF_THESE", "the value is not the dictionary in which a known object keeps its attributes",
+    lambda v, e, n: f"id({v}) not in {n.name(e)}", lambda v, e: id(v) not in e, lambda e: "a dictionary by itself",
+)
+_kind(
     "SEQUENCE_ITERATOR_LEFT", "the iterator is at this position",
     lambda v, e, n: f"{v}.__length_hint__() == {e}", lambda v, e: v.__length_hint__() == e,
 )
@@ -308,6 +323,9 @@ _kind(
 )
 
 
+OF_SEVERAL_SOURCES = ("DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART")
+"""Kinds whose `expected` are the sources of other values."""
+_SEVERAL_FACTS = ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "NO_DICTIONARY_OF_THESE", *OF_SEVERAL_SOURCES)
 _IDENTITIES = ("ID_MATCH", "FUNCTION_MATCH", "NN_MODULE")
 
 
@@ -325,7 +343,7 @@ class GuardSet:
     def add(self, source: Source, kind: str, expected: Any, because: int) -> Guard | None:
         """Note the fact; None when it is already there."""
         known = self._seen.setdefault((id(source), kind), [])
-        if known and (kind not in ("NAME_ABSENT", "ATTRIBUTE_ABSENT", "ALIAS", "DISTINCT") or expected in known):
+        if known and (kind not in _SEVERAL_FACTS or expected in known):
             return None
         known.append(expected)
         guard = Guard(source, kind, expected, because)

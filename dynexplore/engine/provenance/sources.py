@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch._guards
 
+from dynexplore.engine.provenance.dictionaries import REGISTRIES
 from dynexplore.engine.raw_attributes import instance_dict, own_attribute, plain_attribute
 from dynexplore.engine.records import record
 
@@ -410,7 +411,7 @@ class ItemSource(ChainedSource):
     def _registered_name(self) -> str | None:
         """`m._parameters['weight']` is what people call `m.weight`."""
         base = self.base
-        if isinstance(base, AttributeSource) and base.attr in ("_parameters", "_buffers", "_modules"):
+        if isinstance(base, AttributeSource) and base.attr in REGISTRIES:
             name = str(self.index)
             return f"{base.base.text()}.{name}" if name.isidentifier() else f"{base.base.text()}[{name}]"
         return None

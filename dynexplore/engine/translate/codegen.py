@@ -39,6 +39,7 @@ from dynexplore.engine.translate.graph_call import (
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.new_functions import push_function
+from dynexplore.engine.translate.shared_dictionaries import may_share_attributes
 from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets, guard_whole_storages
 from dynexplore.engine.translate.symbolic_frame import NULL
 from dynexplore.engine.translate.unique_names import NUMBERS
@@ -178,7 +179,8 @@ class CodeGenerator:
             assert first.source is not None
             if all(self.ctx.guards.fix_object(one.source) for one in (first, *others)):
                 continue
-            self.ctx.guard(first.source, "DISTINCT", [other.source for other in others])
+            kind = "ATTRIBUTES_APART" if may_share_attributes(self.ctx.journal, [first, *others]) else "DISTINCT"
+            self.ctx.guard(first.source, kind, [other.source for other in others])
         with self.writer.role("side effect"):
             changed = list(self.ctx.journal.changed)
             own = {id(cell) for name, cell in self.ctx.root.cells.items() if name in self.code.co_cellvars}

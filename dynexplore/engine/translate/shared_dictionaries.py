@@ -3,68 +3,56 @@
 The idea: a module, the globals of its functions, an object's attributes and a window onto a dict (`types.MappingProxyType`) have
 trackers of their own, which know nothing of each other. As long as nothing is written, they agree. Where one of them was changed,
 another would still tell the old value: the frame stops before the change, which Python makes for real, and goes on from there.
+Where they are apart in this call, and one was changed, guards say that they must be apart.
 
 In:  the trackers of live objects and of namespaces of one attempt.
-Out: `first_change_behind_another(...)`: the tracker that was changed, or None.
+Out: `first_change_behind_another(...)`: the tracker that was changed, or None; `guard_that_they_are_apart(...)`.
 
-Which dictionary holds an object's attributes is asked without making one: an object has none until somebody looks (3.11 and later).
 PyTorch has no counterpart: torch.compile gives the old value, as a rule.
 """
 
 from __future__ import annotations
 
-import gc
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
-from dynexplore.engine.raw_attributes import class_dict, instance_dict, is_a
+from dynexplore.engine.provenance.dictionaries import dictionaries_behind
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
 from dynexplore.engine.variables.objects.python_module import PythonModuleVariable
-from dynexplore.engine.variables.torch_.nn_module import REGISTRIES
+from dynexplore.engine.variables.objects.user_object import UserObjectVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+Face = tuple[Any, VariableTracker]
+"""A live value that has a dictionary, and the tracker that stands for it."""
 
 
 def first_change_behind_another(journal: Journal, namespaces: Iterable[NamespaceVariable]) -> VariableTracker | None:
     """The tracker that was changed first of those whose dictionary another tracker stands for, too."""
     faces: dict[int, list[VariableTracker]] = {}
-    for namespace in namespaces:
-        faces.setdefault(id(namespace.values), []).append(namespace)
-    objects = []
-    for value, tracker in journal.existing():
-        known = _known_dictionary(value)
-        if known is not None:
-            faces.setdefault(id(known), []).append(tracker)
-        elif type(value).__dictoffset__:
-            objects.append((value, tracker))
-    for value, tracker in objects:
-        for known in _dictionaries_among(value, faces):
-            faces[known].append(tracker)
+    for value, tracker in _faces(journal, namespaces):
+        for dictionary in dictionaries_behind(value):
+            faces.setdefault(id(dictionary), []).append(tracker)
     changed = [tracker for group in faces.values() for tracker in _behind_another(group, journal)]
     return min(changed, key=lambda tracker: journal.changed[tracker], default=None)
 
 
-def _known_dictionary(value: Any) -> Any:
-    """The dictionary that a value is, or is a window onto."""
-    if type(value) is dict:
-        return value
-    if is_a(value, types.ModuleType):
-        return instance_dict(value)
-    if is_a(value, type):
-        value = class_dict(value)
-    return gc.get_referents(value)[0] if type(value) is types.MappingProxyType else None
+def _faces(journal: Journal, namespaces: Iterable[NamespaceVariable]) -> Iterator[Face]:
+    for namespace in namespaces:
+        yield namespace.values, namespace
+    for value, tracker in journal.existing():
+        if _is_dictionary(value) or type(value).__dictoffset__:
+            yield value, tracker
 
 
-def _dictionaries_among(value: Any, faces: dict[int, list[VariableTracker]]) -> Iterator[int]:
-    """Which of these dictionaries hold the object's attributes, or what a module registers."""
-    if is_a(value, nn.Module):
-        own = instance_dict(value)
-        yield from {id(own), *(id(own.get(name)) for name in REGISTRIES)} & faces.keys()
-    elif any(id(referent) in faces for referent in gc.get_referents(value)) and id(instance_dict(value)) in faces:
-        yield id(instance_dict(value))
+def _is_dictionary(value: Any) -> bool:
+    return type(value) is dict or type(value) is types.MappingProxyType
 
 
 def _behind_another(group: list[VariableTracker], journal: Journal) -> list[VariableTracker]:
@@ -80,3 +68,48 @@ def _behind_another(group: list[VariableTracker], journal: Journal) -> list[Vari
 def _names_used(tracker: VariableTracker) -> set[str] | None:
     """The names that were read or assigned through a namespace or module; None where any may have been."""
     return tracker.names_used() if isinstance(tracker, NamespaceVariable | PythonModuleVariable) else None
+
+
+def may_share_attributes(journal: Journal, group: list[VariableTracker]) -> bool:
+    """Whether one of these objects of one class was changed that may have the `__dict__` of another; nobody gives a module one."""
+    if not isinstance(group[0], UserObjectVariable) or not any(map(journal.is_changed, group)):
+        return False
+    cls = group[0].python_type()
+    return bool(cls.__dictoffset__) and not issubclass(cls, nn.Module)
+
+
+# -- apart in this call, one dictionary in a later one ---------------------------------------------------------------
+
+
+def guard_that_they_are_apart(ctx: Interpreter, namespaces: Iterable[NamespaceVariable]) -> None:
+    """Of each dict or window, and what may keep its attributes in it, where one of the two was changed."""
+    faces = list(_faces(ctx.journal, namespaces))
+    owners = [face for face in faces if not _is_dictionary(face[0]) or isinstance(face[1], NamespaceVariable)]
+    for value, tracker in faces:
+        if tracker.source is None or not _is_dictionary(value) or isinstance(tracker, NamespaceVariable):
+            continue
+        others = owners
+        if type(value) is types.MappingProxyType:
+            others = [face for face in faces if type(face[0]) is not types.MappingProxyType]
+        if not ctx.journal.is_changed(tracker):
+            others = [face for face in others if ctx.journal.is_changed(face[1])]
+        _guard_apart(ctx, value, tracker, others)
+
+
+def _guard_apart(ctx: Interpreter, value: Any, tracker: VariableTracker, others: list[Face]) -> None:
+    """What a known object keeps its attributes in is known, too, once it is made."""
+    assert tracker.source is not None
+    is_known = ctx.guards.fix_object(tracker.source)
+    known: set[int] = set()
+    unknown = []
+    for other, owner in others:
+        dictionaries = dictionaries_behind(other)
+        is_fixed = owner.source is None or isinstance(owner, NamespaceVariable) or ctx.guards.fix_object(owner.source)
+        if is_fixed and dictionaries and type(value) is dict:
+            known.update(map(id, dictionaries))
+        elif owner.source is not None and not (is_fixed and is_known):
+            unknown.append(owner.source)
+    if known and not is_known:
+        ctx.guard(tracker.source, "NO_DICTIONARY_OF_THESE", frozenset(known))
+    if unknown:
+        ctx.guard(tracker.source, "DICTIONARIES_APART", unknown)

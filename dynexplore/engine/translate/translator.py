@@ -65,7 +65,7 @@ from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.left_to_python import relaxed
 from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
-from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another
+from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another, guard_that_they_are_apart
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.translate.varying_locals import stored_around, varying_locals
 from dynexplore.engine.variables import all_rows
@@ -325,8 +325,12 @@ class Translator:
 
     def _refuse_changes_behind_another_name(self) -> None:
         """Python makes a change of a dictionary that another tracker stands for, too."""
-        changed = first_change_behind_another(self.journal, self.namespaces.values()) if self.journal.changed else None
-        if changed is not None:
+        if not self.journal.changed:
+            return
+        changed = first_change_behind_another(self.journal, self.namespaces.values())
+        if changed is None:
+            guard_that_they_are_apart(self, self.namespaces.values())
+        else:
             because = "it is changed, and known to the function in another way, too"
             raise NotRebuilt(changed.type_name(), because, self.journal.changed[changed])
 

@@ -280,6 +280,11 @@ def appends_and_measures(x: torch.Tensor, a: list[int], b: list[int]) -> Any:
     return x * len(b)
 
 
+def assigns_and_reads(x: torch.Tensor, a: Any, b: Any) -> Any:
+    a.n = 2
+    return x * b.n
+
+
 def with_own_dim(tensor: Any) -> torch.Tensor:
     tensor.dim = lambda: 7
     return tensor
@@ -303,6 +308,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]], Cal
     "NOTHING_HIDDEN": (lambda x, k: x * k.dim(), lambda: (torch.ones(2),), lambda: (with_own_dim(torch.ones(2)),)),
     "ALIAS": (appends_and_measures, lambda: (ONE[:],) * 2, lambda: (ONE[:], ONE[:])),
     "DISTINCT": (lambda x, a, b: x * (3 if a is b else 5), lambda: (Named(), Named()), lambda: (Named(),) * 2),
+    "ATTRIBUTES_APART": (assigns_and_reads, lambda: (Named(n=1), Named(n=1)), lambda: (Named(n=1),) * 2),
     "SEQUENCE_ITERATOR_LEFT": (lambda x, k: x * sum(list(k)), lambda: (iter([1, 2, 3]),), lambda: (iter([1, 2]),)),
     "SEQUENCE_ITERATOR_MORE": (lambda x, k: x * next(k, 5), lambda: (iter([1, 2, 3]),), lambda: (iter([]),)),
 }

@@ -167,3 +167,140 @@ def test_a_window_and_the_dict_behind_it_are_one() -> None:
     dynexplore.reset()
     assert repr(calls(dynexplore.optimize("eager"))) == repr(eager)
     assert graphs_compiled()
+
+
+# -- apart in the first call, one dictionary in a later one ----------------------------------------------------------
+
+
+def changes_the_dictionary(x: Any, own: Any, held: Any) -> Any:
+    own["value"] = own["value"] + 5
+    return x * held.value, sorted(own) == sorted(vars(held))
+
+
+def changes_the_attribute(x: Any, own: Any, held: Any) -> Any:
+    held.value = held.value + 5
+    return x * own["value"]
+
+
+def finds_no_attribute(x: Any, own: Any, held: Any) -> Any:
+    own["another"] = x
+    return x * (2 if hasattr(held, "another") else 3)
+
+
+def module_of_the_program() -> types.ModuleType:
+    return types.ModuleType("of_the_program")
+
+
+def calls_of_pairs(fn: Callable[..., Any], kind: Callable[[], Any]) -> list[Any]:
+    """One dict and one holder, then a holder and its dictionary, then again two that are apart."""
+    results = []
+    for is_pair in (False, True, True, False):
+        held = kind()
+        held.value = 1
+        results.append(fn(X, vars(held) if is_pair else {"value": 3}, held))
+    return results
+
+
+@pytest.mark.parametrize("fn", [changes_the_dictionary, changes_the_attribute, finds_no_attribute])
+@pytest.mark.parametrize("kind", [Holder, nn.Identity, module_of_the_program], ids=["object", "nn module", "module"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_dict_that_is_a_holders_own_in_a_later_call(fn: Any, kind: Any, backend: str) -> None:
+    """That a dict was not the one that keeps an object's attributes is guarded where one of the two is changed."""
+    eager = calls_of_pairs(fn, kind)
+    dynexplore.reset()
+    assert repr(calls_of_pairs(dynexplore.optimize(backend)(fn), kind)) == repr(eager)
+    assert graphs_compiled()
+
+
+def test_a_dict_that_is_a_known_modules_registry_in_a_later_call() -> None:
+    """A module of a closure counts its calls in a dict, which becomes its own, or that in which a layer registers."""
+
+    def calls(fn_of: Callable[[Any], Any]) -> list[Any]:
+        layer = nn.Linear(2, 2, bias=False)
+        layer.counts = {}
+
+        def counts(x: Any) -> Any:
+            layer.counts["bias"] = None
+            return x + 1, layer.bias is None, "bias" in layer.__dict__
+
+        fn = fn_of(counts)
+        results = [fn(X), fn(X)]
+        for own in (layer._parameters, vars(layer), {}):
+            layer.counts = own
+            results.append(fn(X))
+        return results
+
+    eager = calls(lambda fn: fn)
+    dynexplore.reset()
+    assert repr(calls(dynexplore.optimize("eager"))) == repr(eager)
+    assert graphs_compiled()
+
+
+GLOBALS = """
+number = 1
+
+def assigns(x, own):
+    own["number"] = number + 5
+    return x * number
+"""
+
+
+def test_a_dict_that_is_the_functions_globals_in_a_later_call() -> None:
+    """The globals of the function itself are an argument, after a dict that they are not."""
+
+    def calls(wrap: Callable[[Any], Any]) -> list[Any]:
+        names: dict[str, Any] = {}
+        exec(GLOBALS, names)
+        fn = wrap(names["assigns"])
+        return [fn(X, own) for own in ({}, names, {}, names)]
+
+    eager = calls(lambda fn: fn)
+    dynexplore.reset()
+    assert repr(calls(dynexplore.optimize("eager"))) == repr(eager)
+    assert graphs_compiled()
+
+
+def test_a_window_onto_the_dict_in_a_later_call() -> None:
+    """A `MappingProxyType` shows another dict, or another class, in the first call."""
+
+    def writes(x: Any, entries: Any, window: Any, cls: Any, attributes: Any) -> Any:
+        entries["value"] += 5
+        cls.value += 5
+        return x * window["value"], attributes["value"]
+
+    def calls(fn: Callable[..., Any]) -> list[Any]:
+        first, second = type("First", (), {"value": 1}), type("Second", (), {"value": 2})
+        results = []
+        for cls, other in ((first, second), (first, first), (second, first), (second, second)):
+            entries = {"value": 1}
+            window = types.MappingProxyType(entries if cls is other else {"value": 3})
+            results.append(fn(X, entries, window, cls, other.__dict__))
+        return results
+
+    eager = calls(writes)
+    dynexplore.reset()
+    assert repr(calls(dynexplore.optimize("eager")(writes))) == repr(eager)
+    assert graphs_compiled()
+
+
+def test_two_objects_that_share_their_attributes() -> None:
+    """`second.__dict__ = first.__dict__`, in all calls or in later ones: what is assigned to one is read of the other."""
+
+    def assigns(x: Any, first: Any, second: Any) -> Any:
+        first.value = first.value + 5
+        return x * second.value
+
+    def calls(fn: Callable[..., Any], shared: tuple[bool, ...]) -> list[Any]:
+        results = []
+        for is_shared in shared:
+            first, second = Holder(), Holder()
+            if is_shared:
+                second.__dict__ = first.__dict__
+            results.append(fn(X, first, second))
+        return results
+
+    for shared in ((True, True, False), (False, False, True, True, False)):
+        eager = calls(assigns, shared)
+        dynexplore.reset()
+        assert repr(calls(dynexplore.optimize("eager")(assigns), shared)) == repr(eager)
+        assert graphs_compiled()

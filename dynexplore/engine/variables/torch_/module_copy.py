@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.provenance.dictionaries import REGISTRIES
 from dynexplore.engine.raw_attributes import instance_dict, is_a
 from dynexplore.engine.variables.containers.copy_rules import COPIES, Memo, deep_copy, refuse_copy
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -27,7 +28,7 @@ from dynexplore.engine.variables.objects.class_facts import raw_lookup
 from dynexplore.engine.variables.objects.class_lookup import class_tracker
 from dynexplore.engine.variables.objects.instance_dict import InstanceDictVariable
 from dynexplore.engine.variables.torch_.new_parameter import is_dense, new_parameter, why_not_made
-from dynexplore.engine.variables.torch_.nn_module import REGISTRIES, UNTRACED, NNModuleVariable, waits_for_its_first_input
+from dynexplore.engine.variables.torch_.nn_module import UNTRACED, NNModuleVariable, waits_for_its_first_input
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 
 if TYPE_CHECKING:

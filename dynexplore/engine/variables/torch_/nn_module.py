@@ -26,6 +26,7 @@ import torch
 import torch.nn.modules.module as torch_module
 from torch import nn
 
+from dynexplore.engine.provenance.dictionaries import REGISTRIES
 from dynexplore.engine.provenance.sources import PinnedSource, Source
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
     from dynexplore.engine.variables.contract.reconstruction import Reconstruction
 
-PARAMETERS, BUFFERS, MODULES = "_parameters", "_buffers", "_modules"
-REGISTRIES = (PARAMETERS, BUFFERS, MODULES)
+PARAMETERS, BUFFERS, MODULES = REGISTRIES
 # A module with something in one of these runs Python code around its forward.
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 GLOBAL_HOOKS = (
@@ -95,6 +95,8 @@ class NNModuleVariable(UserObjectVariable):
         if answers and raw_lookup(ctx, self.cls, name) is None and not self._is_plain(name):
             registered = self.registered(ctx, name)
             if registered is not None:
+                if self.value is not None and name not in self.stored:
+                    self.rely_on_absence(ctx, name)  # Module.__getattr__ is asked for what is not found before
                 return registered
         return super().plain_get(ctx, name)
 
@@ -131,7 +133,7 @@ class NNModuleVariable(UserObjectVariable):
         self.stored["training"] = ConstantVariable(True)
 
     def own_attribute(self, ctx: TraceContext, name: str) -> VariableTracker | None:
-        if name in self.placed or (name in self._read and self.registry_of(name) is not None):
+        if name in self.placed or (name in self._read and self.registry_of(name) is not None and not self._is_plain(name)):
             return None
         if self.value is None and name in _EMPTY_AT_FIRST and name not in self.stored:
             self.stored[name] = OrderedDictVariable()
