@@ -291,3 +291,32 @@ def test_elements_that_meet_in_memory_are_each_written() -> None:
     """A view whose elements share places without a stride of 0: each of them is counted, where operators do not refuse."""
     assert_same_as_eager(writes_where_elements_meet, torch.arange(5.0), backend="aot_eager", graphs=0)
     assert dynexplore.counters["stats"]["graphs"] == 1  # captured, and run as it stands
+
+
+def places_of_a_view(x):
+    u = x[1:].as_strided((2,), (1,))
+    u.neg_()
+    return x * 1, u
+
+
+def places_of_a_view_of_its_own(x):
+    y = x * 2
+    torch.as_strided(y.view(2, -1), (2,), (2,)).neg_()
+    return y
+
+
+def places_of_what_was_turned_round(x):
+    x.swapaxes_(0, 0)
+    x.as_strided((2,), (2,)).neg_()
+    return x
+
+
+@pytest.mark.parametrize("fn", [places_of_a_view, places_of_a_view_of_its_own, places_of_what_was_turned_round])
+def test_a_write_through_places_of_a_view(fn: Any) -> None:
+    """`as_strided` of a view is written to: AOTAutograd cannot make the write again, and raised out of the call."""
+    compiled = dynexplore.optimize("aot_eager")(fn)
+    for size in (4, 4, 6, 8):
+        inputs = torch.arange(float(size)), torch.arange(float(size))
+        assert repr(compiled(inputs[0])) == repr(fn(inputs[1]))
+        assert torch.equal(*inputs)
+    assert graphs_compiled()

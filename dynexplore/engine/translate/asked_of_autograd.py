@@ -36,6 +36,7 @@ ASKS_FOR_MORE = frozenset({
     "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
     "a write through .data to what autograd has noted", "a write to a tensor whose .data was assigned, or to that data",
 })  # fmt: skip
+_IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
 
 
 def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:
@@ -52,7 +53,21 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     changed = [graph.inputs[place].node for place in graph.written]
     if graph.written_inside and backward_would_raise(map(example_value, [*graph.outputs, *changed])):
         return True
+    if graph.written_inside and any(map(_takes_a_view_apart_by_places, graph.call_nodes())):
+        return True
     return any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written)
+
+
+def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
+    """Whether it is `as_strided` of a view, or of what was turned round in place.
+
+    A compiler that makes a write again on the base walks back through the views, and this one does not lead back.
+    """
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
+        return False
+    turned = viewed.target in _IN_PLACE_VIEWS or any(user.target in _IN_PLACE_VIEWS for user in viewed.users)
+    return turned or (viewed.op != "placeholder" and bool(example_value(viewed)._is_view()))
 
 
 def changes_inference_tensors_outside(graph: FinishedGraph) -> bool:
