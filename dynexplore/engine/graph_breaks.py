@@ -758,7 +758,8 @@ def f(x):
         "DX408",
         "a tensor whose storage is replaced",
         "`set_`, `resize_`, an input as `out=` of another size, and assigning `.data` of another shape, or to a tensor made in the "
-        "function, give a tensor other memory without an operator that the graph could record.",
+        "function, give a tensor other memory without an operator that the graph could record; `t_` and its like, on inputs whose "
+        "sizes vary, change what these are read of.",
         "Use copy_, give `out=` the size of the result, or assign outside of the compiled function.",
         example="""
 def f(x):

@@ -314,3 +314,28 @@ def test_where_a_view_begins_is_no_size() -> None:
 
     calls = [window(1, 8), window(1, 9), window(2, 10), window(3, 24)]
     assert_same_as_eager(fn, *window(0, 3), then=calls, graphs=2, recompiles=1)
+
+
+def turns_and_reads(x: Any) -> Any:
+    n = x.shape[0]
+    x.t_()
+    return x * n, x * x.shape[0], x.shape, x.stride(), x.is_contiguous()
+
+
+def adds_an_axis(x: Any) -> Any:
+    x.unsqueeze_(0)
+    return x * x.shape[1], x.shape[1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [turns_and_reads, adds_an_axis])
+def test_an_input_that_is_given_other_sizes_in_place(fn: Any, backend: str) -> None:
+    """Sizes and strides that vary are those of an input when the call began, also where it is turned round before they are read."""
+    compiled = dynexplore.optimize(backend)(fn)
+    for size in [(2, 2), (2, 3), (4, 3), (3, 4), (2, 2)]:
+        for turned in (False, True):
+            made = [torch.arange(float(size[0] * size[1])).view(size) for _ in range(2)]
+            plain, ours = (one.t() if turned else one for one in made)
+            assert repr(compiled(ours)) == repr(fn(plain))
+            assert ours.stride() == plain.stride() and torch.equal(ours, plain)
+    assert graphs_compiled()

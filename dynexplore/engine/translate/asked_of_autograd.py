@@ -30,13 +30,13 @@ import torch
 
 from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
     "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
     "a write through .data to what autograd has noted", "a write to a tensor whose .data was assigned, or to that data",
 })  # fmt: skip
-_IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
 
 
 def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:
@@ -66,7 +66,7 @@ def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
         return False
-    turned = viewed.target in _IN_PLACE_VIEWS or any(user.target in _IN_PLACE_VIEWS for user in viewed.users)
+    turned = viewed.target in IN_PLACE_VIEWS or any(user.target in IN_PLACE_VIEWS for user in viewed.users)
     return turned or (viewed.op != "placeholder" and bool(example_value(viewed)._is_view()))
 
 

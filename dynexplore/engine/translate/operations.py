@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from dynexplore.engine.graph.builder import InputResized, OperatorFailed
-from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
 from dynexplore.engine.graph.function_question import Asked
 from dynexplore.engine.graph.taken_data import take_data
 from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariable
@@ -51,6 +51,8 @@ def add(
     proxies = [proxy_of(ctx, arg, target) for arg in args]
     named = {name: proxy_of(ctx, arg, target) for name, arg in kwargs.items()}
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
+    if getattr(target, "__name__", target) in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
+        ctx.break_graph("DX408", operation="other sizes in place, of an input whose sizes vary")
     ctx.graph.fake_mode.written_last = False
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
@@ -78,6 +80,12 @@ def add(
     if ctx.graph.fake_mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
         return ViewOfDataVariable(node, fake)
     return wrap(ctx, node, fake)
+
+
+def _is_where_sizes_come_from(tensor: TensorVariable) -> bool:
+    """Whether sizes or strides that vary are read of this tensor, also when the graph has run."""
+    numbers = (*tensor.fake.shape, *tensor.fake.stride()) if tensor.source is not None else ()
+    return any(isinstance(number, torch.SymInt) for number in numbers)
 
 
 def question_about(
