@@ -25,8 +25,6 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
-# what torch's profiler writes to stderr by itself when it starts and ends, with process ids
-PROFILER = re.compile(r"(USDT:.*\n)+")
 CELL_FILE = re.compile(re.escape(tempfile.gettempdir()) + r"/ipykernel_\d+/\d+\.py")
 
 
@@ -39,7 +37,7 @@ def save(path: Path) -> None:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [nbformat.from_dict(clean(output)) for output in cell.outputs if not PROFILER.fullmatch(text_of(output))]
+            cell.outputs = [nbformat.from_dict(clean(output)) for output in cell.outputs]
     nbformat.validate(notebook)
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
 
@@ -50,11 +48,6 @@ def head_solutions(notebook: Any) -> None:
     for number, cell in enumerate(solutions, start=1):
         if not cell.source.startswith("# Solution "):
             cell.source = f"# Solution {number}\n{cell.source}"
-
-
-def text_of(output: Any) -> str:
-    """What a stream wrote; nothing for other outputs."""
-    return str(output.get("text", ""))
 
 
 def clean(value: Any) -> Any:

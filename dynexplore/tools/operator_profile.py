@@ -5,7 +5,8 @@ trace (profiler_ranges.py). An operator that no other operator called counts onc
 among its parents. Work of the autograd engine is left out: it belongs to the backward.
 
 Of torch's two profilers it is the older one, which knows the CPU alone: the other (Kineto) writes lines like
-"USDT:... profiler_start" to standard error each time, whatever KINETO_LOG_LEVEL says.
+"USDT:... profiler_start" to standard error each time. They are of its level 5, so that KINETO_LOG_LEVEL=6 would end them; but that
+is the program's to set, and is read only once.
 
 In: a call to run. Out: `OperatorRun`s in the order in which they ran, each with the frame whose code called it.
 
