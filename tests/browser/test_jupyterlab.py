@@ -218,6 +218,30 @@ def test_shown_twice_reloaded_restarted(lab: Lab) -> None:
         expect(what_if(asking, "6")).to_contain_text("The kernel does not answer", timeout=30_000)
 
 
+HANDS = [
+    """import torch, dynexplore
+from dynexplore.widgets import pictures, size_slider, toggles
+explanation = dynexplore.explain(lambda x: x * x).calls()""",
+    "size_slider.SizeSlider(explanation, lambda size: (torch.ones(size),), size=4)",
+    """toggles.Toggles(lambda doubled: pictures.bars({"bytes": 2 if doubled else 1}, "KiB"), doubled=False)""",
+]
+
+
+def test_a_slider_and_a_switch_are_moved_by_hand(lab: Lab) -> None:
+    """Each key on the slider is a call, and says what it came to; a switch draws the picture anew, and shows that it is on."""
+    with lab.opened(HANDS) as notebook:
+        notebook.run_all()
+        slider = notebook.page.locator(".jp-OutputArea-output").get_by_role("slider")
+        said = notebook.page.locator(".jp-OutputArea-output p", has_text="size ")
+        for key, words in (("ArrowRight", "size 5: recompile"), ("ArrowRight", "size 6: hit"), ("ArrowLeft", "size 5: hit")):
+            slider.press(key)
+            expect(said).to_have_text(words)
+        switch = notebook.page.get_by_role("button", name="doubled")
+        for words in ("2 KiB", "1 KiB"):
+            switch.click()
+            expect(notebook.page.locator("svg.bars")).to_contain_text(words)
+
+
 BEFORE = "import torch\n%load_ext dynexplore\na = torch.ones(3)"
 CELL = """%%dynamo
 def f(x, n=3):
