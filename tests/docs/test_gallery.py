@@ -78,3 +78,12 @@ def test_code_and_captions_are_within_reach() -> None:
     """Code that scrolls has a place in the order of the tab key; a caption that is a heading has a level."""
     assert accessible("<pre>x</pre>") == '<pre tabindex="0">x</pre>'
     assert accessible('<p role="heading">Guide</p>') == '<p role="heading" aria-level="2">Guide</p>'
+
+
+@pytest.mark.plain("pages, and the files that they name")
+@pytest.mark.parametrize("page", ["first-steps", "explorer", "breaks", "guards", "training", "inductor", "watching"])
+def test_a_page_of_the_guide_shows_what_it_speaks_of(page: str) -> None:
+    """It carries a live explorer of a program of the gallery, with words for those who do not see it."""
+    text = (GALLERY.parent / "guide" / f"{page}.md").read_text(encoding="utf-8")
+    shown = EXPLORER.findall(text)
+    assert shown and {name for name, _ in shown} <= set(PROGRAMS)
