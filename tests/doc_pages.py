@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FENCE = re.compile(
-    r"^(?:<!-- not run: (?P<excuse>[^>]*) -->\n+)?```(?P<kind>\w*)\n(?P<text>.*?)^```$\n*(?:```text\n(?P<says>.*?)^```$)?",
+    r"^(?:<!-- not run: (?P<excuse>[^>]*) -->\n+)?```(?P<kind>[^\n`]*)\n(?P<text>.*?)^```$\n*(?:```text\n(?P<says>.*?)^```$)?",
     re.M | re.S,
 )
 RUN_HERE = ("python", "ipython", "console")

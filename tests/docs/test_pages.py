@@ -47,6 +47,14 @@ def update(page: Path, blocks: list[Block], printed: list[str]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.plain("reads a page")
+def test_a_fence_with_a_directive_does_not_hide_the_block_behind_it(tmp_path: Path) -> None:
+    """What stands behind a frame of the gallery is a program of the page like any other."""
+    page = tmp_path / "page.md"
+    page.write_text("```{explorer} toy\nWords.\n```\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n", encoding="utf-8")
+    assert read(page) == [Block("python", "print(1)\n", 5, "1\n")]
+
+
 def test_what_is_not_run_has_a_reason() -> None:
     """Few blocks are for reading only, and each says why."""
     excused = [(page.name, block.excuse) for page in PAGES for block in read(page) if block.excuse is not None]
