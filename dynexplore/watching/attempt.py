@@ -16,7 +16,6 @@ PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_con
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import types
@@ -25,41 +24,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.recorder import Noted
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.torch_words import plain_source
 from dynexplore.watching import private_torch
-from dynexplore.watching.codes import Codes, Rows
+from dynexplore.watching.codes import Codes
 from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.looks import Looks
-
-Place = tuple[int, int]
-"""Inlined callee (0: the frame itself), and offset in its code (-1: none)."""
-
-Named = tuple[tuple[str, ev.ValueView], ...]
-
-_NOWHERE: Place = (0, -1)
-
-_MADE_UP = ("___", "__nested_", "__is_tracing_resume")
+from dynexplore.watching.places import NOWHERE, Called, Place, Written, resolved
+from dynexplore.watching.values import Facts, Named, Stack, Values
 
 
 @dataclass(slots=True)
-class _Callee:
-    """A function that is traced: the frame's own, or one inlined in it. `rows`: the row of each instruction, by torch's offset."""
+class _Hand:
+    """A function that torch is in: its translator, what is kept of it, and the place that called it."""
 
     translator: Any
-    number: int
-    depth: int
+    called: Called
     called_from: Place
-    rows: Rows
 
 
-@dataclass(slots=True)
-class Moment:
-    """An instruction at hand, and the place that was before it: that of the call, where it is the first of a callee."""
+Changed = tuple[str, Facts | None]
+"""A local that an instruction changes, and what it is then; None: it is gone."""
 
-    hand: _Callee
-    instruction: Any
-    before: Place
+Moment = tuple[_Hand, Any, Place]
+"""An instruction at hand, and the place that was before it: that of the call, where it is the first of a callee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,89 +66,28 @@ class _Compiled:
     made: Callable[..., ev.SubgraphCompiled]
 
 
-class Values:
-    """The records of the trackers of one attempt: the same number for the same tracker, made again only where it may change.
-
-    torch gives a node another name when its value is stored in a local. So records are read with the name of the moment, and told
-    with the last one: `now`, `stack_now`, `named_now`.
-    """
-
-    def __init__(self) -> None:
-        self._views: dict[int, tuple[Any, int, ev.ValueView, bool]] = {}  # holds the tracker, so that its id is not used again
-        self._nodes: dict[str, Any] = {}
-        self._names: dict[str, str] = {}
-        self._now: dict[int, tuple[ev.ValueView, ev.ValueView]] = {}
-
-    def view(self, tracker: Any) -> ev.ValueView:
-        """The record of a tracker as it is now."""
-        key = id(tracker)
-        known = self._views.get(key)
-        if known is not None and known[3]:
-            return known[2]
-        number = known[1] if known is not None else len(self._views) + 1
-        kind, text, source, node = private_torch.tracker_words(tracker)
-        name = "" if node is None else node.name
-        if name:
-            self._nodes[name] = node
-        view = ev.NULL_VIEW if kind == "NULL" else ev.ValueView(number, kind, text, source, name)
-        if known is not None and known[2] == view:
-            view = known[2]
-        self._views[key] = tracker, number, view, private_torch.is_settled(tracker)
-        return view
-
-    def stack(self, trackers: list[Any]) -> tuple[ev.ValueView, ...]:
-        """The records of a whole stack, bottom first."""
-        return tuple([self.view(one) for one in trackers])
-
-    def named(self, trackers: Mapping[str, Any]) -> Named:
-        """The records of locals. Names that torch made up are left out."""
-        return tuple([(name, self.view(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
-
-    def close(self) -> None:
-        """The attempt is over: forget the trackers, keep which nodes have another name in the end."""
-        self._names = {name: node.name for name, node in self._nodes.items() if node.name != name}
-        self._views.clear()
-        self._nodes.clear()
-
-    def now(self, view: ev.ValueView) -> ev.ValueView:
-        """A record with the name that its node has in the end."""
-        name = self._names.get(view.node)
-        if name is None:
-            return view
-        known = self._now.get(id(view))
-        if known is None:
-            known = self._now[id(view)] = view, dataclasses.replace(view, node=name)
-        return known[1]
-
-    def stack_now(self, stack: tuple[ev.ValueView, ...]) -> tuple[ev.ValueView, ...]:
-        """The same for a whole stack."""
-        return tuple([self.now(view) for view in stack])
-
-    def named_now(self, named: Named) -> Named:
-        """The same for locals."""
-        return tuple([(name, self.now(view)) for name, view in named])
-
-
 class Attempt:
     """See the head of this file."""
 
-    def __init__(self, number: int, code: types.CodeType, codes: Codes, looks: Looks) -> None:
+    def __init__(self, frame: int, number: int, code: types.CodeType, codes: Codes, looks: Looks) -> None:
         self.number = number
         self.tree: GuardTree | None = None
         self.values = Values()
         self.graph = ""
-        self.failed_at: tuple[Place, tuple[ev.ValueView, ...]] | None = None
+        self._failed_at: tuple[Place, Stack] = NOWHERE, ()
+        self._has_failed = False
+        self._frame = frame
         self._has_guards = False
         self._told_guards: list[str] = []
         self._codes = codes
         self._look = looks
-        self._code = code
-        self._rows: list[_Row | _Compiled | Callable[[int], ev.Event]] = []
+        self._is_resume = codes.is_resume(code)
+        self._rows: list[_Row | _Compiled | Noted | Callable[[int], ev.Event]] = []
         self._facts: dict[str, private_torch.NodeFacts] = {}
-        self._hand: list[_Callee] = []
-        self._running: list[_Callee] = []  # those with an instruction that has not returned yet
+        self._hand: list[_Hand] = []
+        self._running: list[_Hand] = []  # those with an instruction that has not returned yet
         self._callees = 0
-        self._place: Place = _NOWHERE
+        self._place: Place = NOWHERE
         self._broken: Any = None
         self._end: Callable[[int], ev.Event] | None = None
         self._guards: set[Any] = set()
@@ -169,34 +97,38 @@ class Attempt:
 
     def before_step(self, translator: Any) -> Moment | None:
         """torch is about to interpret an instruction; what `after_step` or `raised` wants. None: there is no instruction left."""
-        hand = self._hand_of(translator)
+        hand = self._hand[-1] if self._hand else None
+        if hand is None or hand.translator is not translator:
+            hand = self._hand_of(translator)
         at = translator.instruction_pointer
         if at is None:
             return None
         instruction = translator.instructions[at]
-        moment = Moment(hand, instruction, self._place)
+        moment = hand, instruction, self._place
         self._running.append(hand)
-        self._place = hand.number, self._offset(hand, instruction.offset)
+        self._place = hand.called, instruction.offset
         return moment
 
     def after_step(self, moment: Moment) -> None:
         """It has been interpreted."""
         self._running.pop()
-        self._stepped(moment.hand, moment.instruction)
-        self._place = moment.before
+        hand, instruction, before = moment
+        while self._hand and self._hand[-1] is not hand:
+            self._leave(self._hand.pop())
+        self._note_guards(hand.translator)
+        self._stepped(hand, instruction)
+        self._place = before
 
     def raised(self, moment: Moment) -> None:
         """It raised: the innermost instruction that did is where the attempt fails."""
         self._running.pop()
-        if self.failed_at is None:
-            self.failed_at = self._place, self.values.stack(moment.hand.translator.stack)
-        self._place = moment.before
+        hand, _, before = moment
+        if not self._has_failed:
+            self._has_failed = True
+            self._failed_at = self._place, self.values.stack(hand.translator.stack)
+        self._place = before
 
-    def _offset(self, hand: _Callee, offset: int | None) -> int:
-        row = None if offset is None else hand.rows.get(offset)
-        return -1 if row is None else row.offset
-
-    def _hand_of(self, translator: Any) -> _Callee:
+    def _hand_of(self, translator: Any) -> _Hand:
         """The function at hand: that of the step before, or one that the instruction which is still running has just called.
 
         What was called and is not at hand any more has been left. A generator that goes on is entered again.
@@ -210,65 +142,65 @@ class Attempt:
 
     def _enter(self, translator: Any) -> None:
         if not self._hand:
-            self._hand.append(_Callee(translator, 0, 0, _NOWHERE, self._codes.told_rows(translator.f_code)))
+            self._hand.append(_Hand(translator, Called(self._codes, translator.f_code), NOWHERE))
             self._note_guards(translator)
             return
         self._callees += 1
-        depth = len(self._hand)
-        code, arguments = self._codes.view_of(translator.f_code), self.values.named(translator.symbolic_locals)
-        self._hand.append(_Callee(translator, self._callees, depth, self._place, self._codes.own_rows(translator.f_code)))
-        inline, offset = self._place
-        callee, attempt = self._callees, self.number
-        self._rows.append(
-            lambda frame: ev.InlineEntered(
-                frame=frame, attempt=attempt, offset=offset, inline=inline, callee=callee, code=code,
-                arguments=self.values.named_now(arguments), depth=depth,
-            )
+        called = Called(self._codes, translator.f_code, self._callees, len(self._hand))
+        self._hand.append(_Hand(translator, called, self._place))
+        arguments = self.values.named(translator.symbolic_locals)
+        self._rows.append((self._entered, called, self._place, arguments))
+
+    def _entered(self, called: Called, place: Place, arguments: Named) -> ev.Event:
+        inline, offset = resolved(place)
+        return ev.InlineEntered(
+            frame=self._frame, attempt=self.number, offset=offset, inline=inline, callee=called.number,
+            code=self._codes.view_of(called.code), arguments=self.values.named_views(arguments), depth=called.depth,
         )  # fmt: skip
 
-    def _leave(self, callee: _Callee, how: str = "returned") -> None:
-        if not callee.number:
+    def _leave(self, hand: _Hand, how: str = "returned") -> None:
+        if not hand.called.number:
             return
-        inline, offset = callee.called_from
-        result = vars(callee.translator).get("symbolic_result")
-        view = None if result is None or how != "returned" else self.values.view(result)
-        attempt, number = self.number, callee.number
-        self._rows.append(
-            lambda frame: ev.InlineLeft(
-                frame=frame, attempt=attempt, offset=offset, inline=inline, callee=number, result=view and self.values.now(view),
-                how=how,
-            )
-        )  # fmt: skip
+        result = vars(hand.translator).get("symbolic_result")
+        facts = None if result is None or how != "returned" else self.values.facts(result)
+        self._rows.append((self._left, hand.called, hand.called_from, facts, how))
 
-    def _stepped(self, hand: _Callee, instruction: Any) -> None:
-        while self._hand and self._hand[-1] is not hand:
-            self._leave(self._hand.pop())
-        self._note_guards(hand.translator)
-        inline, offset = self._place
-        if offset < 0 and not hand.number and self._codes.is_resume(self._code):
+    def _left(self, called: Called, place: Place, facts: Facts | None, how: str) -> ev.Event:
+        inline, offset = resolved(place)
+        result = None if facts is None else self.values.view(facts)
+        return ev.InlineLeft(
+            frame=self._frame, attempt=self.number, offset=offset, inline=inline, callee=called.number, result=result, how=how
+        )
+
+    def _stepped(self, hand: _Hand, instruction: Any) -> None:
+        translator, called = hand.translator, hand.called
+        if self._is_resume and not called.number and not called.has_row(instruction.offset):
             return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
-        if self._broken is hand.translator:
+        if self._broken is translator:
             return  # the graph ends before this instruction
-        stack = self.values.stack(hand.translator.stack)
-        changed = self._changed(hand.translator, instruction)
-        attempt, depth = self.number, hand.depth
-        row = hand.rows.get(instruction.offset)  # else torch put the instruction in
-        op, arg = (row.op, row.arg) if row is not None else (instruction.opname, private_torch.operand(instruction))
-        step = row.steps[-1].index if row is not None and row.steps else 0
-        self._rows.append(
-            lambda frame: ev.InstructionStepped(
-                frame=frame, attempt=attempt, offset=offset, inline=inline, step=step, op=op, arg=arg,
-                stack=self.values.stack_now(stack),
-                changed=tuple((name, view and self.values.now(view)) for name, view in changed), depth=depth,
-            )
-        )  # fmt: skip
+        at, written = instruction.offset, called.note(instruction)
+        changed = self._changed(translator, instruction)
+        self._rows.append((_step_made, self, called, at, written, self.values.stack(translator.stack), changed))
 
-    def _changed(self, translator: Any, instruction: Any) -> tuple[tuple[str, ev.ValueView | None], ...]:
+    def _changed(self, translator: Any, instruction: Any) -> Changed | None:
         if not instruction.opname.startswith(_CHANGE_LOCALS) or not isinstance(instruction.argval, str):
-            return ()
+            return None
         name = instruction.argval
         value = translator.symbolic_locals.get(name)
-        return ((name, None if value is None else self.values.view(value)),)
+        return name, None if value is None else self.values.facts(value)
+
+    def step_event(
+        self, called: Called, at: int | None, written: Written | None, stack: Stack, changed: Changed | None
+    ) -> ev.Event:
+        """The event of a step, when the recording is read."""
+        row = called.row(at)  # None: torch put the instruction in
+        op, arg = (row.op, row.arg) if row is not None else written or called.words(at)
+        local = () if changed is None else ((changed[0], changed[1] and self.values.view(changed[1])),)
+        return ev.InstructionStepped(
+            frame=self._frame, attempt=self.number, offset=-1 if row is None else row.offset, inline=called.number,
+            step=row.steps[-1].index if row is not None and row.steps else 0, op=op, arg=arg,
+            stack=self.values.views(stack), changed=local, depth=called.depth,
+        )  # fmt: skip
 
     def node(self, node: Any) -> None:
         """A node was put into a graph."""
@@ -288,22 +220,20 @@ class Attempt:
 
     def broke(self, translator: Any, made: Callable[..., ev.GraphBroke]) -> None:
         """The graph ends before the current instruction of a translator; `made` makes the event, but for its place and values."""
-        callee = next((one for one in self._hand if one.translator is translator), None)
-        number = callee.number if callee is not None else 0
-        known, code = callee.rows if callee is not None else None, translator.f_code
-        at = self._look.part(-1, lambda: translator.current_instruction.offset)
+        hand = next((one for one in self._hand if one.translator is translator), None)
+        called = Called(self._codes, translator.f_code) if hand is None else hand.called
+        at = self._look.part(None, lambda: translator.current_instruction.offset)
         stack = self._look.part((), self.values.stack, translator.stack)
         live = self._look.part((), self.values.named, translator.symbolic_locals)
         self._broken = translator
 
         def end(frame: int) -> ev.Event:
-            row = (self._codes.told_rows(code) if known is None else known).get(at)
+            inline, offset = resolved((called, at))
             return made(
-                frame=frame, attempt=self.number, offset=-1 if row is None else row.offset, inline=number,
-                stack=self.values.stack_now(stack), live_locals=self.values.named_now(live),
+                frame=frame, attempt=self.number, offset=offset, inline=inline, stack=self.values.views(stack),
+                live_locals=self.values.named_views(live),
             )  # fmt: skip
 
-        self._codes.keep(code)
         self._end = end
         self._rows.append(end)
 
@@ -340,7 +270,7 @@ class Attempt:
         for guard in guards:
             if guard not in self._guards:
                 self._guards.add(guard)
-                self._rows.append(_Row(_NOWHERE, guard))
+                self._rows.append(_Row(NOWHERE, guard))
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
 
@@ -353,8 +283,10 @@ class Attempt:
         for row in self._rows:
             if isinstance(row, _Compiled):
                 for name in self._facts:
-                    self._tell_node(recording, frame, _NOWHERE, name, told)
+                    self._tell_node(recording, frame, NOWHERE, name, told)
                 recording.record(row.made(frame=frame, attempt=self.number, graph=self.graph))
+            elif isinstance(row, tuple):
+                recording.note(row)
             elif not isinstance(row, _Row):
                 recording.note((row, frame))
             elif hasattr(row.thing, "op"):
@@ -381,6 +313,18 @@ class Attempt:
             recording.note((_guard_installed, frame, self.number, row.place, len(self._told_guards), facts, self.tree))
             self._told_guards.append(facts.name)
 
+    # -- when the recording is read ----------------------------------------------------------------------------------------
+
+    @property
+    def failed_place(self) -> tuple[int, int]:
+        """Where it failed, as events have it."""
+        return resolved(self._failed_at[0])
+
+    @property
+    def failed_stack(self) -> tuple[ev.ValueView, ...]:
+        """The stack there."""
+        return self.values.views(self._failed_at[1])
+
     # -- what is known of the entry that it made -------------------------------------------------------------------------
 
     @functools.cached_property
@@ -397,8 +341,12 @@ class Attempt:
 _CHANGE_LOCALS = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF", "LOAD_FAST_AND_CLEAR")
 
 
+def _step_made(attempt: Attempt, *seen: Any) -> ev.Event:
+    return attempt.step_event(*seen)
+
+
 def _node_added(frame: int, attempt: int, place: Place, graph: str, name: str, facts: private_torch.NodeFacts) -> ev.NodeAdded:
-    (inline, offset), (dtype, shape, device), (file, line) = place, facts.tensor, facts.place
+    (inline, offset), (dtype, shape, device), (file, line) = resolved(place), facts.tensor, facts.place
     return ev.NodeAdded(
         frame=frame, attempt=attempt, offset=offset, inline=inline, graph=graph, name=name, op=facts.op, target=facts.target,
         args=facts.args, kwargs=facts.kwargs, inputs=facts.inputs, dtype=dtype, shape=shape, device=device,
@@ -409,7 +357,7 @@ def _node_added(frame: int, attempt: int, place: Place, graph: str, name: str, f
 def _guard_installed(
     frame: int, attempt: int, place: Place, number: int, facts: private_torch.GuardFacts, tree: GuardTree | None
 ) -> ev.GuardInstalled:
-    (inline, offset), source = place, facts.source
+    (inline, offset), source = resolved(place), facts.source
     checks = tree.tensor_checks if tree is not None and facts.kind == "TENSOR_MATCH" else {}
     expected, expression = checks.get(source, ("", ""))
     return ev.GuardInstalled(

@@ -38,6 +38,7 @@ class Codes:
         self._views: dict[int, ev.CodeView] = {}
         self._continued: dict[int, Rows] = {}
         self._own: dict[int, Rows] = {}
+        self._written: dict[int, dict[int, tuple[str, str]]] = {}
 
     def keep(self, code: types.CodeType) -> types.CodeType | None:
         """Note the source of some code as it is now, and what it continues, which comes back."""
@@ -89,6 +90,10 @@ class Codes:
         if continued is None:
             return own
         return {offset: continued[row.offset] for offset, row in own.items() if row.offset in continued}
+
+    def written(self, code: types.CodeType) -> dict[int, tuple[str, str]]:
+        """Offset of an instruction of torch -> its name and operand: those that were met so far, to be filled."""
+        return self._written.setdefault(id(code), {})
 
     def is_resume(self, code: types.CodeType) -> bool:
         """Whether torch made this code to go on after a break."""

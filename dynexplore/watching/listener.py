@@ -270,8 +270,7 @@ class Listener:
             )
             reason = f"torch.compile's limit of {limit} entries is reached"
         elif attempt is not None and (cause := self._look(break_causes.of_error, error)) is not None:
-            place, stack = attempt.failed_at or ((0, -1), ())
-            attempt.broke_whole(functools.partial(_whole_frame_broke, cause, place, stack, attempt.number))
+            attempt.broke_whole(functools.partial(_whole_frame_broke, cause, attempt))
             reason = "its graph breaks where torch.compile cannot resume"
         self._look(self._tell_attempts, frame)
         if self._output is not None:
@@ -286,7 +285,7 @@ class Listener:
             frame = self._frame
             if frame is None:
                 return original(code, *args, **kwargs)
-            attempt = Attempt(len(frame.attempts) + 1, code, self.codes, self._look)
+            attempt = Attempt(frame.number, len(frame.attempts) + 1, code, self.codes, self._look)
             frame.attempts.append(attempt)
             try:
                 return original(code, *args, **kwargs)
@@ -301,27 +300,24 @@ class Listener:
         if output is not None and not attempt.graph:
             attempt.describe(output.graph)
         if break_causes.is_restart(error):
-            place = attempt.failed_at[0] if attempt.failed_at else (0, -1)
             reason = str(getattr(error, "restart_reason", None) or type(error).__name__)
-            attempt.keep(
-                lambda frame: ev.AttemptRestarted(
-                    frame=frame, attempt=attempt.number, inline=place[0], offset=place[1], reason=reason
-                )
-            )
+            attempt.keep(functools.partial(_restarted, attempt, reason))
 
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        part = self._look.part
+
         def step(translator: Any) -> Any:
             frame = self._frame
             attempt = frame.attempt if frame is not None else None
-            moment = self._look(attempt.before_step, translator) if attempt is not None else None
+            moment = part(None, attempt.before_step, translator) if attempt is not None else None
             if attempt is None or moment is None:
                 return original(translator)
             try:
                 goes_on = original(translator)
             except BaseException:
-                self._look(attempt.raised, moment)
+                part(None, attempt.raised, moment)
                 raise
-            self._look(attempt.after_step, moment)
+            part(None, attempt.after_step, moment)
             return goes_on
 
         return step
@@ -446,10 +442,16 @@ class Listener:
         return iter([modified for modified in reversed(made) if id(modified) not in there])
 
 
-def _whole_frame_broke(
-    cause: break_causes.Told, place: tuple[int, int], stack: tuple[ev.ValueView, ...], attempt: int, frame: int
-) -> ev.GraphBroke:
-    return cause.event(frame=frame, attempt=attempt, inline=place[0], offset=place[1], stack=stack, live_locals=(), operations=0)
+def _restarted(attempt: Attempt, reason: str, frame: int) -> ev.AttemptRestarted:
+    inline, offset = attempt.failed_place
+    return ev.AttemptRestarted(frame=frame, attempt=attempt.number, inline=inline, offset=offset, reason=reason)
+
+
+def _whole_frame_broke(cause: break_causes.Told, attempt: Attempt, frame: int) -> ev.GraphBroke:
+    inline, offset = attempt.failed_place
+    return cause.event(
+        frame=frame, attempt=attempt.number, inline=inline, offset=offset, stack=attempt.failed_stack, live_locals=(), operations=0
+    )
 
 
 def _backend_name(output: Any) -> str:

@@ -133,31 +133,39 @@ class Replacements:
 # -- trackers ----------------------------------------------------------------------------------------------------------
 
 _OWN = object()
+_CONTAINERS = (list, dict)
+_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
-def is_settled(tracker: Any) -> bool:
-    """Whether what `tracker_words` says of this tracker stays as it is: not where it is lazy still, nor where it holds others."""
+def is_null(tracker: Any) -> bool:
+    """Whether this stands for the NULL of a call."""
+    return type(tracker).__name__ == "NullVariable"
+
+
+def changing(tracker: Any) -> int | None:
+    """What `tracker_words` may say otherwise of this tracker later, as a number that changes with it: how many others it holds, -1
+    while it is lazy. None: that stays as it is."""
     fields = object.__getattribute__(tracker, "__dict__")
     if "_cache" in fields:
-        return tracker.is_realized() is True and is_settled(fields["_cache"].vt)
-    return not isinstance(fields.get("items"), list | dict)
+        return changing(fields["_cache"].vt) if tracker.is_realized() is True else -1
+    items = fields.get("items")
+    return len(items) if isinstance(items, _CONTAINERS) else None
 
 
 def tracker_words(tracker: Any) -> tuple[str, str, str, torch.fx.Node | None]:
-    """Of a variable tracker: the name of its class, what it holds in words, its source, and the node that holds it."""
+    """Of a tracker: the name of its class, what it holds in words, torch's name of its source, and the node that holds it."""
     fields = object.__getattribute__(tracker, "__dict__")
+    source = fields.get("source")
     if "_cache" in fields and hasattr(type(tracker), "is_realized"):
         if not tracker.is_realized():
-            return type(tracker).__name__, _lazy_text(tracker), _source_text(fields.get("source")), None
+            return type(tracker).__name__, _lazy_text(tracker), _source_name(source), None
         return tracker_words(fields["_cache"].vt)
     kind = type(tracker).__name__
-    if kind == "NullVariable":
-        return "NULL", "NULL", "", None
     proxy = fields.get("proxy")
     node = getattr(proxy, "node", None) if isinstance(proxy, torch.fx.Proxy) else None
     if node is not None:
-        return kind, value_text(node.meta.get("example_value")) or kind, _source_text(fields.get("source")), node
-    return kind, _held_text(kind, fields), _source_text(fields.get("source")), None
+        return kind, value_text(node.meta.get("example_value")) or kind, _source_name(source), node
+    return kind, _held_text(kind, fields), _source_name(source), None
 
 
 def _lazy_text(tracker: Any) -> str:
@@ -170,7 +178,7 @@ def _lazy_text(tracker: Any) -> str:
 
 def _held_text(kind: str, fields: dict[str, Any]) -> str:
     items = fields.get("items")
-    if isinstance(items, list | dict):
+    if isinstance(items, _CONTAINERS):
         return f"{len(items)} item{'' if len(items) == 1 else 's'}"
     value = fields.get("value", _OWN)
     if value is _OWN:
@@ -179,7 +187,7 @@ def _held_text(kind: str, fields: dict[str, Any]) -> str:
         return kind
     if type(value) in PLAIN_TYPES:
         return ev.safe_repr(value)
-    if issubclass(type(value), type | types.FunctionType | types.BuiltinFunctionType | types.ModuleType):
+    if issubclass(type(value), _NAMED):
         return ev.clip(str(value.__name__))
     return type(value).__name__  # `isinstance` and `repr` would run the program's code
 
@@ -203,8 +211,8 @@ def argument_view(value: Any, number: int, name: str) -> ev.ValueView:
     return ev.ValueView(number, kind.__qualname__, shown or repr(value), name)
 
 
-def _source_text(source: Any) -> str:
-    """A source as Python people read; torch writes `L['x']` for the local `x` and `G['f']` for the global `f`.
+def _source_name(source: Any) -> str:
+    """torch's name of a source: `L['x']` for the local `x`, `G['f']` for the global `f`; `plain_source` makes Python of it.
 
     "" for what torch has no name for: the cell of a closure, what it made itself.
     """
@@ -212,7 +220,7 @@ def _source_text(source: Any) -> str:
         return ""
     try:
         name = getattr(source, "name", "")
-        return plain_source(name() if callable(name) else str(name))
+        return str(name()) if callable(name) else str(name)
     except NotImplementedError:
         return ""
 
@@ -379,7 +387,7 @@ def node_facts(node: torch.fx.Node) -> NodeFacts:
 
 def _input_source(node: torch.fx.Node) -> str:
     source = getattr(node, "_dynamo_source", None) or getattr(node.meta.get("grapharg"), "source", None)
-    return _source_text(source)
+    return plain_source(_source_name(source))
 
 
 _FRAME = re.compile(r'File "(.*?)", line (\d+), in ')

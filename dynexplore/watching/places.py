@@ -1,0 +1,80 @@
+"""Where torch is in the user's code: the function at hand and torch's own offset in it; ours when the recording is read.
+
+Which idea lives here: torch counts the instructions of a function anew, after it has taken some of them apart. Laying its listing
+beside the code takes a while, and nobody needs it while torch works. So a place is noted as torch has it, and is found in the
+code when it is asked for; of what torch put in itself only its name and operand are kept.
+
+In:  code objects and instructions of torch. Out: `Called`, `Place`, `NOWHERE`, `resolved`.
+
+PyTorch's counterpart: `InstructionTranslatorBase.current_instruction` in torch/_dynamo/symbolic_convert.py.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.watching import private_torch
+from dynexplore.watching.codes import Codes, Rows
+
+Written = tuple[str, str]
+"""An instruction as torch has it: its name and its operand in words."""
+
+
+class Called:
+    """A function that is traced: the frame's own (number 0), or one inlined in it. It holds nothing of torch but code."""
+
+    __slots__ = ("_codes", "_rows", "_written", "code", "depth", "number")
+
+    def __init__(self, codes: Codes, code: types.CodeType, number: int = 0, depth: int = 0) -> None:
+        codes.keep(code)
+        self.code = code
+        self.number = number
+        self.depth = depth
+        self._codes = codes
+        self._rows: Rows | None = None
+        self._written = codes.written(code)
+
+    def note(self, instruction: Any) -> Written | None:
+        """An instruction is at hand. Its own words, where it has no offset to find them by."""
+        offset = instruction.offset
+        if offset in self._written:
+            return None
+        written = instruction.opname, private_torch.operand(instruction)
+        if offset is None:
+            return written
+        self._written[offset] = written
+        return None
+
+    def has_row(self, at: int | None) -> bool:
+        """Whether the instruction at torch's offset is one of the user's."""
+        return at in self._all_rows
+
+    def row(self, at: int | None) -> ev.ListingRow | None:
+        """The row of the code for torch's offset; None of what torch put in."""
+        return None if at is None else self._all_rows.get(at)
+
+    def words(self, at: int | None) -> Written:
+        """The instruction as torch has it."""
+        return self._written.get(at, ("", "")) if at is not None else ("", "")
+
+    @property
+    def _all_rows(self) -> Rows:
+        if self._rows is None:
+            find = self._codes.own_rows if self.number else self._codes.told_rows
+            self._rows = find(self.code)
+        return self._rows
+
+
+Place = tuple[Called | None, int | None]
+"""The function, and torch's offset in its code."""
+
+NOWHERE: Place = (None, None)
+
+
+def resolved(place: Place) -> tuple[int, int]:
+    """Number of the inlined callee (0: the frame itself), and the offset in its code (-1: none), as events have them."""
+    called, at = place
+    row = None if called is None else called.row(at)
+    return 0 if called is None else called.number, -1 if row is None else row.offset

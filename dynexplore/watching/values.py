@@ -1,0 +1,104 @@
+"""What torch's trackers are at a moment: short facts while torch works, records when the recording is read.
+
+Which idea lives here: a step has a stack of trackers, most of which were there at the step before. So each tracker is read once,
+into a tuple of a few strings, and read again only where it may have changed since; a stack is a tuple of such tuples. That is
+all that a step costs: what is made in great numbers is also what Python's garbage collector has to walk through, and a watch that
+makes a dozen objects a step costs more by that than by what it does. Records are made of the facts later, one for each.
+
+torch gives a node another name when its value is stored in a local. Facts have the name of the moment, records the last one.
+
+In:  trackers of torch. Out: `Values`: `facts`, `stack`, `named` while torch works; `view`, `views`, `named_views` afterwards.
+
+PyTorch's counterpart: `VariableTracker.debug_repr` in torch/_dynamo/variables/base.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynexplore.engine import events as ev
+from dynexplore.engine.records import quick
+from dynexplore.traces.torch_words import plain_source
+from dynexplore.watching import private_torch
+
+Facts = tuple[int, str, str, str, str]
+"""Of a tracker: its number in the attempt, its class, what it holds in words, torch's name of its source, the name of its node."""
+
+Stack = tuple[Facts, ...]
+Named = tuple[tuple[str, Facts], ...]
+
+_NULL: Facts = (ev.NULL_VIEW.id, "NULL", "NULL", "", "")
+_MADE_UP = ("___", "__nested_", "__is_tracing_resume")
+_new_view = quick(ev.ValueView)
+
+
+class Values:
+    """The trackers of one attempt. It holds them until `close`, so that none is taken for another: torch lets some go."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, Facts, int | None]] = {}  # by identity; the last is what `changing` said
+        self._nodes: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
+        self._views: dict[int, tuple[Facts, ev.ValueView]] = {}
+
+    # -- while torch works -----------------------------------------------------------------------------------------------
+
+    def facts(self, tracker: Any) -> Facts:
+        """The facts of a tracker as it is now."""
+        return self.stack((tracker,))[0]
+
+    def stack(self, trackers: Sequence[Any]) -> Stack:
+        """The facts of a whole stack, bottom first."""
+        get, read = self._known.get, self._read
+        return tuple(
+            [known[1] if (known := get(id(one))) is not None and known[2] is None else read(one, known) for one in trackers]
+        )
+
+    def named(self, trackers: Mapping[str, Any]) -> Named:
+        """The facts of locals. Names that torch made up are left out."""
+        return tuple([(name, self.facts(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
+
+    def _read(self, tracker: Any, known: tuple[Any, Facts, int | None] | None) -> Facts:
+        if private_torch.is_null(tracker):
+            return _NULL
+        changing = private_torch.changing(tracker)
+        if known is not None and known[2] == changing:
+            return known[1]
+        number = known[1][0] if known is not None else len(self._known) + 1
+        kind, text, source, node = private_torch.tracker_words(tracker)
+        name = "" if node is None else node.name
+        if name:
+            self._nodes[name] = node
+        facts = (number, kind, text, source, name)
+        if known is not None and known[1] == facts:
+            facts = known[1]
+        self._known[id(tracker)] = tracker, facts, changing
+        return facts
+
+    def close(self) -> None:
+        """The attempt is over: forget the trackers, keep which nodes have another name in the end."""
+        self._names = {name: node.name for name, node in self._nodes.items() if node.name != name}
+        self._known.clear()
+        self._nodes.clear()
+
+    # -- when the recording is read --------------------------------------------------------------------------------------
+
+    def view(self, facts: Facts) -> ev.ValueView:
+        """The record of what was seen: one record for the same facts."""
+        if facts is _NULL:
+            return ev.NULL_VIEW
+        known = self._views.get(id(facts))
+        if known is None:
+            number, kind, text, source, node = facts
+            made = _new_view(number, kind, text, plain_source(source), self._names.get(node, node))
+            known = self._views[id(facts)] = facts, made
+        return known[1]
+
+    def views(self, stack: Stack) -> tuple[ev.ValueView, ...]:
+        """The same for a whole stack."""
+        return tuple([self.view(facts) for facts in stack])
+
+    def named_views(self, named: Named) -> tuple[tuple[str, ev.ValueView], ...]:
+        """The same for locals."""
+        return tuple([(name, self.view(facts)) for name, facts in named])
