@@ -153,7 +153,10 @@ def _line_of(broke: ev.GraphBroke) -> str:
 _DEVICE = re.compile(r"\b(cuda|xpu|hpu|npu|privateuseone):\d+|\b(device=(?:type=)?'?(?:cuda|xpu)'?, index=)\d+|\bdevice=\d+")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b|\b\d{10,}\b")
 _IDENTITY = re.compile(r"(___check_(?:type|obj)_id\(.*?, )\d+(?=[,)])")
-_COUNTER = re.compile(r"(__compiled_fn|__resume_at|torch_dynamo_resume_in_\w+?_at|___dict_version|___\w+?)_\d+\w*")
+_COUNTER = re.compile(
+    r"(__compiled_fn|__resume_at|torch_dynamo_resume_in_\w+?_at|___dict_version|___\w+?)_\d+\w*|\b(__[a-z]\w*?)_\d+\b"
+)
+_OF_ONE_OBJECT = re.compile(r"\b(\w*?)_\d{6,}_c\d+\b")
 
 
 def same_words(words: str) -> str:
@@ -163,9 +166,15 @@ def same_words(words: str) -> str:
     '___check_obj_id(x, ...) on cuda'
     >>> same_words("___check_type_id(x, 752625424), type=<class 'Net'>")
     "___check_type_id(x, ...), type=<class 'Net'>"
+
+    torch.compile puts globals into a module under names of its own, with a counter, or with the address of what they are for.
+
+    >>> same_words("__builtins_dict___10['str'], _140326311297808_c4.Tensor, layer_10")
+    "__builtins_dict__['str'], _.Tensor, layer_10"
     """
     plain = _DEVICE.sub(lambda match: match[1] or match[2] or "device", words)
-    return _COUNTER.sub(r"\1", _ADDRESS.sub("...", _IDENTITY.sub(r"\1...", plain)))
+    plain = _OF_ONE_OBJECT.sub(lambda match: match[1] or "_", _IDENTITY.sub(r"\1...", plain))
+    return _COUNTER.sub(lambda match: match[1] or match[2], _ADDRESS.sub("...", plain))
 
 
 def guard_words(guard: ev.GuardInstalled) -> str:

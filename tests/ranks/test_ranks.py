@@ -121,6 +121,27 @@ def test_what_healthy_ranks_do_not_share_is_not_compared() -> None:
     assert guard_words(guard) == guard_words(dataclasses.replace(guard, expression="___check_obj_id(f, 94387209114999)"))
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "are_the_same"),
+    [
+        ("__builtins_dict___10['str']", "__builtins_dict___12['str']", True),
+        ("__gen_rand_values_3", "__gen_rand_values_5", True),
+        ("_140326311297808_c4.Tensor", "_139848192787216_c5.Tensor", True),
+        ("__optimizer_140326311297808_c0.lr", "__optimizer_139848192787216_c0.lr", True),
+        ("__builtins_dict___10['str']", "__builtins_dict___10['int']", False),
+        ("layer_10", "layer_12", False),
+        ("self.__dict__['n_1']", "self.__dict__['n_2']", False),
+    ],
+)
+def test_globals_with_names_of_torchs_own_are_known_by_what_they_are_for(one: str, other: str, are_the_same: bool) -> None:
+    """A counter, or an address, in a name that torch.compile made is no difference between ranks; one in the user's name is."""
+
+    def words(source: str) -> str:
+        return guard_words(ev.GuardInstalled(frame=1, index=0, scope="global", source=source, kind="ID_MATCH", expression=source))
+
+    assert (words(one) == words(other)) is are_the_same
+
+
 # -- clocks ------------------------------------------------------------------------------------------------------------
 
 
