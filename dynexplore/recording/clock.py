@@ -7,7 +7,7 @@ are no part of what makes two recordings equal, of printouts, or of what the exp
 The clock is monotonic: it counts nanoseconds from the beginning of the recording, never backwards. The time of day at that
 beginning is kept, too, so that recordings of several processes can be laid side by side.
 
-In:  `tick()`, once for each event. Out: `Moment`s by position, and plain data for JSON.
+In:  `tick()`, once for each event, or `tick_all()`. Out: `Moment`s by position, and plain data for JSON.
 
 PyTorch's counterpart: the timestamps of torch/_logging/structured.py and torch/_dynamo/utils.py (ChromiumEventLogger).
 """
@@ -60,11 +60,19 @@ class Clock:
     def tick(self) -> None:
         """An event is told now, in this thread."""
         self._times.append(time.perf_counter_ns() - self._zero)
+        self._numbers.append(self._number())
+
+    def tick_all(self, count: int) -> None:
+        """So many events are told now at once, in this thread."""
+        self._times.extend([time.perf_counter_ns() - self._zero] * count)
+        self._numbers.extend([self._number()] * count)
+
+    def _number(self) -> int:
         try:
-            number = self._here.number
+            number: int = self._here.number
         except AttributeError:
             number = self._here.number = self._enter()
-        self._numbers.append(number)
+        return number
 
     def __len__(self) -> int:
         return len(self._times)

@@ -84,6 +84,18 @@ class EventLog:
             else:
                 self._note_near_the_cap(noted)
 
+    def note_all(self, noted: Sequence[Noted]) -> None:
+        """Append events that are made on the first query and were kept elsewhere until now: all of them at this moment."""
+        with self._lock:
+            if self._room < len(noted):
+                for one in noted:
+                    self.note(one)
+                return
+            self._room -= len(noted)
+            self._told.extend(noted)
+            if self._clock is not None:
+                self._clock.tick_all(len(noted))
+
     def _note_near_the_cap(self, noted: Noted) -> None:
         self._settle()
         left = (self.max_steps - self._step_count, (self.max_bytes - self._bytes) // _MOST_OF_A_NOTE)

@@ -9,7 +9,7 @@ hold nothing of torch.
 Our own steps show the stack after an instruction. A step of torch is watched from outside: the stack is read when it returns.
 
 In:  `before_step`, `after_step`, `raised`, `node`, and the moments of `listener.py`.
-Out: `tell(recording, frame)`: the events of the attempt, in order.
+Out: `tell(recording)`: the events of the attempt, in order.
 
 PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_convert.py, which is what is watched.
 """
@@ -31,7 +31,8 @@ from dynexplore.watching import private_torch
 from dynexplore.watching.codes import Codes
 from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.looks import Looks
-from dynexplore.watching.places import NOWHERE, Called, Place, Written, resolved
+from dynexplore.watching.places import NOWHERE, Called, Place, resolved
+from dynexplore.watching.private_torch import Written
 from dynexplore.watching.values import Facts, Named, Stack, Values
 
 
@@ -115,7 +116,8 @@ class Attempt:
         hand, instruction, before = moment
         while self._hand and self._hand[-1] is not hand:
             self._leave(self._hand.pop())
-        self._note_guards(hand.translator)
+        if len(hand.translator.output.guards) != self._guard_count:
+            self._note_guards(hand.translator)
         self._stepped(hand, instruction)
         self._place = before
 
@@ -178,14 +180,15 @@ class Attempt:
             return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
         if self._broken is translator:
             return  # the graph ends before this instruction
-        at, written = instruction.offset, called.note(instruction)
-        changed = self._changed(translator, instruction)
+        at = instruction.offset
+        written = None if at is not None else private_torch.written(instruction)  # else found by its offset
+        changed = self._changed(translator, instruction) if instruction.opname.startswith(_CHANGE_LOCALS) else None
         self._rows.append((_step_made, self, called, at, written, self.values.stack(translator.stack), changed))
 
     def _changed(self, translator: Any, instruction: Any) -> Changed | None:
-        if not instruction.opname.startswith(_CHANGE_LOCALS) or not isinstance(instruction.argval, str):
-            return None
         name = instruction.argval
+        if not isinstance(name, str):
+            return None
         value = translator.symbolic_locals.get(name)
         return name, None if value is None else self.values.facts(value)
 
@@ -208,8 +211,6 @@ class Attempt:
 
     def _note_guards(self, translator: Any) -> None:
         guards = translator.output.guards
-        if len(guards) == self._guard_count:
-            return
         known, self._guard_count = self._guard_count, len(guards)
         for guard in itertools.islice(guards, known if 0 <= known < len(guards) else 0, None):  # torch keeps them in order
             if guard not in self._guards:
@@ -274,44 +275,46 @@ class Attempt:
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
 
-    def tell(self, recording: Recording, frame: int) -> None:
+    def tell(self, recording: Recording) -> None:
         """Record the events in order, and forget what was kept of torch."""
         while self._hand:
             self._leave(self._hand.pop(), "broke")
         self.values.close()
         told: set[str] = set()
+        events: list[Noted] = []
         for row in self._rows:
-            if isinstance(row, _Compiled):
-                for name in self._facts:
-                    self._tell_node(recording, frame, NOWHERE, name, told)
-                recording.record(row.made(frame=frame, attempt=self.number, graph=self.graph))
-            elif isinstance(row, tuple):
-                recording.note(row)
+            if isinstance(row, tuple):
+                events.append(row)
+            elif isinstance(row, _Compiled):
+                events += [event for name in self._facts for event in self._node_told(NOWHERE, name, told)]
+                events.append((functools.partial(row.made, frame=self._frame, attempt=self.number, graph=self.graph),))
             elif not isinstance(row, _Row):
-                recording.note((row, frame))
+                events.append((row, self._frame))
             elif hasattr(row.thing, "op"):
-                self._tell_node(recording, frame, row.place, row.thing.name, told)
+                events += self._node_told(row.place, row.thing.name, told)
             elif not self._has_guards or getattr(row.thing, "code_list", None):
-                self._tell_guard(recording, frame, row)
+                events += self._guard_told(row)
+        recording.note_all(events)
         self._rows.clear()
         self._guards.clear()
         self._facts.clear()
         self._running.clear()
         self._broken = None
 
-    def _tell_node(self, recording: Recording, frame: int, place: Place, name: str, told: set[str]) -> None:
+    def _node_told(self, place: Place, name: str, told: set[str]) -> list[Noted]:
         facts = self._facts.get(name)
         if facts is None or name in told:  # a node of an inner graph, or one that was taken out again
-            return
+            return []
         told.add(name)
-        recording.note((_node_added, frame, self.number, place, self.graph, name, facts))
+        return [(_node_added, self._frame, self.number, place, self.graph, name, facts)]
 
-    def _tell_guard(self, recording: Recording, frame: int, row: _Row) -> None:
+    def _guard_told(self, row: _Row) -> list[Noted]:
         """Not every guard that torch asks for becomes a check; of an attempt that was given up nobody knows."""
         facts = self._look(private_torch.guard_facts, row.thing)
-        if facts is not None:
-            recording.note((_guard_installed, frame, self.number, row.place, len(self._told_guards), facts, self.tree))
-            self._told_guards.append(facts.name)
+        if facts is None:
+            return []
+        self._told_guards.append(facts.name)
+        return [(_guard_installed, self._frame, self.number, row.place, len(self._told_guards) - 1, facts, self.tree)]
 
     # -- when the recording is read ----------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Codes:
         self._views: dict[int, ev.CodeView] = {}
         self._continued: dict[int, Rows] = {}
         self._own: dict[int, Rows] = {}
-        self._written: dict[int, dict[int, tuple[str, str]]] = {}
+        self._written: dict[int, Mapping[int, private_torch.Written]] = {}
 
     def keep(self, code: types.CodeType) -> types.CodeType | None:
         """Note the source of some code as it is now, and what it continues, which comes back."""
@@ -91,9 +91,13 @@ class Codes:
             return own
         return {offset: continued[row.offset] for offset, row in own.items() if row.offset in continued}
 
-    def written(self, code: types.CodeType) -> dict[int, tuple[str, str]]:
-        """Offset of an instruction of torch -> its name and operand: those that were met so far, to be filled."""
-        return self._written.setdefault(id(code), {})
+    def written(self, code: types.CodeType) -> Mapping[int, private_torch.Written]:
+        """Offset of an instruction of torch -> its name and operand."""
+        self.keep(code)
+        known = self._written.get(id(code))
+        if known is None:
+            known = self._written[id(code)] = self._look(private_torch.written_in, code) or {}
+        return known
 
     def is_resume(self, code: types.CodeType) -> bool:
         """Whether torch made this code to go on after a break."""

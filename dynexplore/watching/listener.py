@@ -198,7 +198,7 @@ class Listener:
             attempt = frame.attempts[frame.told]
             frame.told += 1
             self.recording.record(ev.AttemptStarted(frame=frame.number, attempt=attempt.number))
-            attempt.tell(self.recording, frame.number)
+            attempt.tell(self.recording)
 
     def _finished(self, frame: FrameWatch, result: Any, names: dict[str, Any], seconds: float) -> None:
         guarded = result.guarded_code
@@ -304,13 +304,14 @@ class Listener:
             attempt.keep(functools.partial(_restarted, attempt, reason))
 
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        part = self._look.part
+        part, frames = self._look.part, self._frames
 
-        def step(translator: Any) -> Any:
-            frame = self._frame
-            attempt = frame.attempt if frame is not None else None
-            moment = part(None, attempt.before_step, translator) if attempt is not None else None
-            if attempt is None or moment is None:
+        def step(translator: Any) -> Any:  # the one look that is made thousands of times in a compile
+            if not frames or not self._is_on or not frames[-1].attempts:
+                return original(translator)
+            attempt = frames[-1].attempts[-1]
+            moment = part(None, attempt.before_step, translator)
+            if moment is None:
                 return original(translator)
             try:
                 goes_on = original(translator)

@@ -2,9 +2,9 @@
 
 Which idea lives here: torch counts the instructions of a function anew, after it has taken some of them apart. Laying its listing
 beside the code takes a while, and nobody needs it while torch works. So a place is noted as torch has it, and is found in the
-code when it is asked for; of what torch put in itself only its name and operand are kept.
+code when it is asked for.
 
-In:  code objects and instructions of torch. Out: `Called`, `Place`, `NOWHERE`, `resolved`.
+In:  code objects, and torch's offsets in them. Out: `Called`, `Place`, `NOWHERE`, `resolved`.
 
 PyTorch's counterpart: `InstructionTranslatorBase.current_instruction` in torch/_dynamo/symbolic_convert.py.
 """
@@ -12,20 +12,16 @@ PyTorch's counterpart: `InstructionTranslatorBase.current_instruction` in torch/
 from __future__ import annotations
 
 import types
-from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.watching import private_torch
 from dynexplore.watching.codes import Codes, Rows
-
-Written = tuple[str, str]
-"""An instruction as torch has it: its name and its operand in words."""
+from dynexplore.watching.private_torch import Written
 
 
 class Called:
     """A function that is traced: the frame's own (number 0), or one inlined in it. It holds nothing of torch but code."""
 
-    __slots__ = ("_codes", "_rows", "_written", "code", "depth", "number")
+    __slots__ = ("_codes", "_rows", "code", "depth", "number")
 
     def __init__(self, codes: Codes, code: types.CodeType, number: int = 0, depth: int = 0) -> None:
         codes.keep(code)
@@ -34,18 +30,6 @@ class Called:
         self.depth = depth
         self._codes = codes
         self._rows: Rows | None = None
-        self._written = codes.written(code)
-
-    def note(self, instruction: Any) -> Written | None:
-        """An instruction is at hand. Its own words, where it has no offset to find them by."""
-        offset = instruction.offset
-        if offset in self._written:
-            return None
-        written = instruction.opname, private_torch.operand(instruction)
-        if offset is None:
-            return written
-        self._written[offset] = written
-        return None
 
     def has_row(self, at: int | None) -> bool:
         """Whether the instruction at torch's offset is one of the user's."""
@@ -57,7 +41,7 @@ class Called:
 
     def words(self, at: int | None) -> Written:
         """The instruction as torch has it."""
-        return self._written.get(at, ("", "")) if at is not None else ("", "")
+        return self._codes.written(self.code).get(at, ("", "")) if at is not None else ("", "")
 
     @property
     def _all_rows(self) -> Rows:

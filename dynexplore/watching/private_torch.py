@@ -228,8 +228,22 @@ def _source_name(source: Any) -> str:
 # -- instructions ------------------------------------------------------------------------------------------------------
 
 
-def operand(instruction: Any) -> str:
-    """The operand of one of torch's instructions, as `dis` shows it."""
+Written = tuple[str, str]
+"""An instruction as torch has it: its name and its operand in words."""
+
+
+def written(instruction: Any) -> Written:
+    """One of torch's instructions in words."""
+    return instruction.opname, _operand(instruction)
+
+
+def written_in(code: types.CodeType) -> dict[int, Written]:
+    """All instructions that torch makes of a code object, by its offsets."""
+    return {one.offset: written(one) for one in _instructions(code)}
+
+
+def _operand(instruction: Any) -> str:
+    """As `dis` shows it."""
     if instruction.target is not None:
         offset = instruction.target.offset
         return f"to {offset}" if offset is not None else "to an instruction that torch put in"
