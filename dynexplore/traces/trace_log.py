@@ -30,6 +30,9 @@ LONGEST_LINE = 16_000_000
 
 _LINE = re.compile(rb"(?:\[rank\d+\]:)?[VDIWEC](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9}) (\d+) ?([^\]]*)\] (\{.*)", re.S)
 
+_BEGIN = re.compile(rb"(?:\[rank\d+\]:)?[VDIWEC]\d{4} \d\d:")
+"""How the line of an entry begins, of which the rest may be missing."""
+
 _COMMON = frozenset(
     ("frame_id", "frame_compile_id", "attempt", "compiled_autograd_id", "rank", "process", "has_payload", "pathname", "lineno",
      "timestamp", "thread", "stack", "severity", "subgraph_name")
@@ -79,6 +82,7 @@ class TraceLog:
         self._progress = progress
         self._unread: list[int] = []
         self._line = 0
+        self._last_is_cut = False
 
     def text(self, payload: Payload, most: int = 1 << 62) -> str:
         """A text that was left in the file, at most so many bytes of it."""
@@ -114,6 +118,7 @@ class TraceLog:
                 self.entries += 1
             self._progress(offset)
             made, begin = self._read(line), offset
+            self._last_is_cut = made is None and _BEGIN.match(line) is not None
         if made is not None:
             yield made(_payload_of(made, begin, offset))
             self.entries += 1
@@ -135,6 +140,10 @@ class TraceLog:
         unread, name = self._unread, self.path.name
         if not self._line:
             self.notices.append(f"{name} is empty: the process compiled nothing, or ended before it wrote.")
+        elif not self.entries and self._last_is_cut and unread == [self._line]:
+            read = f"{self.path.stat().st_size:,} bytes"
+            cut = f"{name} ends in the middle of its first entry, after {read}: the process was stopped there"
+            self.notices.append(f"{cut}, and nothing that it compiled is in the log.")
         elif not self.entries:
             lines = "its only line is no entry" if self._line == 1 else f"none of its {self._line:,} lines is an entry"
             self.notices.append(f"{name} is no log of TORCH_TRACE: {lines}.")

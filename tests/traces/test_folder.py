@@ -190,6 +190,16 @@ def test_a_hostile_log_does_no_harm(name: str, tmp_path: Path) -> None:
     assert "root:x" not in recording.to_json()
 
 
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_a_log_that_ends_in_its_first_entry_says_that_it_was_cut(kept: float, tmp_path: Path) -> None:
+    """What a process left that was stopped while it wrote its first entry is a log: how much there is, and that the rest is cut."""
+    first = small_log(rank=0).splitlines()[0]
+    size = max(20, int(len(first) * kept))
+    (tmp_path / "dedicated_log_torch_trace_x.log").write_text(first[:size])
+    with pytest.raises(RecordingError, match=f"ends in the middle of its first entry, after {size} bytes: the process was stopped"):
+        open_traces(tmp_path)
+
+
 def test_a_folder_without_a_log_is_refused(tmp_path: Path) -> None:
     """A folder with nothing, with an empty log, or with logs of other programs is refused in one sentence."""
     with pytest.raises(RecordingError, match="holds no log of TORCH_TRACE"):
