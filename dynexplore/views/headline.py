@@ -382,8 +382,29 @@ def _recompile(recording: Recording) -> Headline | None:
     where = f"{who}{stands} was compiled again{when}: {change(failed) if failed else first.reason}{relied}."
     others = len(again) - 1
     if others:
-        where += f" {plural(others, 'more recompile')} followed."
+        where += f" {plural(others, 'more recompile')} followed{_changed_too(recording, again, first, failed)}."
     return Headline(what, where, _recompile_remedy(recording, first, failed), "note", _position(recording, first))
+
+
+def _changed_too(
+    recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, failed: ev.GuardFailed | None
+) -> str:
+    """What else the entries of this function said no for: who mends the first alone would see it compiled as often as before.
+
+    One that was the same in all calls that the first changed in would not show at the entry that was tried first.
+    """
+    if failed is None or recording.engine == OURS:
+        return ""
+    code = _code_of(recording, first)
+    same = [one for one in again if one.frame != first.frame and _code_of(recording, one) == code]
+    refused = [as_the_program_says(recording, one) for other in same for one in recording.of_frame(other.frame, ev.GuardFailed)]
+    names = dict.fromkeys(one.source for one in refused if one.kind in ("TENSOR_MATCH", "EQUALS", "NUMBER"))
+    others = [name for name in names if name and name != failed.source]
+    return f"; {' and '.join(f'`{name}`' for name in others[:2])} changed, too" if others else ""
+
+
+def _code_of(recording: Recording, again: ev.Recompiled) -> int:
+    return next((entered.code.id for entered in recording.of_frame(again.frame, ev.FrameEntered)), -1)
 
 
 def _failed(recording: Recording, again: ev.Recompiled) -> ev.GuardFailed | None:

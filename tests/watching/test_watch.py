@@ -353,3 +353,27 @@ def test_a_watch_in_a_watch_sees_its_own_part() -> None:
             torch.compile(calls_inner, backend="eager")(torch.ones(2))
     assert len(inside.recording.graphs) == 3
     assert len(outer.recording.graphs) == 5
+
+
+def test_the_headline_names_what_else_entries_were_refused_for() -> None:
+    """Sizes come back, and a counter never does: the entry that fits the size says no for the counter, which the headline names."""
+
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen += 1
+            for row in range(x.shape[0]):
+                x = x + row
+            return x
+
+    model = Counting()
+    with dynexplore.watch(steps=False) as seen:
+        compiled = torch.compile(model, backend="eager", dynamic=False)
+        for rows in (2, 3, 2, 3):
+            compiled(torch.ones(rows, 4))
+    headline = str(seen).split("\n\n")[0]
+    assert "`x` had 2 rows, now 3" in headline
+    assert "2 more recompiles followed; `self.seen` changed, too." in " ".join(headline.split())
