@@ -1,11 +1,12 @@
 """How quick the explorer is: recording, its HTML file, and what a person does in it, in a real Chromium.
 
-    python -m dynexplore bench explorer [--quick] [--models 2000 10000 vit bert] [--json OUT]
+    python -m dynexplore bench explorer [--quick] [--models 2000 10000 vit bert bert-12] [--json OUT]
 
-The models: functions of 2,000 and 10,000 bytecode instructions, and the whole of a ViT and a BERT. `explain` is its CPU time
-over that of a plain capture. In the browser, milliseconds from the key or the letter to the painted page (medians), and
-from opening the file to the first painted step. Budgets: step 50, first view 1,500, explain 3, the file 1,024 KiB at 2,000
-instructions. On a shared machine `step CPU ms`, what the page itself does for a step, says more. Needs Chromium and playwright.
+The models: functions of 2,000 and 10,000 bytecode instructions, and the whole of a ViT and a BERT, of 2 layers and of 12.
+`explain` is its CPU time over that of a plain capture. In the browser, milliseconds from the key or the letter to the painted
+page (medians), and from opening the file to the first painted step. Budgets: step 50, first view 1,000, explain 3; the file
+500 KB at 2,000 instructions, 1,400 KB with graphviz for a BERT of 12 layers (KB is 1,000 bytes). On a shared machine `step CPU
+ms`, what the page itself does for a step, says more. Needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 
 import torch
 from support.measuring import best, forget
-from support.models import MODELS, Made, Model
+from support.models import MODELS, Made, Model, tokens, transformer
 from support.report import Row, main
 from torch import nn
 
@@ -90,6 +91,7 @@ def _long(instructions: int) -> Callable[[], Made]:
 AMONG = [
     *(Model(str(count), "playwright", _long(count)) for count in (2000, 10000)),
     *(model for model in MODELS if model.name in ("vit", "bert")),
+    Model("bert-12", "transformers", transformer("BertModel", "BertConfig", tokens)),
 ]
 
 
@@ -115,7 +117,8 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
         "nodes": sum(len(graph.nodes) for graph in recording.graphs),
         "capture s": times["plain"],
         "explain": times["explain"] / times["plain"],
-        "file KiB": math.ceil(len(page.encode()) / 1024),
+        "file KB": math.ceil(len(page.encode()) / 1000),
+        "with graphviz KB": math.ceil(len(html.page(recording, graphviz=True).encode()) / 1000),
         **used(page, options.repeats),
     }
 

@@ -50,12 +50,12 @@ def transformer(model_class: str, config_class: str, inputs: Callable[[], dict[s
     return make
 
 
-def _tokens() -> dict[str, Any]:
+def tokens() -> dict[str, Any]:
     return {"input_ids": torch.randint(0, 200, (2, 24), generator=torch.Generator().manual_seed(0))}
 
 
 def _two_sequences() -> dict[str, Any]:
-    return {**_tokens(), "decoder_input_ids": _tokens()["input_ids"][:, :8]}
+    return {**tokens(), "decoder_input_ids": tokens()["input_ids"][:, :8]}
 
 
 def _pixels() -> dict[str, Any]:
@@ -174,10 +174,10 @@ def _categories() -> list[torch.Tensor]:
 
 
 MODELS = [
-    Model("bert", "transformers", transformer("BertModel", "BertConfig", _tokens, **_SMALL)),
-    Model("gpt2", "transformers", transformer("GPT2LMHeadModel", "GPT2Config", _tokens, **_GPT2)),
+    Model("bert", "transformers", transformer("BertModel", "BertConfig", tokens, **_SMALL)),
+    Model("gpt2", "transformers", transformer("GPT2LMHeadModel", "GPT2Config", tokens, **_GPT2)),
     Model("t5", "transformers", transformer("T5Model", "T5Config", _two_sequences, **_T5)),
-    Model("llama", "transformers", transformer("LlamaForCausalLM", "LlamaConfig", _tokens, **_SMALL)),
+    Model("llama", "transformers", transformer("LlamaForCausalLM", "LlamaConfig", tokens, **_SMALL)),
     Model("vit", "transformers", transformer("ViTModel", "ViTConfig", _pixels, **_VIT)),
     Model("resnet18", "timm", timm_model("resnet18")),
     Model("mobilenetv3", "timm", timm_model("mobilenetv3_small_050")),

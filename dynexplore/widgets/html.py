@@ -12,11 +12,14 @@ PyTorch's counterpart: the report folders of tlparse.
 
 from __future__ import annotations
 
+import functools
+
 from dynexplore.recording.recording import Recording
 from dynexplore.recording.recording import redacted as without_private_things
 from dynexplore.views import text
+from dynexplore.views.packing import compressed
 from dynexplore.widgets import assets
-from dynexplore.widgets.document import POLICY, POLICY_WITH_GRAPHVIZ, document, in_script, recording_script
+from dynexplore.widgets.document import POLICY, POLICY_WITH_GRAPHVIZ, document, recording_script
 
 MOST_STATIC = 40_000
 """So many letters of the report stand in the page for those who run no scripts."""
@@ -33,10 +36,10 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
     """Return the recording as one HTML document.
 
     `redact` leaves out tensor elements, string constants and paths. `graphviz` puts the program that draws diagrams into it
-    (0.8 MB), so that groups of a diagram open and close there; without it the page holds one drawing of each graph.
+    (0.8 MB of letters), so that groups of a diagram open and close there; without it the page holds one drawing of each graph.
     """
     shown = without_private_things(recording) if redact else recording
-    engine = f'<script type="application/json" id="graphviz">{in_script(assets.graphviz())}</script>\n' if graphviz else ""
+    engine = f'<script type="text/plain" id="graphviz">{_engine()}</script>\n' if graphviz else ""
     return document(
         title or shown.title or "recording",
         '<div id="explorer"></div>',
@@ -46,6 +49,12 @@ def page(recording: Recording, title: str = "", *, redact: bool = False, graphvi
         holds=shown.holds,
         policy=POLICY_WITH_GRAPHVIZ if graphviz else POLICY,
     )
+
+
+@functools.cache
+def _engine() -> str:
+    """Graphviz as the data is: as it stands, and with its quotes escaped, it would be a tenth larger."""
+    return compressed(assets.graphviz())
 
 
 def _beginning(report: str) -> str:

@@ -104,7 +104,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "watching": ("watching/test_watch", "watching/test_explaining"),
     "watching/rank_job": ("ranks/test_jobs",),
     "widgets/document": ("widgets/test_exports",),
-    "widgets/html": ("widgets/test_exports",),
     "widgets/pictures": (
         "views/test_bars_picture",
         "views/test_calls_picture",

@@ -3,8 +3,10 @@
  * Graphviz, compiled to WebAssembly (vendor/README.md says where it is from): loaded when the first diagram is shown, once
  * per page, whatever the number of explorers on it.
  *
- * The HTML file holds its text, when it was exported with it; in a notebook the kernel sends it as a binary buffer.
+ * The HTML file holds its text, compressed, when it was exported with it; in a notebook the kernel sends it as a binary buffer.
  */
+
+import { inflated } from "./unpack.js";
 
 /**
  * @typedef {{dot(text: string): string}} Graphviz
@@ -37,7 +39,7 @@ export function graphviz(live) {
 /** @param {import("./live.js").Live | null} live @returns {Promise<BlobPart>} the module's text */
 async function textOf(live) {
   const embedded = document.getElementById(EMBEDDED)?.textContent;
-  if (embedded) return JSON.parse(embedded);
+  if (embedded) return JSON.parse(await inflated(embedded));
   if (!live) throw new Error("This page was exported without graphviz.");
   const { buffers } = await live.ask("graphviz");
   return /** @type {BlobPart} */ (/** @type {unknown} */ (buffers[0]));
