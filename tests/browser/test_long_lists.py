@@ -53,6 +53,22 @@ def test_what_is_chosen_comes_into_view(page: Page) -> None:
     expect(pane(page, "graph", " .dynx-chosen")).to_have_count(1)
 
 
+def test_no_row_is_cut_by_the_tables_head(page: Page) -> None:
+    """A row that is brought into view stands below whole rows: none is half hidden by the head, which stays."""
+    cut = """() => {
+      const head = document.querySelector('.dynx-graph thead').getBoundingClientRect();
+      return [...document.querySelectorAll('.dynx-graph tbody tr:not(.dynx-gap)')].filter((row) => {
+        const { top, bottom } = row.getBoundingClientRect();
+        return top < head.bottom - 1.5 && bottom > head.bottom + 1.5;
+      }).length;
+    }"""
+    for height, name in ((300, "n2345"), (307, "n1201"), (313, "n777")):  # panes of a file and of JupyterLab differ in height
+        page.evaluate("height => dynexplore.root.style.setProperty('--dynx-tab-height', `${height}px`)", height)
+        page.evaluate("name => dynexplore.choose(`node:1:${name}`)", name)
+        assert in_view(page, name)
+        assert page.evaluate(cut) == 0
+
+
 def test_marks_are_there_after_scrolling(page: Page) -> None:
     """Rows that come into the page later have the marks of what was chosen before."""
     page.evaluate("dynexplore.choose('node:1:n7')")

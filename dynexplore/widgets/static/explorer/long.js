@@ -7,7 +7,7 @@
  */
 
 import { make, makeTable, push } from "./dom.js";
-import { Rows, bestOf } from "./rows.js";
+import { Rows, bestOf, roomAbove } from "./rows.js";
 
 /** A list with fewer rows than this stands there whole: its rows need not be equally high. */
 const SHORT = 300;
@@ -153,7 +153,7 @@ export class LongList {
   }
 
   /**
-   * Bring a row into view, a third from the top.
+   * Bring a row into view, about a third from the top.
    * @param {number} index
    * @returns {HTMLElement | undefined}
    */
@@ -163,8 +163,9 @@ export class LongList {
         const rows = Math.ceil(this.scroller.clientHeight / this.height);
         this.put(Math.max(0, index - rows - MARGIN), Math.min(this.what.count, index + rows + MARGIN));
       }
-      const first = this.element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top;
-      this.scroller.scrollTop += first + index * this.height - this.scroller.clientHeight / 3;
+      const head = this.element.querySelector("thead")?.offsetHeight ?? 0;
+      const first = this.element.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top + head;
+      this.scroller.scrollTop += first + index * this.height - roomAbove(this.scroller.clientHeight, this.height, head);
     }
     return /** @type {HTMLElement | undefined} */ (this.body.querySelectorAll(":scope > :not(.dynx-gap)")[index - this.from]);
   }

@@ -23,6 +23,16 @@ export function keyOf(element) {
   return KEY_OF.get(element);
 }
 
+/**
+ * The room above a row that is brought into view: a third of what is seen; below the head of a table whole rows, none of them cut.
+ * @param {number} seen
+ * @param {number} row its height
+ * @param {number} head the height of the table's head, 0 without one
+ */
+export function roomAbove(seen, row, head) {
+  return head ? Math.max(0, Math.floor((seen / 3 - head) / row)) * row + head : seen / 3;
+}
+
 /** The rows of a pane that stand in the page, under their keys. */
 export class Rows {
   constructor() {
@@ -86,8 +96,7 @@ export class Rows {
     const at = target.getBoundingClientRect();
     const head = target.closest("table")?.tHead?.offsetHeight ?? 0;
     if (at.top >= box.top + (head || 20) && at.bottom <= box.bottom) return;
-    const above = head ? Math.max(0, Math.floor((box.height / 3 - head) / at.height)) * at.height + head : box.height / 3;
-    this.goal = { scroller, top: scroller.scrollTop + at.top - box.top - above }; // whole rows of a table, none half below its head
+    this.goal = { scroller, top: scroller.scrollTop + at.top - box.top - roomAbove(box.height, at.height, head) };
   }
 
   /** @param {Marks} marks */
