@@ -56,7 +56,7 @@ def test_what_is_chosen_comes_into_view(page: Page) -> None:
 def test_no_row_is_cut_by_the_tables_head(page: Page) -> None:
     """A row that is brought into view stands below whole rows: none is half hidden by the head, which stays."""
     cut = """() => {
-      const head = document.querySelector('.dynx-graph thead').getBoundingClientRect();
+      const head = document.querySelector('.dynx-graph th').getBoundingClientRect();
       return [...document.querySelectorAll('.dynx-graph tbody tr:not(.dynx-gap)')].filter((row) => {
         const { top, bottom } = row.getBoundingClientRect();
         return top < head.bottom - 1.5 && bottom > head.bottom + 1.5;
