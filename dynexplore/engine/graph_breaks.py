@@ -227,7 +227,7 @@ def f(x):
     ),
     Kind(
         "DX203",
-        "call of a function in a skipped file",
+        "call of a function in a file that is not traced",
         "Files of the standard library and of some packages are not traced, because they do no tensor work.",
         "Move the call out of the compiled function.",
         example="""
