@@ -99,7 +99,7 @@ def test_frames_and_callees(opened: Opened) -> None:
     """The tree leads to resume functions and into inlined callees, whose code is shown."""
     page = opened(toy())
     tab(page, "frames")
-    page.get_by_role("button", name="frame 2: __resume_at_32_1").click()
+    page.get_by_role("button", name="frame 2: toy, from line").click()
     assert rows(page, "graph", "row")[1].startswith("call_function mul operator.mul")
     page = opened(inlined())
     tab(page, "frames")

@@ -183,7 +183,7 @@ def test_a_backend_that_is_off_is_flagged_at_the_output(opened: Opened) -> None:
     assert status(page).endswith("BINARY_OP /")
     assert "the backend's output differs from that of the graph" in pane(page, "state", " .dynx-diverges").inner_text()
     pane(page, "real", " .dynx-divergences button").last.click()
-    assert "__resume_at" in pane(page, "frames", " [aria-current].dynx-frame").inner_text()
+    assert ", from line" in pane(page, "frames", " [aria-current].dynx-frame").inner_text()
     assert status(page).endswith("BINARY_OP *")
 
 

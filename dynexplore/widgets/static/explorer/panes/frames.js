@@ -28,7 +28,8 @@ export const framesPane = {
         continue;
       }
       const show = () => explorer.show(frame, explorer.states(frame).first);
-      const button = makeButton(`frame ${frame.id}: ${nameOf(explorer, frame)}`, show, { name: "dynx-frame" });
+      const button = makeButton(`frame ${frame.id}: ${frame.title}`, show, { name: "dynx-frame" });
+      if (frame.name !== frame.title) button.title = frame.name; // what the engine calls a resume function: no one wrote that
       const inner = make("ul", "", "", ...callees(explorer, frame, entries));
       lists.set(frame.id, inner);
       buttons.set(frame, button);
@@ -61,11 +62,6 @@ export const framesPane = {
     };
   },
 };
-
-/** The name of a resume function is known; that of the engine's wrapper is not. @param {Explorer} explorer @param {Frame} frame */
-function nameOf(explorer, frame) {
-  return explorer.isWrapper(frame) ? frame.title : frame.name;
-}
 
 /** From so many frames on the tree has a filter. */
 const MANY = 5;
