@@ -290,11 +290,12 @@ def test_a_live_run_is_stepped(opened: Any) -> None:
 
 
 def test_without_a_kernel_they_say_why(opened: Any) -> None:
-    """In a file, and when the kernel cannot answer, each pane says why; when it is back it can be asked again."""
+    """In a file one line says why, and no pane is empty; when the kernel cannot answer each says so, and can be asked again."""
     explanation = dynexplore.explain(program, torch.ones(4))
     page, _ = opened(explanation, connected=False)
     expect(pane(page, "what-if", " .dynx-body")).to_contain_text("an exported file has none")
-    expect(pane(page, "live", " .dynx-body")).to_contain_text("An exported file cannot run the call.")
+    expect(pane(page, "what-if", " .dynx-body")).to_contain_text("a live run")
+    assert page.locator(".dynx-pane.dynx-live").count() == 0
     expect(pane(page, "what-if", " .dynx-body")).to_contain_text("editing the source")
     assert page.get_by_role("button", name="Edit the source").count() == 0
     page, kernel = opened(explanation, is_gone=True)

@@ -25,10 +25,10 @@ const MOVES = [
 export const liveRunPane = {
   key: "live",
   title: "Live run",
+  wanted: (_data, live) => Boolean(live), // what a file cannot do is said once, by the pane beside this one
   build(explorer, { body }) {
     const { live } = explorer;
     if (live) new LiveRun(live, body);
-    else body.append(note("Live stepping needs a running kernel: show the explanation in a notebook. An exported file cannot run the call."));
     return {};
   },
 };

@@ -19,7 +19,7 @@ import { make, makeButton, note } from "../dom.js";
 
 export const VERDICTS = "dynx-verdicts";
 
-const NO_KERNEL = "What-if, and editing the source, need a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
+const NO_KERNEL = "What-if, a live run and editing the source need a running kernel, and an exported file has none. In a notebook, %%dynamo and explain(f)(x) show an explorer that has one.";
 const NO_GUARDS =
   "What-if asks torch's own guards, which live in the process that compiled, and a file has none of them. In a notebook, explain(f, engine=\"torch.compile\")(x) shows an explorer that asks them.";
 const NOTHING_READ =
