@@ -178,7 +178,7 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     page.keyboard.press("Enter")
     page.keyboard.press("Escape")
     page.keyboard.press(digit_of(page, "Frames"))
-    expect(page.locator(".dynx-frame[aria-current]")).to_contain_text("__resume")
+    expect(page.locator(".dynx-frame[aria-current]")).to_contain_text(", from line ")
     page.keyboard.press("Escape")
     page.keyboard.press("Home")
     assert page.evaluate("dynexplore.position") == 0  # the first step of this frame; numbers count those of all frames
