@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from dynexplore.engine.events import NodeAdded, clip
 from dynexplore.views.counts import plural
+from dynexplore.views.names import module_path
 
 BLOCK = 40
 """A group with half as many more nodes of its own is cut into blocks of so many."""
@@ -87,7 +88,7 @@ def grouped(nodes: Sequence[NodeAdded]) -> Group:
         for part in node.module.split(".") if node.module else ():
             path = f"{path}.{part}" if path else part
             if path not in known:
-                known[path] = Group(path, part, numbers[node.name])
+                known[path] = Group(path, module_path(path) if at is root else part, numbers[node.name])
                 at.inner.append(known[path])
             at = known[path]
         at.nodes.append(node)

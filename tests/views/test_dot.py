@@ -41,6 +41,12 @@ def test_every_node_and_edge_is_there_with_an_id() -> None:
     assert "rankdir=LR" in dot([], horizontal=True)
 
 
+def test_the_outermost_group_of_a_module_bears_no_name_of_the_engine() -> None:
+    """What the engine's wrapper calls `target` is the module itself, to whoever reads a diagram."""
+    text = dot([node("a", module="target"), node("b", "a", module="target.target")])
+    assert re.findall(r" label=(\w+) style", text) == ["module", "target"]
+
+
 def test_nodes_are_grouped_by_module() -> None:
     """Nodes of a module stand in a cluster of that module, clusters nest as modules do."""
     text = dot([node("a"), node("b", "a", module="layers.0"), node("c", "b", module="layers.1"), node("d", module="head")])
