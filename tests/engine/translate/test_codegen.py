@@ -63,7 +63,8 @@ def test_an_operator_that_fails_in_code_that_runs_alone() -> None:
             print(end="")
             return str(error), x * 2
 
-    optimized = dynexplore.optimize(CountingBackend())(caller)
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(caller)
     for index in (torch.tensor([0]), torch.tensor([7]), torch.tensor([2]), torch.tensor([-9])):
         found, expected = optimized(X, index), caller(X, index)
         assert type(found) is type(expected)
@@ -71,3 +72,4 @@ def test_an_operator_that_fails_in_code_that_runs_alone() -> None:
             assert found[0] == expected[0] and torch.equal(found[1], expected[1])
         else:
             assert torch.equal(found, expected)
+    assert len(backend.graphs) == 1

@@ -123,8 +123,8 @@ def _assigned_items(ctx: TraceContext, place: slice, value: VariableTracker) -> 
     except UserRaised as raised:
         if raised.exception.python_type() is not TypeError:
             raise
-        words = "can only assign an iterable" if place.step in (None, 1) else "must assign iterable to extended slice"
-        ctx.raise_exception(TypeError, words)
+        run_now(ctx, operator.setitem, [], place, None)  # fails as well, in the words of this Python: they differ
+        raise
     return iterator.unpack(ctx)
 
 
