@@ -684,6 +684,9 @@ frame_hook(PyThreadState *tstate, Frame *frame, int throwflag)
     if (unlikely(c_stack_left_is_below(thread, thread->stack_low) || c_recursion_is_low(tstate))) {
         return run_with_hook_off(tstate, frame, throwflag);
     }
+    if (unlikely(tstate->tracing > thread->tracing)) {  /* a trace function or an audit hook: the program calls neither */
+        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    }
     bool is_going_on = false;
     PyObject *goes_on_from = NULL;
     if (unlikely(thread->going_on != NULL)) {

@@ -150,6 +150,7 @@ typedef struct {
     size_t stack_low;         /* with less left the hook steps aside */
     size_t stack_end;         /* with less left no frame may start */
     int depth;                /* enters that were not left yet */
+    int tracing;              /* what CPython's counter of the same name was when the region was entered */
     bool counted;             /* this thread needs the hook installed */
     bool watched;             /* a ThreadWatch stands in the thread's dictionary */
     bool stack_measured;

@@ -117,20 +117,29 @@ switch_region(Region *region)
     return before;
 }
 
-static inline Region *
+/* What lay around a region that was entered. */
+typedef struct {
+    Region *region;           /* owned */
+    int tracing;
+} Around;
+
+static inline Around
 enter_region(Region *region)
 {
+    int tracing = thread_state.tracing;
     thread_state.depth++;
-    return switch_region(region);
+    thread_state.tracing = PyThreadState_Get()->tracing;
+    return (Around){switch_region(region), tracing};
 }
 
-static inline Region *
-leave_region(Region *before)
+static inline void
+leave_region(Around around)
 {
     if (thread_state.depth > 0) {
         thread_state.depth--;
     }
-    return switch_region(before);
+    thread_state.tracing = around.tracing;
+    Py_XDECREF((PyObject *)switch_region(around.region));
 }
 
 /* Stands in the thread's dictionary: when a thread ends inside a region, the region ends with it. */
@@ -385,12 +394,12 @@ region_call_vectorcall(RegionCall *self, PyObject *const *args, size_t nargsf, P
         }
         return result;
     }
-    Region *before = enter_region((Region *)Py_XNewRef((PyObject *)self->region));
+    Around around = enter_region((Region *)Py_XNewRef((PyObject *)self->region));
     PyObject *result = PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
     if (unlikely(result == NULL)) {
         take_entry_off_traceback();
     }
-    Py_XDECREF((PyObject *)leave_region(before));
+    leave_region(around);
     return result;
 }
 
@@ -513,7 +522,7 @@ typedef struct {
 } RegionBlock;
 
 struct OpenBlock {
-    Region *before;           /* owned */
+    Around around;
     struct OpenBlock *outer;
 };
 
@@ -524,7 +533,7 @@ drop_blocks(void)
     while (thread_state.blocks != NULL) {
         struct OpenBlock *block = thread_state.blocks;
         thread_state.blocks = block->outer;
-        Py_XDECREF((PyObject *)block->before);
+        Py_XDECREF((PyObject *)block->around.region);
         PyMem_Free(block);
     }
 }
@@ -537,7 +546,7 @@ region_block_enter(RegionBlock *self, PyObject *Py_UNUSED(ignored))
         return PyErr_NoMemory();
     }
     Region *target = is_compiling_already(self->region) ? thread_state.region : self->region;
-    block->before = enter_region((Region *)Py_XNewRef((PyObject *)target));
+    block->around = enter_region((Region *)Py_XNewRef((PyObject *)target));
     block->outer = thread_state.blocks;
     thread_state.blocks = block;
     Py_RETURN_NONE;
@@ -552,9 +561,9 @@ region_block_exit(RegionBlock *self, PyObject *Py_UNUSED(exception))
         return NULL;
     }
     thread_state.blocks = block->outer;
-    Region *before = block->before;
+    Around around = block->around;
     PyMem_Free(block);
-    Py_XDECREF((PyObject *)leave_region(before));
+    leave_region(around);
     Py_RETURN_NONE;
 }
 
@@ -654,7 +663,7 @@ enter(PyObject *Py_UNUSED(module), PyObject *object)
     if (!as_region(object, &region)) {
         return NULL;
     }
-    Region *before = enter_region(region);
+    Region *before = enter_region(region).region;
     if (before == NULL) {
         Py_RETURN_NONE;
     }
@@ -668,7 +677,7 @@ leave(PyObject *Py_UNUSED(module), PyObject *object)
     if (!as_region(object, &region)) {
         return NULL;
     }
-    Py_XDECREF((PyObject *)leave_region(region));
+    leave_region((Around){region, thread_state.tracing});
     Py_RETURN_NONE;
 }
 

@@ -6,6 +6,7 @@ import _thread
 import asyncio
 import gc
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -766,6 +767,63 @@ def test_a_debugger_sees_the_program_only() -> None:
     call = swapped(region, fn)
     call(3)
     assert trace_of(call) == trace_of(fn)
+
+
+def fn_asked_about(n: int) -> int:
+    return n + 1
+
+
+def test_what_a_debugger_runs_is_not_the_program() -> None:
+    """The region is asked about no frame of a trace function, but about the frames of a region that one enters."""
+    asked: list[str] = []
+
+    def within(n: int) -> int:
+        return n
+
+    def helps() -> None:
+        if not inner:
+            inner.append(None)
+            RegionCall(within, Region(CacheStore(), lambda frame: asked.append(f"inner {frame.code.co_name}")))(1)
+
+    def tracer(frame: Any, event: str, argument: object) -> None:
+        helps()
+
+    inner: list[None] = []
+
+    def program(n: int) -> int:
+        sys.settrace(tracer)
+        try:
+            return fn_asked_about(n)
+        finally:
+            sys.settrace(None)
+
+    region = Region(CacheStore(), lambda frame: asked.append(frame.code.co_name))
+    assert RegionCall(program, region)(1) == 2
+    assert asked == ["program", "inner within", "fn_asked_about"]
+
+
+AUDITED = """
+import sys
+from dynexplore.engine.native import CacheStore, Region, RegionCall
+
+def hears(event, arguments):
+    heard.append(event)
+
+def fn(n):
+    sys.audit("dynexplore.tests", n)
+    return n
+
+heard, asked = [], []
+sys.addaudithook(hears)
+RegionCall(fn, Region(CacheStore(), lambda frame: asked.append(frame.code.co_name)))(1)
+print(heard.count("dynexplore.tests"), asked)
+"""
+
+
+def test_audit_hooks_are_not_the_program() -> None:
+    """The region is asked about no frame of an audit hook, which CPython calls; a process keeps one for ever."""
+    ended = subprocess.run([sys.executable, "-c", AUDITED], capture_output=True, text=True, check=True)
+    assert ended.stdout == "1 ['fn']\n"
 
 
 def test_a_profiler_sees_the_program_only() -> None:
