@@ -17,8 +17,14 @@ _Check = tuple[object, _CheckKind, object]
 _Spec = tuple[object, type, tuple[_Check, ...]]
 _Lookup = tuple[str, type | None, _LookupKind, object]
 _ClassRow = tuple[type, int, bool, tuple[_Lookup, ...]]
-_Step = tuple[Literal["attribute"], str] | tuple[Literal["member"], str, type] | tuple[Literal["item", "length"], int]
-_TypeRow = tuple[int, _Step | None, tuple[type, ...]]
+_Root = int | tuple[Literal["global"], str] | tuple[Literal["cell"], int]
+_Step = (
+    tuple[Literal["attribute"], str]
+    | tuple[Literal["member"], str, type]
+    | tuple[Literal["item", "length"], int]
+    | tuple[Literal["key"], str | int]
+)
+_TypeRow = tuple[_Root, _Step | None, tuple[type, ...]]
 _FunctionRow = tuple[FunctionType, CodeType, tuple[_Item, ...] | None, tuple[_Item, ...] | None]
 
 @final
@@ -278,18 +284,21 @@ class DictGuard:
 
 @final
 class TypeGuard:
-    """Of which classes the values are that a frame is called with, or that stand one step below them; asked in C.
+    """Of which classes the values are that a frame finds under its names, or that stand one step below them; asked in C.
 
-    A row is `(slot, step, classes)`: the value is of exactly one of the classes. It stands in the argument slot (step None), or,
-    read where it lies, under a name of that object's own attributes ("attribute"), in what `__slots__` of exactly this class
-    names ("member"), at an index of a tuple or list ("item"). A row with the step "length" says how long such a one is.
+    A row is `(root, step, classes)`: the value is of exactly one of the classes. Its root is what an argument slot, a global name
+    ("global") or a cell of the closure ("cell") holds. It stands there (step None), or, read where it lies, under a name of that
+    object's own attributes ("attribute"), in what `__slots__` of exactly this class names ("member"), at an index of a tuple or
+    list ("item"), under a string or an int of a dict ("key"). A row with the step "length" says how long a tuple or list is.
 
     Classes are held weakly, no code of the program runs. Raises TypeError for a malformed row.
     """
 
     def __new__(cls, rows: tuple[_TypeRow, ...]) -> Self: ...
-    def holds(self, values: tuple[object, ...], /) -> bool:
-        """What C asks, of the values in the argument slots."""
+    def holds(
+        self, values: tuple[object, ...], closure: tuple[object, ...] | None = None, globals: dict[str, object] = ..., /
+    ) -> bool:
+        """What C asks, of the values in the argument slots, the cells and the globals of a frame."""
 
 def hides_nothing(value: object, /) -> bool:
     """No attribute in the object's own `__dict__` comes before one of its class (properties and the like come before it).

@@ -221,7 +221,7 @@ is_left_to_python(CodeCache *cache, Frame *frame)
         if (entry->types == NULL || entry->check != NULL || entry->code != frame_code(frame)) {
             return false;
         }
-        if (entry->valid && type_guard_passes(entry->types, frame->localsplus)
+        if (entry->valid && type_guard_passes(entry->types, frame->localsplus, closure_of(frame), frame->f_globals)
             && (entry->walk == NULL || guard_walk_passes(entry->walk))) {
             entry->hits++;
             return true;
@@ -236,7 +236,8 @@ try_entry(Entry *entry, CheckArguments *arguments)
     if (!entry->valid || (entry->walk != NULL && !guard_walk_passes(entry->walk))) {
         return MISS;
     }
-    if (entry->types != NULL && !type_guard_passes(entry->types, arguments->first)) {
+    PyObject **closure = arguments->first + arguments->count - 2;   /* and behind it the globals */
+    if (entry->types != NULL && !type_guard_passes(entry->types, arguments->first, *closure, closure[1])) {
         return MISS;
     }
     if (entry->check == NULL) {

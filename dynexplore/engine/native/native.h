@@ -8,7 +8,7 @@
        guard_walk.c   GuardWalk: pointer compares over objects' own dictionaries
        lookup_rows.c  parts of a GuardWalk: lookups through classes, and what functions are made of
        dict_guard.c   DictGuard: the same compares over a dictionary that is handed in
-       type_guard.c   TypeGuard: the classes of a frame's arguments, and of what stands one step below them
+       type_guard.c   TypeGuard: the classes of what a frame finds under its names, and one step below them
 
    Arrows run down this list's reverse: frame_hook.c uses all, region.c and cache.c know nothing of it but its name. */
 
@@ -243,7 +243,8 @@ extern PyTypeObject DictGuard_Type;
 /* -- type_guard.c ------------------------------------------------------------------------------------------------- */
 
 extern PyTypeObject TypeGuard_Type;
-bool type_guard_passes(PyObject *guard, PyObject **values);  /* of the slots; NULL: none.  Runs no user code, raises nothing */
+/* `values` of the slots, NULL: none; `closure` a tuple of cells, or something else: none.  Runs no user code, raises nothing. */
+bool type_guard_passes(PyObject *guard, PyObject **values, PyObject *closure, PyObject *globals);
 int type_guard_slots(PyObject *guard);                       /* how many argument slots it looks at, at least */
 
 #endif

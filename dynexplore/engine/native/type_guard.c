@@ -1,20 +1,26 @@
-/* A TypeGuard says of which classes the values are that a frame is called with, or that stand one step below them.
+/* A TypeGuard says of which classes the values are that a frame finds under its names, or that stand one step below them.
 
    Of a comparison that C code calls thousands of times the other guards have been given up: what is left is "`a` is a P, and
-   `a.cost` an int or a float".  Here it is asked on the frame's own slots, a few nanoseconds each.  What stands one step below is read
-   where it lies: in the object's own attributes (no dictionary is made for them), in a slot of its class, in a tuple or list.
+   `a.cost` an int or a float; the global `calls` is a list, and its first item an int".  Here it is asked where the values lie, a few
+   nanoseconds each: in the frame's own slots, in its globals, in the cells of its closure; one step below, in the object's own
+   attributes (no dictionary is made for them), in a slot of its class, in a tuple, list or dict.
 
-   Comes in: a tuple of (slot, step, classes); a step is None, ("attribute", name), ("member", name, class), ("item", index) or
-   ("length", number).  Goes out: True or False.  Classes are held weakly; no code of the program runs, nothing is raised.
+   Comes in: a tuple of (root, step, classes); a root is the number of an argument slot, ("global", name) or ("cell", number); a step
+   is None, ("attribute", name), ("member", name, class), ("item", index), ("key", string or int) or ("length", number).  Goes out:
+   True or False.  Classes are held weakly; no code of the program runs, nothing is raised.
    PyTorch does the same job in torch/csrc/dynamo/guards.cpp (TYPE_MATCH below its accessors). */
 
 #include "dict_check.h"
 
-enum Step { VALUE, ATTRIBUTE, MEMBER, ITEM, LENGTH };
+enum Root { SLOT, GLOBAL, CELL };
+enum Step { VALUE, ATTRIBUTE, MEMBER, ITEM, KEY, LENGTH };
 
 typedef struct {
-    int slot;
+    enum Root root;
+    int slot;                     /* SLOT, CELL: its number */
+    DictCheck global;             /* GLOBAL: the name */
     enum Step step;
+    DictCheck key;                /* KEY */
     PyObject *name;               /* ATTRIBUTE */
     PyObject *owner;              /* MEMBER: weak reference to the class whose instances have the value at `number` */
     Py_ssize_t number;            /* ATTRIBUTE: where the name stood last; MEMBER: the offset; ITEM: the index; LENGTH: the length */
@@ -28,6 +34,30 @@ typedef struct {
 } TypeGuard;
 
 /* -- reading ---------------------------------------------------------------------------------------------------- */
+
+static inline PyObject *
+content_of_cell(PyObject *closure, int number)
+{
+    if (closure == NULL || !PyTuple_Check(closure) || number >= PyTuple_GET_SIZE(closure)) {
+        return NULL;
+    }
+    PyObject *cell = PyTuple_GET_ITEM(closure, number);
+    return PyCell_Check(cell) ? PyCell_GET(cell) : NULL;
+}
+
+/* What stands where the row begins, borrowed; NULL: nothing. */
+static inline PyObject *
+at_root(TypeRow *row, PyObject **values, PyObject *closure, PyObject *globals)
+{
+    switch (row->root) {
+        case GLOBAL:
+            return globals == NULL ? NULL : find_value(globals, &row->global);
+        case CELL:
+            return content_of_cell(closure, row->slot);
+        default:
+            return values[row->slot];
+    }
+}
 
 static PyObject *
 own_attribute(PyObject *object, TypeRow *row)
@@ -75,6 +105,8 @@ value_of(TypeRow *row, PyObject *object)
         }
         case ITEM:
             return item_at(object, row->number);
+        case KEY:
+            return PyDict_Check(object) ? find_value(object, &row->key) : NULL;
         default:
             return object;
     }
@@ -106,11 +138,11 @@ row_passes(TypeRow *row, PyObject *object)
 }
 
 bool
-type_guard_passes(PyObject *guard, PyObject **values)
+type_guard_passes(PyObject *guard, PyObject **values, PyObject *closure, PyObject *globals)
 {
     TypeGuard *self = (TypeGuard *)guard;
     for (Py_ssize_t i = 0; i < self->count; i++) {
-        PyObject *object = values[self->rows[i].slot];
+        PyObject *object = at_root(&self->rows[i], values, closure, globals);
         if (object == NULL || !row_passes(&self->rows[i], object)) {
             return false;
         }
@@ -160,6 +192,39 @@ read_number(TypeRow *row, enum Step step, PyObject *number)
 }
 
 static bool
+read_key(DictCheck *key, PyObject *constant)
+{
+    if (!PyUnicode_CheckExact(constant) && !PyLong_CheckExact(constant)) {
+        return false;
+    }
+    key->key = Py_NewRef(constant);
+    return true;
+}
+
+static bool
+read_root(TypeRow *row, PyObject *root)
+{
+    const char *kind;
+    PyObject *detail = root;
+    if (PyTuple_Check(root)) {
+        if (!PyArg_ParseTuple(root, "sO", &kind, &detail)) {
+            return false;
+        }
+        if (strcmp(kind, "global") == 0) {
+            row->root = GLOBAL;
+            return PyUnicode_CheckExact(detail) && read_key(&row->global, detail);
+        }
+        if (strcmp(kind, "cell") != 0) {
+            return false;
+        }
+        row->root = CELL;
+    }
+    Py_ssize_t number = PyLong_CheckExact(detail) ? PyLong_AsSsize_t(detail) : -1;
+    row->slot = (int)number;
+    return number >= 0 && number <= INT_MAX;
+}
+
+static bool
 read_step(TypeRow *row, PyObject *step)
 {
     const char *kind;
@@ -180,6 +245,10 @@ read_step(TypeRow *row, PyObject *step)
         PyUnicode_InternInPlace(&row->name);
         return true;
     }
+    if (strcmp(kind, "key") == 0) {
+        row->step = KEY;
+        return read_key(&row->key, detail);
+    }
     if (strcmp(kind, "item") == 0 || strcmp(kind, "length") == 0) {
         return read_number(row, kind[0] == 'i' ? ITEM : LENGTH, detail);
     }
@@ -189,11 +258,11 @@ read_step(TypeRow *row, PyObject *step)
 static bool
 read_type_row(TypeRow *row, PyObject *tuple)
 {
-    PyObject *step, *classes;
-    if (!PyTuple_Check(tuple) || !PyArg_ParseTuple(tuple, "iOO!", &row->slot, &step, &PyTuple_Type, &classes)) {
+    PyObject *root, *step, *classes;
+    if (!PyTuple_Check(tuple) || !PyArg_ParseTuple(tuple, "OOO!", &root, &step, &PyTuple_Type, &classes)) {
         return false;
     }
-    if (row->slot < 0 || !read_step(row, step)) {
+    if (!read_root(row, root) || !read_step(row, step)) {
         return false;
     }
     row->classes = weak_references(classes);
@@ -216,7 +285,7 @@ type_guard_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     for (Py_ssize_t i = 0; self->rows != NULL && i < PyTuple_GET_SIZE(rows); i++) {
         self->count = i + 1;
         if (!read_type_row(&self->rows[i], PyTuple_GET_ITEM(rows, i))) {
-            PyErr_Format(PyExc_TypeError, "a row of a TypeGuard is a tuple (slot, step, classes), not %R",
+            PyErr_Format(PyExc_TypeError, "a row of a TypeGuard is a tuple (root, step, classes), not %R",
                          PyTuple_GET_ITEM(rows, i));
             Py_CLEAR(self);
             return NULL;
@@ -236,25 +305,33 @@ type_guard_slots(PyObject *guard)
     TypeGuard *self = (TypeGuard *)guard;
     int slots = 0;
     for (Py_ssize_t i = 0; i < self->count; i++) {
-        slots = self->rows[i].slot >= slots ? self->rows[i].slot + 1 : slots;
+        if (self->rows[i].root == SLOT && self->rows[i].slot >= slots) {
+            slots = self->rows[i].slot + 1;
+        }
     }
     return slots;
 }
 
 static PyObject *
-type_guard_holds(PyObject *self, PyObject *values)
+type_guard_holds(PyObject *self, PyObject *args)
 {
-    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) < type_guard_slots(self)) {
+    PyObject *values, *closure = NULL, *globals = NULL;
+    if (!PyArg_ParseTuple(args, "O!|OO!:holds", &PyTuple_Type, &values, &closure, &PyDict_Type, &globals)) {
+        return NULL;
+    }
+    if (PyTuple_GET_SIZE(values) < type_guard_slots(self)) {
         PyErr_SetString(PyExc_TypeError, "holds() takes a tuple of the values in the argument slots");
         return NULL;
     }
-    return PyBool_FromLong(type_guard_passes(self, ((PyTupleObject *)values)->ob_item));
+    return PyBool_FromLong(type_guard_passes(self, ((PyTupleObject *)values)->ob_item, closure, globals));
 }
 
 static int
 type_guard_traverse(TypeGuard *self, visitproc visit, void *arg)
 {
     for (Py_ssize_t i = 0; i < self->count; i++) {
+        Py_VISIT(self->rows[i].global.key);
+        Py_VISIT(self->rows[i].key.key);
         Py_VISIT(self->rows[i].name);
         Py_VISIT(self->rows[i].owner);
         Py_VISIT(self->rows[i].classes);
@@ -270,6 +347,8 @@ type_guard_clear(TypeGuard *self)
     self->rows = NULL;
     self->count = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
+        Py_XDECREF(rows[i].global.key);
+        Py_XDECREF(rows[i].key.key);
         Py_XDECREF(rows[i].name);
         Py_XDECREF(rows[i].owner);
         Py_XDECREF(rows[i].classes);
@@ -287,14 +366,15 @@ type_guard_dealloc(TypeGuard *self)
 }
 
 static PyMethodDef type_guard_methods[] = {
-    {"holds", type_guard_holds, METH_O, "holds(values) -> bool: are the values in the argument slots of these classes?"},
+    {"holds", type_guard_holds, METH_VARARGS,
+     "holds(values, closure=None, globals={}) -> bool: are the values of these classes, in the argument slots and elsewhere?"},
     {NULL, NULL, 0, NULL},
 };
 
 PyTypeObject TypeGuard_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynexplore.engine.native.TypeGuard",
-    .tp_doc = "TypeGuard(rows): of which classes the values are that a frame is called with, or that stand one step below them.",
+    .tp_doc = "TypeGuard(rows): of which classes the values are that a frame finds, or that stand one step below them.",
     .tp_basicsize = sizeof(TypeGuard),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_new = type_guard_new,

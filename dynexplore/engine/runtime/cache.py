@@ -169,7 +169,7 @@ def fits(entry: Entry, state: Slots) -> bool:
     """Whether an entry's guards hold for a frame: what C does, for a frame that waited while the entry was made."""
     if not entry.valid or (entry.walk is not None and not entry.walk.check()):
         return False
-    if entry.types is not None and not entry.types.holds(state.values):
+    if entry.types is not None and not entry.types.holds(state.values, state.closure, state.globals):
         return False
     if entry.check is None:
         return True

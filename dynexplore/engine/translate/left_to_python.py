@@ -7,7 +7,7 @@ code is the frame's own. It is guarded like any other entry: a call with a tenso
 Running plain is right whatever the guards say; they only tell when another look may find tensor work. So a guard that has
 failed for a frame which then had no tensor work either is not asked again (`relaxed`): of a number that varies the type is left, of
 a condition nothing. What is left of a function of numbers, as a rule, is the types of its arguments and of what it reads of them
-(`key=lambda o: o.cost`), which C compares (`TypeGuard`).
+(`key=lambda o: o.cost`) or counts (`calls[0] += 1`), which C compares (`TypeGuard`).
 
 A frame that breaks is such a frame where all up to the break is work on numbers, no tensor is in reach (neither an argument nor a
 global or cell that it names; nor torch itself), and what went on behind the break was left to Python, too: comparisons that read
@@ -28,7 +28,15 @@ import torch.utils._pytree as pytree
 
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guards import Guard, is_empty
-from dynexplore.engine.provenance.sources import AttributeSource, ItemSource, LocalSource, Scope, Source
+from dynexplore.engine.provenance.sources import (
+    AttributeSource,
+    ClosureSource,
+    GlobalSource,
+    ItemSource,
+    LocalSource,
+    Scope,
+    Source,
+)
 from dynexplore.engine.raw_attributes import instance_dict, is_a
 from dynexplore.engine.translate.contract.interpreter import Interpreter
 from dynexplore.engine.translate.contract.request import Translation, TranslationRequest
@@ -121,8 +129,13 @@ def relaxed(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
     """The guards of a frame that is left to Python, without those that were seen to fail there, and then without those on modes."""
     if not (request.history.fails_when_plain() or request.history.goes_on_plain):
         return guards
-    asked = (_relaxed(guard, request) for guard in guards if guard.kind != "GLOBAL_STATE")
+    asked = (_relaxed(guard, request) for guard in guards if guard.kind not in _OF_MODIFIED_CODE)
     return [guard for guard in asked if guard is not None]
+
+
+# What modified code has to be sure of, and what says nothing of whether there is tensor work: which object it is, and its keys.
+_APART = ("DISTINCT", "DICTIONARIES_APART", "NO_DICTIONARY_OF_THESE", "ATTRIBUTES_APART")
+_OF_MODIFIED_CODE = ("GLOBAL_STATE", "ID_MATCH", "DICT_KEYS", *_APART)
 
 
 def _relaxed(guard: Guard, request: TranslationRequest) -> Guard | None:
@@ -150,26 +163,35 @@ def is_about_type(guard: Guard, scope: Scope) -> bool:
 
 
 def type_guard(guards: list[Guard], slot_names: tuple[str, ...]) -> TypeGuard | None:
-    """The guards as C asks them, where all are about the classes of values near the arguments: then no function is called."""
+    """The guards as C asks them, where all are about the classes of values near the frame's names: then no function is called."""
     rows = [_type_row(guard, guards, slot_names) for guard in guards if guard.kind != "MODULE_STATE"]  # those the walk asks
     return None if None in rows else TypeGuard(tuple(row for row in rows if row is not None))
 
 
-_TypeRow = tuple[int, Any, tuple[type[Any], ...]]
+_TypeRow = tuple[Any, Any, tuple[type[Any], ...]]
 
 
 def _type_row(guard: Guard, guards: list[Guard], slot_names: tuple[str, ...]) -> _TypeRow | None:
     source = guard.source
-    local = source if isinstance(source, LocalSource) else source.base
-    if not isinstance(local, LocalSource):
+    named = source if source.base is None else source.base
+    root, classes = _root(named, slot_names), _classes(guard)
+    if root is None:
         return None
-    slot, classes = slot_names.index(local.local), _classes(guard)
-    if guard.kind == "LIST_LENGTH" and source is local:
-        return slot, ("length", guard.expected), ()
-    if source is local or not classes:
-        return (slot, None, classes) if classes else None
-    step = _step(source, _class_of(local, guards))
-    return (slot, step, classes) if step is not None else None
+    if guard.kind == "LIST_LENGTH" and source is named:
+        return root, ("length", guard.expected), ()
+    if source is named or not classes:
+        return (root, None, classes) if classes else None
+    step = _step(source, _class_of(named, guards))
+    return (root, step, classes) if step is not None else None
+
+
+def _root(source: Source, slot_names: tuple[str, ...]) -> Any:
+    """Where C finds what a name of the frame stands for."""
+    if isinstance(source, LocalSource):
+        return slot_names.index(source.local)
+    if isinstance(source, GlobalSource):
+        return "global", source.variable
+    return ("cell", source.index) if type(source) is ClosureSource else None
 
 
 def _classes(guard: Guard) -> tuple[type[Any], ...]:
@@ -191,6 +213,10 @@ def _step(source: Source, cls: type[Any] | None) -> Any:
         member = peek(cls, source.attr)  # the walk asks whether the lookup still ends there
         is_slot = type(member) is MemberDescriptorType and is_made_in_python(member.__objclass__)
         return ("member", source.attr, cls) if is_slot else None
-    if isinstance(source, ItemSource) and type(source.index) is int and source.index >= 0 and issubclass(cls, (tuple, list)):
-        return "item", source.index
-    return None
+    return _item(source.index, cls) if isinstance(source, ItemSource) else None
+
+
+def _item(index: object, cls: type[Any]) -> tuple[str, Any] | None:
+    if type(index) is int and index >= 0 and issubclass(cls, (tuple, list)):
+        return "item", index
+    return ("key", index) if type(index) in (str, int) and cls is dict else None

@@ -1,9 +1,10 @@
-"""TypeGuard: the classes of arguments and of what stands one step below them, read without running anything."""
+"""TypeGuard: the classes of what a frame finds under its names, and one step below, read without running anything."""
 
 from __future__ import annotations
 
 import gc
 import weakref
+from types import CellType
 from typing import Any
 
 import pytest
@@ -91,6 +92,45 @@ def test_items_and_lengths_of_tuples_and_lists() -> None:
     assert [guard.holds((value,)) for value in values] == [True, True, False, False, False, False]
 
 
+def test_globals_and_cells_are_looked_at_where_they_lie() -> None:
+    """A name that is gone, an empty cell and a frame without a closure fit nothing."""
+    names: dict[str, object] = {str(number): number for number in range(20)}
+    guard = TypeGuard(((("global", "calls"), None, (int,)),))
+    for found, holds in ((1, True), ("a", False), (2, True)):
+        names["calls"] = found
+        assert guard.holds((), None, names) is holds
+    del names["calls"]
+    assert not guard.holds((), None, names) and not guard.holds(())
+    assert guard.holds((), None, {"calls": 3})  # of another module: not where it stood
+    in_cell, cell = TypeGuard(((("cell", 1), None, (int,)),)), CellType(3)
+    assert [in_cell.holds((), cells) for cells in ((cell, cell), (cell,), None, (cell, 3))] == [True, False, False, False]
+    cell.cell_contents = "a"
+    assert not in_cell.holds((), (cell, cell))
+    del cell.cell_contents
+    assert not in_cell.holds((), (cell, cell))
+
+
+class Unasked:
+    """A key whose hash is that of a string, and that is never compared."""
+
+    def __hash__(self) -> int:
+        return hash("n")
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError(other)
+
+
+@pytest.mark.parametrize("key", ["n", 1])
+def test_items_of_a_dict(key: object) -> None:
+    """Below a global as below an argument; keys with an equality of their own are not asked."""
+    guard = TypeGuard((((("global", "seen"), ("key", key), (int,))), (0, ("key", key), (str,))))
+    assert guard.holds(({key: "a"},), None, {"seen": {2: 0, key: 1}})
+    assert not guard.holds(({key: 1},), None, {"seen": {key: 1}})
+    assert not guard.holds(({},), None, {"seen": {key: 1}})
+    assert not guard.holds(([1, "a"],), None, {"seen": {key: 1}})
+    assert not guard.holds(({Unasked(): "a"},), None, {"seen": {key: 1}})
+
+
 def test_classes_are_held_weakly() -> None:
     """A guard keeps no class alive, and nothing fits a class that is gone."""
     cls = type("Gone", (), {"__slots__": ("value",)})
@@ -105,6 +145,8 @@ def test_classes_are_held_weakly() -> None:
 @pytest.mark.parametrize("row", [
     3, (), (0, None), (-1, None, (int,)), (0, None, (3,)), (0, "attribute", (int,)), (0, ("attribute", 3), (int,)),
     (0, ("member", "value", Inline), (int,)), (0, ("member", "value"), (int,)), (0, ("member", "start", slice), (int,)),
+    (("global", 3), None, (int,)), (("cell", "a"), None, (int,)), (("cell", 2**40), None, (int,)), (("local", 0), None, (int,)),
+    (("cell",), None, (int,)), (0, ("key", 1.5), (int,)),
     (0, ("item", -1), (int,)), (0, ("item", 2**70), (int,)), (0, ("other", "a"), (int,)),
 ])  # fmt: skip
 def test_malformed_rows_are_refused(row: Any) -> None:

@@ -313,6 +313,63 @@ def test_a_flag_that_varied_and_then_is_a_tensor_is_captured(stores: list[CacheS
     assert [entry.types.holds((Costly(cost),)) for cost in (True, False, X)] == [True, True, False]
 
 
+CALLS: list[Any] = [0]
+SEEN: dict[str, Any] = {"calls": 0}
+
+
+def counts_in_a_list(a: int, b: int) -> Any:
+    CALLS[0] += 1
+    return a - b
+
+
+def counts_in_a_dict(a: int, b: int) -> Any:
+    SEEN["calls"] += 1
+    return a - b
+
+
+def cell_that_counts() -> tuple[Callable[[int, int], Any], Callable[[Any], None]]:
+    calls: Any = 0
+
+    def counts(a: int, b: int) -> Any:
+        nonlocal calls
+        calls += 1
+        return a - b
+
+    def put(value: Any) -> None:
+        nonlocal calls
+        calls = value
+
+    return counts, put
+
+
+COUNTS, PUT = cell_that_counts()
+
+
+@pytest.mark.parametrize(("compares", "put"), [
+    (counts_in_a_list, lambda value: CALLS.__setitem__(0, value)),
+    (counts_in_a_dict, lambda value: SEEN.__setitem__("calls", value)),
+    (COUNTS, PUT),
+], ids=["list", "dict", "cell"])  # fmt: skip
+def test_a_comparison_that_counts_its_calls_is_asked_in_c(
+    compares: Callable[[int, int], Any], put: Callable[[Any], None], stores: list[CacheStore]
+) -> None:
+    """What it counts in a global or a cell is asked for its class only, without a call; a tensor there is captured."""
+
+    def sorts(numbers: list[int]) -> list[int]:
+        return sorted(numbers, key=functools.cmp_to_key(compares))
+
+    put(0)
+    backend = CountingBackend()
+    optimized = dynexplore.optimize(backend)(sorts)
+    assert [optimized(NUMBERS) for _ in range(3)] == [sorted(NUMBERS)] * 3
+    assert backend.graphs == []
+    entries = entries_of(stores, compares.__code__)
+    assert entries[0].hits > 20 and entries[0].check is None and entries[0].types is not None
+    put(torch.ones(3))
+    assert optimized(NUMBERS) == sorted(NUMBERS)
+    assert backend.targets() == [["iadd"]]
+
+
 def test_what_finds_a_module_is_left_to_python(stores: list[CacheStore]) -> None:
     """A frame that looks at no tensor and gives a module runs as it is written, whichever module a number chooses."""
     layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(12)).requires_grad_(False)
