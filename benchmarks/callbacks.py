@@ -1,0 +1,145 @@
+"""What a function of numbers that C code calls thousands of times costs above plain Python, beside torch.compile, in one run.
+
+    python -m dynexplore bench callbacks [--quick] [--functions list cell] [--count 3000]
+
+`qsort` sorts integers with a comparison written in Python (ctypes), in a compiled function: nothing in it is worth a graph, and
+each engine leaves it to Python in its own way. The comparisons differ in what they do besides: nothing, or a note of how often they
+were called. CPU time of a warm call, the smallest of the repeats, the engines taking turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import functools
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from support.measuring import best, compilers, forget, quiet
+from support.report import Row, console, rich_is_there, table, write
+
+Comparison = Callable[[Any, Any], int]
+
+CALLS = [0]
+SEEN = {"calls": 0}
+TOTAL = 0
+
+
+def nothing(p: Any, q: Any) -> int:
+    """Compares."""
+    a, b = p[0], q[0]
+    return (a > b) - (a < b)
+
+
+def in_a_list(p: Any, q: Any) -> int:
+    """Counts in an item of a list."""
+    CALLS[0] += 1
+    a, b = p[0], q[0]
+    return (a > b) - (a < b)
+
+
+def in_a_dict(p: Any, q: Any) -> int:
+    """Counts in an item of a dict."""
+    SEEN["calls"] += 1
+    a, b = p[0], q[0]
+    return (a > b) - (a < b)
+
+
+def in_a_global(p: Any, q: Any) -> int:
+    """Counts in a global variable."""
+    global TOTAL
+    TOTAL += 1
+    a, b = p[0], q[0]
+    return (a > b) - (a < b)
+
+
+def counting_in_a_cell() -> Comparison:
+    """A comparison that counts in a variable of the function around it."""
+    calls = 0
+
+    def in_a_cell(p: Any, q: Any) -> int:
+        nonlocal calls
+        calls += 1
+        a, b = p[0], q[0]
+        return (a > b) - (a < b)
+
+    return in_a_cell
+
+
+COMPARISONS: dict[str, Comparison] = {
+    "nothing": nothing,
+    "list": in_a_list,
+    "dict": in_a_dict,
+    "global": in_a_global,
+    "cell": counting_in_a_cell(),
+}
+
+
+def sorts(comparison: Comparison, count: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function with work on a tensor before and after `qsort`, which has the same to do in each call."""
+    pointer = ctypes.POINTER(ctypes.c_int)
+    compares = ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer)(comparison)
+    library = ctypes.CDLL(None)
+    chosen = random.Random(0)
+    numbers = [chosen.randrange(10**6) for _ in range(count)]
+    array = (ctypes.c_int * count)()
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        array[:] = numbers
+        library.qsort(array, count, 4, compares)
+        return y * 2
+
+    return program
+
+
+def compared(count: int) -> int:
+    """How often `qsort` calls a comparison for so many numbers."""
+    before = CALLS[0]
+    sorts(in_a_list, count)(torch.ones(3))
+    return CALLS[0] - before
+
+
+def measure(name: str, options: argparse.Namespace) -> Row:
+    """What a call of this comparison costs above plain Python, in microseconds."""
+    forget()
+    program, x = sorts(COMPARISONS[name], options.count), torch.ones(3)
+    calls = {engine: functools.partial(wrap(program), x) for engine, wrap in compilers("eager").items()}
+    with torch.no_grad():
+        for call in calls.values():
+            call(), call(), call()
+        seconds = best(calls, options.repeats, 0.02)
+    times = {engine: 1e6 * taken / compared(options.count) for engine, taken in seconds.items()}
+    above = {engine: times[engine] - times["eager"] for engine in ("dynexplore", "torch.compile")}
+    return {"counts in": name, "plain us": times["eager"], **{f"{engine} above": value for engine, value in above.items()}}
+
+
+def main() -> int:
+    """Measure each comparison."""
+    options = _options()
+    if not rich_is_there():
+        return 2
+    quiet()
+    rows = [measure(name, options) for name in options.functions]
+    console().print(table("Callbacks", rows))
+    write("Callbacks", rows, options.json)
+    return 0
+
+
+def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--functions", nargs="*", choices=COMPARISONS, default=list(COMPARISONS), help="only these")
+    parser.add_argument("--count", type=int, default=3000, help="how many numbers are sorted")
+    parser.add_argument("--quick", action="store_true", help="few repeats")
+    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    options = parser.parse_args(arguments)
+    options.repeats = 5 if options.quick else 20
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
