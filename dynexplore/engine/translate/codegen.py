@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch.fx
 
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
+from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
@@ -39,6 +40,7 @@ from dynexplore.engine.translate.graph_call import (
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.new_functions import push_function
+from dynexplore.engine.translate.numbers_alone import gives_numbers_alone, run_by_python
 from dynexplore.engine.translate.shared_dictionaries import may_share_attributes
 from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets, guard_whole_storages
 from dynexplore.engine.translate.symbolic_frame import NULL
@@ -233,32 +235,13 @@ class CodeGenerator:
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             self._refuse_shared_parameters()
             graph = ctx.graph.finish(list(self.outputs), name)
-            if not ctx.request.runs_as_it_is:
-                graph.as_it_stands |= runs_as_it_stands(graph, breaks)
-                guard_shared_storage(ctx, graph)
-                guard_storage_offsets(ctx, graph)
-                guard_whole_storages(ctx, graph)
-            began = time.perf_counter()
-            if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
-                rely_on_no_ddp(ctx.guard, ctx.module_guards)
-            leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
-            graph.as_it_stands |= not ctx.request.runs_as_it_is and changes_inference_tensors_outside(graph)
-            with collector_at_work():
-                function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
-            if not ctx.request.runs_as_it_is and not graph.as_it_stands:
-                function = unheard_by_autograd(function, graph)
-            function = undone_on_failure(function, graph)
-            if ctx.function_modes.has_wrappers:
-                function = left_alone(function)
-            if ctx.function_modes.has_subclasses:
-                function = with_classes_switched_off(function)
-            if ctx.graph.sets_modes:
-                function = restoring_modes(function)
-            if ctx.narrator is not None:
-                ctx.narrator.compiled(name, graph, ctx.request.backend_name, time.perf_counter() - began)
-            graphs.append(CompiledGraph(name, graph, function))
-            call = GraphCall(ctx, self.code, self.injected)
+            if gives_numbers_alone(graph) and not (ctx.function_modes.has_wrappers or ctx.function_modes.has_subclasses):
+                function = run_by_python(graph)
+            else:
+                function = self._compiled(graph, name, breaks)
+                graphs.append(CompiledGraph(name, graph, function))
             injected = self.injected.add(function, name)
+            call = GraphCall(ctx, self.code, self.injected)
             self.temporaries += call.write(head, tail, graph, injected, list(self.outputs.values()))
         for value in ctx.kept:
             self.injected.name(value)
@@ -281,6 +264,34 @@ class CodeGenerator:
             self.resume_codes,
             runs_alone=bool(graphs) and not breaks and self.writer.calls_nothing(),
         )
+
+    def _compiled(self, graph: FinishedGraph, name: str, breaks: list[GraphBreak]) -> Callable[..., Any]:
+        """What the backend makes of the graph, in what keeps its calls as eager's are."""
+        ctx = self.ctx
+        if not ctx.request.runs_as_it_is:
+            graph.as_it_stands |= runs_as_it_stands(graph, breaks)
+            guard_shared_storage(ctx, graph)
+            guard_storage_offsets(ctx, graph)
+            guard_whole_storages(ctx, graph)
+        began = time.perf_counter()
+        if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
+            rely_on_no_ddp(ctx.guard, ctx.module_guards)
+        leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
+        graph.as_it_stands |= not ctx.request.runs_as_it_is and changes_inference_tensors_outside(graph)
+        with collector_at_work():
+            function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
+        if not ctx.request.runs_as_it_is and not graph.as_it_stands:
+            function = unheard_by_autograd(function, graph)
+        function = undone_on_failure(function, graph)
+        if ctx.function_modes.has_wrappers:
+            function = left_alone(function)
+        if ctx.function_modes.has_subclasses:
+            function = with_classes_switched_off(function)
+        if ctx.graph.sets_modes:
+            function = restoring_modes(function)
+        if ctx.narrator is not None:
+            ctx.narrator.compiled(name, graph, ctx.request.backend_name, time.perf_counter() - began)
+        return function
 
     def _refuse_shared_parameters(self) -> None:
         """A parameter is made of a tensor that the program goes on using: only Python can make it, on the same memory."""

@@ -23,8 +23,6 @@ from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 import torch
-import torch.fx
-import torch.utils._pytree as pytree
 
 from dynexplore.engine.native import TypeGuard
 from dynexplore.engine.provenance.guards import Guard, is_empty
@@ -40,12 +38,11 @@ from dynexplore.engine.provenance.sources import (
 from dynexplore.engine.raw_attributes import instance_dict, is_a
 from dynexplore.engine.translate.contract.interpreter import Interpreter
 from dynexplore.engine.translate.contract.request import Translation, TranslationRequest
+from dynexplore.engine.translate.numbers_alone import gives_numbers
 from dynexplore.engine.variables.objects.class_facts import is_made_in_python, peek
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.nn_module import NNModuleVariable
-
-_NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def is_left_to_python(ctx: Interpreter) -> bool:
@@ -55,7 +52,7 @@ def is_left_to_python(ctx: Interpreter) -> bool:
     a module, which it has found: `ModuleList.__getitem__`.
     """
     nodes = list(ctx.graph.graph.nodes)
-    if not all(_gives_numbers(node) for node in nodes if node.op not in ("placeholder", "get_attr")):
+    if not all(gives_numbers(node) for node in nodes if node.op not in ("placeholder", "get_attr")):
         return False
     if not has_tensor(tuple(ctx.request.values.values())):
         return True
@@ -67,7 +64,7 @@ def is_left_to_python(ctx: Interpreter) -> bool:
 def is_numbers_so_far(ctx: Interpreter) -> bool:
     """Whether an attempt that stopped at a break met nothing worth a graph, and the frame has no tensor in reach."""
     nodes = [node for node in ctx.graph.graph.nodes if node.op not in ("placeholder", "get_attr")]
-    return all(map(_gives_numbers, nodes)) and not _reaches_tensor(ctx.request)
+    return all(map(gives_numbers, nodes)) and not _reaches_tensor(ctx.request)
 
 
 def leave_to_python_at_break(ctx: Interpreter) -> Translation:
@@ -89,11 +86,6 @@ def _reaches_tensor(request: TranslationRequest) -> bool:
     if any(is_a(value, ModuleType) and str(instance_dict(value).get("__name__")).startswith("torch") for value in named):
         return True
     return has_tensor((*request.values.values(), *named, *cells))
-
-
-def _gives_numbers(node: torch.fx.Node) -> bool:
-    leaves = pytree.tree_leaves(node.meta.get("example_value"))
-    return bool(leaves) and all(isinstance(leaf, _NUMBERS) for leaf in leaves)
 
 
 def has_tensor(values: Any, depth: int = 2) -> bool:

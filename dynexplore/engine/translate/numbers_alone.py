@@ -1,0 +1,44 @@
+"""Graphs of numbers alone: sums of sizes, which Python computes.
+
+The idea: where a tensor's size varies, `x.shape[0] * 2` is a node of the graph, as every number that is not known is. A graph that
+holds nothing else and gives nothing else is worth no backend, and is none of the graphs that people count: what FX wrote for it is
+a plain function of integers, and the modified code calls that. Guards, and what happens where such a line fails (a division by
+zero), are as for any graph.
+
+In: a finished graph. Out: whether it is such a one; the function.
+torch/_dynamo/output_graph.py (`count_calls`) skips graphs without calls; there numbers are no calls, but expressions that are
+written into the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.fx
+import torch.utils._pytree as pytree
+
+from dynexplore.engine.graph.builder import FinishedGraph
+from dynexplore.engine.native import skip_code_recursively
+
+_NUMBERS = (int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def gives_numbers(node: torch.fx.Node) -> bool:
+    """Whether what a node computes is a number, or several."""
+    leaves = pytree.tree_leaves(node.meta.get("example_value"))
+    return bool(leaves) and all(isinstance(leaf, _NUMBERS) for leaf in leaves)
+
+
+def gives_numbers_alone(graph: FinishedGraph) -> bool:
+    """Whether all that a graph computes, and all that it gives, are numbers."""
+    computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
+    return bool(graph.outputs) and all(map(gives_numbers, (*computed, *graph.outputs)))
+
+
+def run_by_python(graph: FinishedGraph) -> Callable[..., Any]:
+    """The graph as a function that the frame hook leaves alone."""
+    forward: Any = graph.module.forward
+    skip_code_recursively(forward.__func__.__code__)
+    return forward  # type: ignore[no-any-return]
