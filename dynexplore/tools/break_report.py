@@ -61,6 +61,18 @@ class BreakCost:
             return ev.torch_page(self.broke.kind)
         return f"docs/graph-breaks.md#{self.broke.kind.lower()}"
 
+    def __str__(self) -> str:
+        outside = f"{plural(len(self.operators), 'operator')} outside ({self.seconds * 1e6:.0f} us)"
+        lines = [
+            f"{self.broke.kind} {self.broke.title}, {self.count} x, {outside}",
+            f"   at  {self.place}",
+            ev.wrapped(f"   fix {self.broke.fix}", 7),
+            *([f"   see {self.page}"] if self.page else []),
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
     def as_issue(self) -> str:
         """Text for a bug report: versions, the break, and the function that it is in."""
         versions = f"Python {PYTHON}, torch {torch.__version__}, dynexplore {_own_version()}"
@@ -97,14 +109,7 @@ class BreakReport:
         whose = "" if self.engine == OURS else f"{self.engine} of "
         lines = [f"{whose}{self.function}: {places} the graph; {share}"]
         for number, cost in enumerate(self.costs, 1):
-            outside = f"{plural(len(cost.operators), 'operator')} outside ({cost.seconds * 1e6:.0f} us)"
-            lines += [
-                "",
-                f"{number}. {cost.broke.kind} {cost.broke.title}, {cost.count} x, {outside}",
-                f"   at  {cost.place}",
-                ev.wrapped(f"   fix {cost.broke.fix}", 7),
-                *([f"   see {cost.page}"] if cost.page else []),
-            ]
+            lines += ["", f"{number}. {cost}"]
         return "\n".join(lines)
 
     __repr__ = __str__
