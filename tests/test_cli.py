@@ -223,7 +223,7 @@ def test_a_page_that_draws_its_diagrams(script: Path, tmp_path: Path) -> None:
     page = tmp_path / "out.html"
     done = run("explain", script, "--save", page, "--graphviz")
     assert done.returncode == 0, done.stderr
-    assert '<script type="application/json" id="graphviz">' in page.read_text()
+    assert '<script type="text/plain" id="graphviz">' in page.read_text()
     done = run("explain", script, "--graphviz", "--json", tmp_path / "rec.json")
     assert (done.returncode, done.stderr) == (2, "dynexplore: --graphviz applies to HTML files: add --html OUT\n")
 
