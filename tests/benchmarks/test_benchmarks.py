@@ -108,6 +108,16 @@ def test_explorer(tmp_path: Path) -> None:
     assert row["file KB"] <= 500
 
 
+def test_callbacks(tmp_path: Path) -> None:
+    """Comparisons that `qsort` calls, under both engines."""
+    out = tmp_path / "rows.json"
+    done = run("callbacks", "--quick", "--count", "50", "--functions", "list", "cell", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["counts in"] for row in rows] == ["list", "cell"]
+    assert all(row["plain us"] > 0 and {"dynexplore above", "torch.compile above"} < set(row) for row in rows)
+
+
 def test_warm_start(tmp_path: Path) -> None:
     """A second process finds the caches on disk full, whichever engine filled them."""
     out = tmp_path / "rows.json"
