@@ -280,3 +280,63 @@ def test_a_view_that_may_not_be_written_is_handed_out_as_one(backend: str) -> No
         for sizes in (2, [1, 3]):
             assert_same_as_eager(writes_to_one_of_several_views, x, sizes, backend=backend)
         assert_same_as_eager(writes_to_a_view_made_without_gradients, x, backend=backend)
+
+
+def writes_to_rows(x):
+    y = x * 1
+    try:
+        for row in y:
+            row.mul_(2)
+    except RuntimeError as error:
+        return "Unbind" in str(error), y.detach()
+    return y
+
+
+def writes_to_a_row_taken_apart(x):
+    first, *rest = x * 1
+    try:
+        first += 1
+    except RuntimeError as error:
+        return "Unbind" in str(error), rest
+    return first, rest
+
+
+@pytest.mark.parametrize("program", [writes_to_rows, writes_to_a_row_taken_apart])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_rows_of_a_tensor_are_several_views_that_one_operator_gave(program: Any, backend: str) -> None:
+    """Walking a tensor is `unbind`: autograd refuses to change one of the rows if they have a history, and allows it if not."""
+    leaf = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    for x in (leaf.detach(), leaf, leaf * 2, leaf.detach()):
+        assert_same_as_eager(program, x, backend=backend)
+
+
+def product_into(out, x):
+    return torch.matmul(x, x, out=out)
+
+
+def power_into(out, x):
+    return torch.linalg.matrix_power(x, 2, out=out)
+
+
+def product_into_a_view(out, x):
+    return torch.matmul(x, x, out=out.t())
+
+
+@pytest.mark.parametrize("into", [product_into, power_into, product_into_a_view])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_out_of_a_decomposed_operator_gets_no_history(into: Any, backend: str) -> None:
+    """`out=` refuses operands that require gradients, also where a decomposition of the operator would not."""
+
+    def program(x, wanted):
+        out = torch.zeros(2, 2)
+        try:
+            with torch.set_grad_enabled(wanted):
+                into(out, x)
+        except RuntimeError as error:
+            return x * 2, "don't support automatic differentiation" in str(error)
+        return out + x * x
+
+    leaf = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    for x in (leaf.detach(), leaf, leaf * 2, leaf.detach()):
+        for wanted in (True, False):
+            assert_same_as_eager(program, x, wanted, backend=backend)

@@ -453,3 +453,33 @@ def test_a_second_derivative_through_a_compiled_graph_is_refused() -> None:
         (grad,) = torch.autograd.grad(y, x, create_graph=True)
         grad.sum().backward()
     assert graphs_compiled() == 1
+
+
+def new_leaf_by(make):
+    def program(x):
+        weight = make(x)
+        with torch.no_grad():
+            weight.mul_(2)
+        return weight * x, weight
+
+    return program
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("make", [
+    lambda x: torch.ones(2, requires_grad=True),
+    lambda x: torch.ones_like(x, requires_grad=True),
+    lambda x: x.new_ones(2, requires_grad=True),
+    lambda x: torch.eye(2, requires_grad=True)[0] * 3,
+])  # fmt: skip
+def test_what_is_made_with_requires_grad_gets_gradients(make: Any, backend: str) -> None:
+    """A tensor made in the function with `requires_grad=True` is a leaf: what depends on it alone has a history."""
+    plain, compiled = new_leaf_by(make), dynexplore.optimize(backend)(new_leaf_by(make))
+    for wants in (False, True, False):
+        x = torch.tensor([1.0, 2.0], requires_grad=wants)
+        (expected, leaf), (result, own) = plain(x), compiled(x)
+        assert torch.equal(result, expected) and result.requires_grad and own.is_leaf == leaf.is_leaf
+        if leaf.is_leaf:
+            expected.sum().backward()
+            result.sum().backward()
+            assert torch.equal(own.grad, leaf.grad)

@@ -96,6 +96,16 @@ def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
+def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) -> None:
+    """No `out=` gets a history: torch's Python decompositions, which stand for an operator here, do not refuse what it refuses.
+
+    Operators that write to what needs no gradient, or run while gradients are off, leave it without one.
+    """
+    if torch.is_grad_enabled() and any(out.requires_grad for out, _ in outs):
+        name = getattr(target, "__name__", target)
+        raise RuntimeError(f"{name}(): functions with out=... don't support automatic differentiation")
+
+
 class GraphBuilder:
     """One graph under construction, with its fake mode."""
 
@@ -255,6 +265,7 @@ class GraphBuilder:
                 result = target(*fake_args, **fake_kwargs)
             if outs:
                 self._refuse_resized(outs)
+                _refuse_history(target, outs)
             return result
         except Exception as error:  # any operator may raise anything: the caller decides what it means
             for out, layout in outs:

@@ -123,8 +123,8 @@ class TensorVariable(VariableTracker):
             return self.call_method(ctx, "__iter__", [], {}).unpack(ctx)
         if self.fake.dim() == 0:
             ctx.raise_exception(TypeError, "iteration over a 0-d tensor")
-        count = int(self.fake.shape[0])  # a symbolic size is specialized: Python needs to know how many
-        return [self.get_item(ctx, ConstantVariable(index)) for index in range(count)]
+        # `unbind`, as in eager: autograd refuses to change one of several views. It specializes a size that varies.
+        return self.call_method(ctx, "unbind", [ConstantVariable(0)], {}).unpack(ctx)
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         self._rely_on_torch(ctx, "__iter__")
