@@ -28,7 +28,7 @@ from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, links, memory_picture, real_run, story, text
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.modified_python import python_of_frame
-from dynexplore.views.names import is_entry, module_name, module_path
+from dynexplore.views.names import decorator_of, is_entry, module_name, module_path
 from dynexplore.views.timeline import Locals, Stack, State, Timeline
 
 Plain = dict[str, Any]
@@ -120,7 +120,8 @@ def _code(code: ev.CodeView) -> Plain:
             plain["steps"] = [[step.op, step.arg] for step in row.steps]
         if row.line > 0:
             plain |= _span(row, lines, code.first_line)
-    return {"name": code.qualname, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows}
+    name = f"@{decorator}" if (decorator := decorator_of(code)) else code.qualname
+    return {"name": name, "file": code.file, "first": code.first_line, "lines": lines, "rows": rows}
 
 
 def _span(row: ev.ListingRow, lines: list[str], first: int) -> Plain:

@@ -2,11 +2,12 @@
 
 Which idea lives here: the engine's own names are not those of the program. A module is entered through a wrapper of the engine
 (`entry`), which nobody wrote: people mean the `forward` that it calls. A resume function bears a name that says where it goes on:
-people mean the function that it continues. A file is known by its last part, a library by where it is installed.
+people mean the function that it continues. A decorator leaves a function called `wrapper` in front of theirs: people mean the one
+behind it. A file is known by its last part, a library by where it is installed.
 
 In:  a Recording and pieces of it.
-Out: `argument_behind`, `frame_code`, `frame_name`, `goes_on`, `input_names`, `is_entry`, `is_library`, `is_torchs_entry`,
-     `module_name`, `plain_name`, `short_file`, `user_codes`.
+Out: `argument_behind`, `decorator_of`, `frame_code`, `frame_name`, `goes_on`, `input_names`, `is_entry`, `is_library`,
+     `is_torch`, `is_torchs_entry`, `module_name`, `plain_name`, `short_file`, `user_codes`.
 
 PyTorch has no counterpart.
 """
@@ -24,6 +25,10 @@ ENTRY_FILE = "<dynexplore entry>"
 """The file of the engine's wrappers, as native/native.h names it."""
 
 _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
+
+
+_TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
+_WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 
 
 def is_entry(code: ev.CodeView) -> bool:
@@ -45,6 +50,15 @@ def is_library(file: str) -> bool:
     return file == ENTRY_FILE or file.startswith("<frozen ") or bool(_LIBRARY.search(file))
 
 
+def is_torch(file: str) -> bool:
+    """Whether a file is one of PyTorch's own, by its path.
+
+    >>> is_torch("/x/site-packages/torch/nn/modules/conv.py"), is_torch("/x/site-packages/transformers/modeling_utils.py")
+    (True, False)
+    """
+    return bool(_TORCH.search(file))
+
+
 def short_file(file: str) -> str:
     """The last part of a path.
 
@@ -61,6 +75,16 @@ def plain_name(qualname: str) -> str:
     ('inner', 'Model.forward', '<lambda>')
     """
     return qualname.rpartition("<locals>.")[2]
+
+
+def decorator_of(code: ev.CodeView) -> str:
+    """The decorator that made this function to stand in front of another, which it names in `functools.wraps`; "" for any other.
+
+    >>> source = "    @functools.wraps(func)\\n    def wrapper(*args):\\n        return func(*args)"
+    >>> decorator_of(ev.CodeView(1, "timed.<locals>.wrapper", "m.py", 3, source, ()))
+    'timed'
+    """
+    return code.qualname.partition(".<locals>")[0] if "<locals>" in code.qualname and _WRAPS.match(code.source) else ""
 
 
 def module_path(source: str) -> str:
@@ -96,13 +120,14 @@ def frame_name(recording: Recording, entered: ev.FrameEntered) -> str:
     if is_entry(code):
         called = _wrapped(recording, entered)
         return plain_name(called.code.qualname if called is not None else recording.title or code.qualname)
-    if is_torchs_entry(code) and (forward := _behind(recording, entered)) is not None:
+    if (forward := _behind_wrappers(recording, entered, code)) is not None:
         return plain_name(forward.code.qualname)
     offset = resumed_at(entered.code)
     line = next((row.line for row in code.rows if row.offset == offset and row.line > 0), 0)
     if entered.code.resumes >= 0 and not entered.code.rows:  # of a log, which tells no instructions
         line = entered.code.first_line
-    name = plain_name(code.qualname)
+    decorator = decorator_of(code)  # whose function was not seen
+    name = f"@{decorator}" if decorator else plain_name(code.qualname)
     return f"{name}, from line {line} on" if line else name
 
 
@@ -118,7 +143,7 @@ def goes_on(resume: ev.CodeView, offset: int) -> str:
 def frame_code(recording: Recording, entered: ev.FrameEntered) -> ev.CodeView:
     """The code that `frame_name` names: for the wrapper around a module that of the `forward` which it calls."""
     code = recording.original_code(entered.frame)
-    called = _wrapped(recording, entered) if is_entry(code) else None
+    called = _wrapped(recording, entered) if is_entry(code) else _behind_wrappers(recording, entered, code)
     return called.code if called is not None else code
 
 
@@ -146,6 +171,28 @@ def _is_forward_of_target(called: ev.InlineEntered) -> bool:
 def _behind(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered | None:
     """What torch.compile's wrapper calls, where it was seen."""
     return next(iter(recording.of_frame(entered.frame, ev.InlineEntered)), None)
+
+
+def _behind_wrappers(recording: Recording, entered: ev.FrameEntered, code: ev.CodeView) -> ev.InlineEntered | None:
+    """What torch.compile's wrapper, or functions of decorators, call in the end; None where the frame is neither, goes on after a
+    break, or what it calls was not seen."""
+    last = recording.final_attempt(entered.frame)
+    called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if one.attempt == last]
+    first = next(iter(called), None) if is_torchs_entry(code) else None
+    behind = first if first is not None else _decorated(called, 0, code)
+    while behind is not None and (deeper := _decorated(called, behind.callee, behind.code)) is not None:
+        behind = deeper
+    return behind if entered.code.resumes < 0 else None
+
+
+def _decorated(called: list[ev.InlineEntered], caller: int, code: ev.CodeView) -> ev.InlineEntered | None:
+    """What a decorator's function calls by the name of what it wraps."""
+    wrapped = _WRAPS.match(code.source) if decorator_of(code) else None
+    if wrapped is None:
+        return None
+    lines = {row.line for row in code.rows if row.arg.partition(" ")[0] == wrapped[1]}
+    calls = {row.offset for row in code.rows if row.op.startswith("CALL") and row.line in lines}
+    return next((one for one in reversed(called) if one.inline == caller and one.offset in calls), None)
 
 
 def argument_behind(recording: Recording, entered: ev.FrameEntered, source: str) -> str:

@@ -22,7 +22,7 @@ from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.headline import headline, in_its_function, worst_break
-from dynexplore.views.names import frame_name, input_names, is_entry, is_library
+from dynexplore.views.names import frame_name, input_names, is_entry, is_library, is_torch
 from dynexplore.views.timeline import State
 
 Plain = dict[str, Any]
@@ -85,7 +85,8 @@ def _work(recording: Recording, frame: int) -> int:
 
 
 def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -> int | None:
-    """The state in which the first operator of the last attempt was added, in the user's own code where there is such a one."""
+    """The state in which the first operator of the last attempt was added, in the user's own code where there is such a one. Where
+    all of them are in layers of torch, the model that calls these is shown, once the first has returned."""
     last = recording.final_attempt(frame)
     made = [
         (number, state)
@@ -95,7 +96,17 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
         and any(node.op.startswith("call_") for node in state.nodes)
     ]
     own = [number for number, state in made if state.code is not None and not is_library(state.code.file)]
-    return next(iter(own or [number for number, _ in made]), None)
+    if own or not made:
+        return next(iter(own), None)
+    first, state = made[0]
+    callers = [
+        (number, one.code.file)
+        for number, one in enumerate(states[first:], first)
+        if isinstance(one.event, ev.InstructionStepped) and one.code is not None
+        and one.attempt == last and one.calls == state.calls[: len(one.calls)]
+    ]  # fmt: skip
+    is_one: tuple[Callable[[str], bool], ...] = (is_library, is_torch)
+    return next((number for not_wanted in is_one for number, file in callers if not not_wanted(file)), first)
 
 
 def shown_frames(recording: Recording) -> list[ev.FrameEntered]:

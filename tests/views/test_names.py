@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import nn
 
 from dynexplore import explain
 from dynexplore.engine import native
-from dynexplore.views.names import ENTRY_FILE, frame_name, input_names, is_entry, is_library, user_codes
+from dynexplore.views.explorer_data import explorer_data
+from dynexplore.views.names import ENTRY_FILE, frame_code, frame_name, input_names, is_entry, is_library, user_codes
 from sample_recordings import inlined, toy
 
 
@@ -48,6 +51,57 @@ def test_a_decorated_forward_is_what_people_mean() -> None:
     (entered,) = recording.frames
     assert frame_name(recording, entered) == "Model.forward"
     assert "x" in input_names(recording, entered).values()
+
+
+def timed(func: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(func)
+    def wrapper(*args: torch.Tensor, scale: int = 1) -> torch.Tensor:
+        return func(*args) * scale
+
+    return wrapper
+
+
+def printed(func: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(func)
+    def wrapper(*args: torch.Tensor) -> torch.Tensor:
+        result = func(*args)
+        print("printed")
+        return result + 1
+
+    return wrapper
+
+
+@timed
+@timed
+def decorated(x: torch.Tensor) -> torch.Tensor:
+    return x.relu()
+
+
+@printed
+def breaks_in_its_decorator(x: torch.Tensor) -> torch.Tensor:
+    return x.relu()
+
+
+ENGINES = pytest.mark.parametrize("engine", ["dynexplore", pytest.param("torch.compile", marks=pytest.mark.lenses)])
+
+
+@ENGINES
+def test_a_decorated_function_goes_by_its_own_name(engine: str) -> None:
+    """What functools.wraps says that it wraps is what people mean; on the way to it there are the decorators' names."""
+    recording = explain(decorated, torch.ones(2), engine=engine).recording
+    (entered,) = recording.frames
+    assert (frame_name(recording, entered), frame_code(recording, entered).qualname) == ("decorated", "decorated")
+    names = {code["name"] for code in explorer_data(recording)["codes"].values()}
+    assert names == {"@timed", "decorated"}
+
+
+@ENGINES
+def test_what_goes_on_in_a_decorator_is_the_decorators(engine: str) -> None:
+    """After a break in a decorator's function its lines go on, not those of the function behind it."""
+    recording = explain(breaks_in_its_decorator, torch.ones(2), engine=engine).recording
+    names = [frame_name(recording, entered) for entered in recording.frames]
+    line = breaks_in_its_decorator.__code__.co_firstlineno
+    assert names == ["breaks_in_its_decorator", f"@printed, from line {line + 3} on"]
 
 
 def test_frames_of_functions() -> None:

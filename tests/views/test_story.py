@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -38,6 +39,11 @@ def opening(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     frame, position = data["story"]["opening"]
     (found,) = [one for one in data["frames"] if one["id"] == frame]
     return found, found["states"][position]
+
+
+def line_of(data: dict[str, Any], state: dict[str, Any]) -> int:
+    rows = data["codes"][str(state["code"])]["rows"]
+    return next(int(row["line"]) for row in rows if row["offset"] == state["offset"])
 
 
 def test_the_headline_is_that_of_the_text() -> None:
@@ -90,9 +96,30 @@ def calls_a_library(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_what_ends_a_block_is_no_operator_to_begin_with() -> None:
-    """Where only a library's layers compute, the first of these is shown, and not the end, where no_grad leaves its node."""
-    _, state = opening(explorer_data(explain(calls_a_library)(X).recording))
-    assert any("linear" in key for key in state["nodes"])
+    """Where only layers of torch compute, it begins at the line that calls the first, in the user's code and not in torch's, and
+    not at the end, where no_grad leaves its node."""
+    data = explorer_data(explain(calls_a_library)(X).recording)
+    _, state = opening(data)
+    name, line = data["codes"][str(state["code"])]["name"], line_of(data, state)
+    assert (name, line) == ("calls_a_library", calls_a_library.__code__.co_firstlineno + 2)
+
+
+class Blocks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Sequential(nn.Conv2d(1, 1, 1)), nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        return self.second(x)
+
+
+@pytest.mark.parametrize("engine", ["dynexplore", pytest.param("torch.compile", marks=pytest.mark.lenses)])
+def test_a_model_of_torchs_layers_begins_where_it_calls_the_first(engine: str) -> None:
+    """The file that opens is the model's, where it calls its first layer, whose operator has just come into the graph."""
+    data = explorer_data(explain(Blocks(), torch.ones(1, 1, 2, 2), engine=engine).recording)
+    frame, state = opening(data)
+    assert (frame["title"], line_of(data, state)) == ("Blocks.forward", Blocks.forward.__code__.co_firstlineno + 1)
 
 
 def test_wrappers_are_hidden_where_others_are() -> None:

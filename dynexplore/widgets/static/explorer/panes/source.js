@@ -109,12 +109,20 @@ function titleOf(explorer, state, code) {
   const outer = calls.slice(explorer.isWrapper(frame) ? 1 : 0).map((_, below) => {
     const depth = below + (explorer.isWrapper(frame) ? 1 : 0);
     const at = callersState(frame, explorer.position, calls.slice(0, depth), state.attempt ?? 0);
-    const name = depth ? explorer.data.codes[frame.states[at]?.code ?? frame.code]?.name : frame.title;
-    return makeButton(shortName(name ?? frame.title), () => explorer.go(at), { name: "dynx-frame", label: `back to ${name}` });
+    const name = nameOf(frame, depth, explorer.data.codes[frame.states[at]?.code ?? frame.code]);
+    return makeButton(shortName(name), () => explorer.go(at), { name: "dynx-frame", label: `back to ${name}` });
   });
   const crumbs = outer.flatMap((button) => [button, make("span", "dynx-facts", " › ")]);
-  const here = calls.length ? shortName(code.name) : frame.title;
+  const here = shortName(nameOf(frame, calls.length, code));
   return [...crumbs, make("span", "", here), make("span", "dynx-facts", ` ${code.file.split(/[\\/]/).pop()}:${code.first}`)];
+}
+
+/**
+ * What the function at some depth is called: the frame by its title, which for a decorator's function is what stands behind it.
+ * @param {import("../types.js").Frame} frame @param {number} depth @param {Code | undefined} code
+ */
+function nameOf(frame, depth, code) {
+  return code && (depth || code.name.startsWith("@")) ? code.name : frame.title;
 }
 
 /** @param {string} name @returns {string} without the functions that it was defined in */
