@@ -25,15 +25,27 @@ PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
 
 _SCOPED = re.compile(r"\b[LG]\['(\w+)'\]")
 _SUBMODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']+)'\]")
+_BUILTIN = re.compile(r"\b__builtins_dict___\d+\['(\w+)'\]")
+_MODULE = re.compile(r"\b__import_(\w+)")
+_OF_CLASS = re.compile(r"\bdict\((type\((?:[^()]|\([^()]*\))*\)[\w.\[\]]*)\.__dict__\)\['(\w+)'\]")
 
 
 def plain_source(text: str) -> str:
-    """`L['x'].shape[0]` as `x.shape[0]`, and what a module holds as people write it.
+    """`L['x'].shape[0]` as `x.shape[0]`, and what a module holds as people write it; builtins, imported modules and what a class
+    holds without the names under which torch keeps them.
 
     >>> plain_source("L['self']._modules['fc']._parameters['weight'] + G['n']"), plain_source("L['net']._modules['0'].training")
     ('self.fc.weight + n', 'net[0].training')
+    >>> plain_source("G['__builtins_dict___0']['len']"), plain_source("G['__import_torch_dot_nn_dot_functional'].relu")
+    ('len', 'torch.nn.functional.relu')
+    >>> plain_source("dict(type(L['self']._modules['fc']).__dict__)['forward'].__defaults__[0]")
+    'type(self.fc).forward.__defaults__[0]'
     """
-    return _SUBMODULE.sub(_held, _SCOPED.sub(r"\1", text))
+    text = _SUBMODULE.sub(_held, _SCOPED.sub(r"\1", text))
+    if "__" not in text:
+        return text
+    text = _MODULE.sub(lambda module: module[1].replace("_dot_", "."), _BUILTIN.sub(r"\1", text))
+    return _OF_CLASS.sub(r"\1.\2", text)
 
 
 def _held(match: re.Match[str]) -> str:

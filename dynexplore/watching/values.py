@@ -6,6 +6,7 @@ all that a step costs: what is made in great numbers is also what Python's garba
 makes a dozen objects a step costs more by that than by what it does. Records are made of the facts later, one for each.
 
 torch gives a node another name when its value is stored in a local. Facts have the name of the moment, records the last one.
+What a closure holds is to torch `wrapper.__closure__[0].cell_contents`; records have the name that it bears in the function.
 
 In:  trackers of torch. Out: `Values`: `facts`, `stack`, `named` while torch works; `view`, `views`, `named_views` afterwards.
 
@@ -14,6 +15,7 @@ PyTorch's counterpart: `VariableTracker.debug_repr` in torch/_dynamo/variables/b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +32,7 @@ Named = tuple[tuple[str, Facts], ...]
 
 _NULL: Facts = (ev.NULL_VIEW.id, "NULL", "NULL", "", "")
 _MADE_UP = ("___", "__nested_", "__is_tracing_resume")
+_CELL = re.compile(r"\.__closure__\[\d+\]$")
 _new_view = quick(ev.ValueView)
 
 
@@ -40,6 +43,7 @@ class Values:
         self._known: dict[int, tuple[Any, Facts, int | None]] = {}  # by identity; the last is what `changing` said
         self._nodes: dict[str, Any] = {}
         self._names: dict[str, str] = {}
+        self._cells: dict[str, str] = {}  # torch's name of what a cell holds -> the local's
         self._views: dict[int, tuple[Facts, ev.ValueView]] = {}
 
     # -- while torch works -----------------------------------------------------------------------------------------------
@@ -57,7 +61,9 @@ class Values:
 
     def named(self, trackers: Mapping[str, Any]) -> Named:
         """The facts of locals. Names that torch made up are left out."""
-        return tuple([(name, self.facts(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
+        seen = tuple([(name, self.facts(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
+        self._cells |= {f"{facts[3]}.cell_contents": name for name, facts in seen if _CELL.search(facts[3])}
+        return seen
 
     def _read(self, tracker: Any, known: tuple[Any, Facts, int | None] | None) -> Facts:
         if private_torch.is_null(tracker):
@@ -91,9 +97,14 @@ class Values:
         known = self._views.get(id(facts))
         if known is None:
             number, kind, text, source, node = facts
-            made = _new_view(number, kind, text, plain_source(source), self._names.get(node, node))
+            made = _new_view(number, kind, text, self._plain(source), self._names.get(node, node))
             known = self._views[id(facts)] = facts, made
         return known[1]
+
+    def _plain(self, source: str) -> str:
+        for cell in sorted(self._cells, key=len, reverse=True) if ".__closure__" in source else ():
+            source = source.replace(cell, self._cells[cell])
+        return plain_source(source)
 
     def views(self, stack: Stack) -> tuple[ev.ValueView, ...]:
         """The same for a whole stack."""
