@@ -114,6 +114,7 @@ class Blocks(nn.Module):
         return self.second(x)
 
 
+@pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")
 @pytest.mark.parametrize("engine", ["dynexplore", pytest.param("torch.compile", marks=pytest.mark.lenses)])
 def test_a_model_of_torchs_layers_begins_where_it_calls_the_first(engine: str) -> None:
     """The file that opens is the model's, where it calls its first layer, whose operator has just come into the graph."""
