@@ -93,7 +93,7 @@ def _add_engine_of_call(command: argparse.ArgumentParser) -> None:
 
 def _add_backend(command: argparse.ArgumentParser) -> None:
     _add_engine_of_call(command)
-    command.add_argument("--backend", default="inductor", metavar="NAME", help="the backend that is suspected (inductor)")
+    command.add_argument("--backend", metavar="NAME", help="the backend that is suspected (that of torch.compile, else inductor)")
     command.add_argument(
         "--tolerance", type=float, metavar="X", help="how far results may be apart, relative to the largest element"
     )

@@ -6,7 +6,8 @@ function inside is taken out and compiled anew (watching/compiled_anew.py, behin
 A module after `.compile()` is one whose call goes another way; for the time of a question that way is closed.
 
 In:  what people pass: a function, a method, a module, wrapped or not.
-Out: `chosen`, the name of an engine; `compiled_anew`, a callable; `uncompiled`, a block in which modules run as plain Python.
+Out: `chosen`, the name of an engine; `compiled_anew`, a callable; `uncompiled`, a block in which modules run as plain Python;
+`backend_of` and `suspected`, the backend that a question is about.
 
 PyTorch's counterpart: `innermost_fn` in torch/_dynamo/eval_frame.py.
 """
@@ -22,7 +23,7 @@ import torch
 
 from dynexplore.engine import tool_hooks
 from dynexplore.engine.runtime import optimized, other_tracers
-from dynexplore.engine.runtime.backends import CompilerFn
+from dynexplore.engine.runtime.backends import CompilerFn, list_backends
 from dynexplore.recording.engines import ENGINES, OURS, TORCH
 
 _WAY = "_compiled_call_impl"
@@ -102,8 +103,36 @@ def compiled_anew(
     return hooks.compiled_by_torch(original_of(target), backend, fullgraph, asked)
 
 
+def backend_of(target: Any) -> str | CompilerFn | None:
+    """The backend that a wrapper of torch.compile was given: its name where it has one, a callable for one that came with a mode or
+    options; None where there is no wrapper, or it cannot be read."""
+    backend = getattr(_context(target), "callback", None)
+    while hasattr(backend, _INNER_BACKEND):
+        backend = getattr(backend, _INNER_BACKEND)
+    name, function = getattr(backend, "compiler_name", None), getattr(backend, "compiler_fn", None)
+    options = getattr(backend, "config", None) or getattr(backend, "kwargs", None)
+    if not isinstance(name, str) or options:
+        return backend if callable(backend) else None
+    return name if function is None or name in list_backends() else function
+
+
+_INNER_BACKEND = "_torchdynamo_orig_backend"
+"""The attribute in which what torch puts around a backend keeps it."""
+
+
+def suspected(backend: str | CompilerFn | None, target: Any) -> str | CompilerFn:
+    """The backend that a tool tries: the one that is named, else the one that `target` is compiled with, else Inductor."""
+    return backend or backend_of(target) or "inductor"
+
+
 def _dynamic(target: Any) -> bool | None:
     """What a wrapper of torch.compile says of changing sizes; None where it says nothing, or cannot be read."""
+    dynamic = getattr(_context(target), "_dynamic", None)
+    return dynamic if isinstance(dynamic, bool) else None
+
+
+def _context(target: Any) -> Any:
+    """What a wrapper of torch.compile enters around a call, which has its options; None where there is none, or it is not found."""
     wrapper = optimized.original_of(target)
     fields = getattr(wrapper, "__dict__", {})
     wrapper = fields.get(_WAY) or wrapper
@@ -112,5 +141,4 @@ def _dynamic(target: Any) -> bool | None:
     if context is None and isinstance(function, types.FunctionType) and "_torchdynamo_orig_callable" in vars(function):
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
         context = cells["self"].cell_contents if "self" in cells else None
-    dynamic = getattr(context, "_dynamic", None)
-    return dynamic if isinstance(dynamic, bool) else None
+    return context

@@ -164,7 +164,7 @@ def diagnose(
     fn: Callable[..., Any],
     /,
     *args: Any,
-    backend: str | CompilerFn = "inductor",
+    backend: str | CompilerFn | None = None,
     tolerance: float | None = None,
     engine: str | None = None,
     **kwargs: Any,
@@ -172,9 +172,10 @@ def diagnose(
     """Find the first layer of the stack that fails: plain Python, capture, AOTAutograd, or the backend.
 
     Args: fn: a function, bound method or module, called with copies of the other arguments a few times; what it prints
-    appears each time. backend: the one that is suspected, by name or as a callable. tolerance: how far results may be
-    apart, relative to the largest element; None takes what rounding does to the dtype (accuracy.ALLOWED). engine: whose capture is
-    tried: "dynexplore" or "torch.compile"; None: torch.compile's of what is compiled by that, else this engine's.
+    appears each time. backend: the one that is suspected, by name or as a callable; None: the one that torch.compile was given
+    for fn, else "inductor". tolerance: how far results may be apart, relative to the largest element; None takes what rounding
+    does to the dtype (accuracy.ALLOWED). engine: whose capture is tried: "dynexplore" or "torch.compile"; None: torch.compile's
+    of what is compiled by that, else this engine's.
 
     Modules and optimizers that the call can reach get their content back afterwards.
 
@@ -183,6 +184,7 @@ def diagnose(
     >>> print(diagnose(lambda x: x * 2, torch.ones(2), backend="eager").failing)
     None
     """
+    backend = torch_compiled.suspected(backend, fn)
     resolve(backend)  # a name that does not exist is a mistake of the caller, not a finding
     asked = torch_compiled.chosen(engine, fn)
     with torch_compiled.uncompiled(fn):

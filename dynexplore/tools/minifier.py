@@ -41,7 +41,7 @@ def minify(
     fn: Callable[..., Any],
     /,
     *args: Any,
-    backend: str | CompilerFn = "inductor",
+    backend: str | CompilerFn | None = None,
     after: After = "dynamo",
     fails: Predicate | None = None,
     tolerance: float | None = None,
@@ -51,10 +51,11 @@ def minify(
     """Find the smallest graph that still fails under a backend, and write the program that shows it.
 
     Args: fn: a function, bound method or module, called once with copies of the other arguments. backend: the one that
-    fails, by name or as a callable; with after="aot" a callable gets graphs of aten operators. after: what is cut:
-    "dynamo": the captured graph; "aot": the forward or backward graph that AOTAutograd makes of it. fails: `(graph,
-    inputs) -> bool`, what counts as failing; None: compiling or running raises, or values or gradients differ from the
-    graph run as it is. tolerance: how far they may be apart, relative to the largest element.
+    fails, by name or as a callable; None: the one that torch.compile was given for fn, else "inductor"; with after="aot" a
+    callable gets graphs of aten operators. after: what is cut: "dynamo": the captured graph; "aot": the forward or backward
+    graph that AOTAutograd makes of it. fails: `(graph, inputs) -> bool`, what counts as failing; None: compiling or running
+    raises, or values or gradients differ from the graph run as it is. tolerance: how far they may be apart, relative to the
+    largest element.
     engine: whose graphs are tried: "dynexplore" or "torch.compile"; None: torch.compile's of what is compiled by that, else ours.
 
     Raises NothingFails when no graph of the call fails; ValueError for another `after`.
@@ -68,7 +69,7 @@ def minify(
     """
     if after not in ("dynamo", "aot"):
         raise ValueError(f"after is 'dynamo' or 'aot', not {after!r}")
-    asked = torch_compiled.chosen(engine, fn)
+    asked, backend = torch_compiled.chosen(engine, fn), torch_compiled.suspected(backend, fn)
     with torch_compiled.uncompiled(fn):
         seen = _graphs_of_call(fn, args, kwargs, asked)
     compiler: Compiler = resolve(backend)
@@ -80,7 +81,7 @@ def minify(
         if failure is not None:
             return shrink(graph, inputs, compiler, failure, backend=backend, after=after, fails=fails, tolerance=tolerance)
     whose = "" if asked == OURS else f"as {asked} captures it, "
-    raise NothingFails(f"{whose}{_none_fails(len(seen))} under {backend!r} (after={after!r})")
+    raise NothingFails(f"{whose}{_none_fails(len(seen))} under {_named(backend)} (after={after!r})")
 
 
 def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any], engine: str) -> Seen:
@@ -100,6 +101,10 @@ def _graphs_of_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any], engine
         native.leave(outer)
         start.fresh()
     return keeping.seen
+
+
+def _named(backend: str | CompilerFn) -> str:
+    return repr(backend) if isinstance(backend, str) else optimized.name_of(backend)
 
 
 def _none_fails(count: int) -> str:

@@ -13,6 +13,7 @@ from watching.programs import Net, prints
 
 import dynexplore
 from dynexplore import cli
+from dynexplore.session import torch_compiled
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
 
@@ -116,6 +117,39 @@ def _minify(target: Any) -> None:
     assert "relu" in small.graph.code or "* 2" in small.graph.code
     with pytest.raises(dynexplore.tools.minifier.NothingFails, match="as torch.compile captures it, none of the 2 graphs"):
         dynexplore.minify(target, *X, backend="eager")
+
+
+def _with_backend(backend: Any, how: str, **options: Any) -> Any:
+    if how == "module after .compile()":
+        module = Net()
+        module.compile(backend=backend, **options)
+        return module
+    return torch.compile(Net() if how == "module" else prints, backend=backend, **options)
+
+
+HOW_WRAPPED = pytest.mark.parametrize("how", ["function", "module", "module after .compile()"])
+
+
+@HOW_WRAPPED
+def test_the_backend_that_is_tried_is_the_wrappers(how: str) -> None:
+    """minify and diagnose ask the backend that torch.compile was given, by name or as a callable, and none other."""
+    small = dynexplore.minify(_with_backend(no_relu_or_mul, how), *X)
+    assert "relu" in small.graph.code or "* 2" in small.graph.code
+    failing = dynexplore.diagnose(_with_backend(no_relu_or_mul, how), *X).failing
+    assert failing is not None and (failing.layer, failing.backend) == ("backend", "no_relu_or_mul")
+    with pytest.raises(dynexplore.tools.minifier.NothingFails, match="under 'aot_eager'"):
+        dynexplore.minify(_with_backend("aot_eager", how), *X)
+    assert [stage.backend for stage in dynexplore.diagnose(_with_backend("eager", how), *X).stages] == ["-", "eager"]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # importing Inductor
+@HOW_WRAPPED
+def test_the_mode_of_a_wrapper_is_tried_with_its_backend(how: str) -> None:
+    """Inductor with options is called with them; without any it goes by its name, so that a small program can name it."""
+    assert torch_compiled.backend_of(_with_backend("inductor", how)) == "inductor"
+    tuned: Any = torch_compiled.backend_of(_with_backend("inductor", how, options={"max_autotune": True}))
+    assert tuned.config["max_autotune"] is True
+    assert torch_compiled.backend_of(prints) is None
 
 
 def _compare(target: Any) -> None:
