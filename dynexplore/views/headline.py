@@ -289,7 +289,7 @@ def remedy_of(broke: ev.GraphBroke) -> str:
     said = _FIX_OF_LOOP if _is_loop(broke) else broke.fix or broke.why
     if len(said) <= LONGEST:
         return said
-    sentences = re.split(r"(?<=[.!?]) (?=[A-Z`])", said)
+    sentences = re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z`])", said)
     return sentences[0]
 
 

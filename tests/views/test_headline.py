@@ -16,8 +16,9 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.engine.translate import dispatch
 from dynexplore.recording.recording import Recording
+from dynexplore.traces.torch_words import Cause
 from dynexplore.views.changes import change
-from dynexplore.views.headline import LONGEST, headline, worst_break
+from dynexplore.views.headline import LONGEST, headline, remedy_of, worst_break
 from sample_recordings import toy
 
 X = torch.ones(4)
@@ -634,3 +635,14 @@ def test_lines_are_short() -> None:
     recording = Recording(title="f")
     recording.record(ev.BackendFailed(frame=1, graph="g", backend="b", error="x" * 5000))
     assert max(map(len, headline(recording).lines)) == LONGEST
+
+
+def test_an_abbreviation_ends_no_sentence() -> None:
+    """Of a remedy that is too long its first sentence is told whole, also where it has an example in it."""
+    told = (
+        "If you are attempting to call a logging function (e.g. `_warnings.warn`), you can try adding it to"
+        " `torch._dynamo.config.reorderable_logging_functions`."
+    )
+    more = " Please file an issue on GitHub so that PyTorch may add support for it. " * 2
+    broke = Cause("message", "Attempted to call function marked as skipped", fix=f"{told}{more}").event(frame=1, attempt=1)
+    assert remedy_of(broke) == told
