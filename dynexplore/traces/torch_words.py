@@ -113,7 +113,9 @@ class Cause:
 
     def event(self, **more: Any) -> ev.GraphBroke:
         """The break; `more` are its place and its values."""
-        facts = (("context", ev.clip(self.context)),) if self.context else ()
+        raised = _RAISED.search(self.context)
+        told = ("context", ev.clip(self.context)), ("raised", raised[1] if raised else "")
+        facts = tuple((name, text) for name, text in told if text)
         return ev.GraphBroke(
             kind=self.kind, title=self.title, reason=self._reason, why=self.why, fix=self.fix, facts=facts,
             user_stack=self.user_stack, fundamental=self.fundamental, **more,
@@ -124,6 +126,15 @@ class Cause:
         place = f" at {self.user_stack[-1].place}" if self.user_stack else ""
         return f"{self.title}{place}"
 
+
+_RAISED = re.compile(r"^\w+ <.*?>: (?:\w+\(\): )?(.+)")
+"""What Python raised where a graph breaks because of that: `TypeError <built-in function f>: it must be bool`."""
+
+_VARIES = re.compile(r"must be \w+, not Sym(Bool|Int|Float)$")
+_FIX_OF_VARYING = {
+    "Bool": "The argument depends on a size that varies. Write it as `True if ... else False`: a branch is guarded, and plain.",
+    "": "The argument is a number that varies, and has to be a plain one: dynamic=False or torch._dynamo.mark_static keep it so.",
+}
 
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
 _ATTEMPTING = "Encountered graph break when attempting to trace"
@@ -148,16 +159,23 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     link = _LINK.search(message)
     if not rest.strip() and (known := said_later(title)) is not None:
         return Cause(message, *known, context=title, user_stack=stack)
+    context = _joined(_part(r"Developer debug context: (.*?)(?=^\s*$|\Z)", rest))
     return Cause(
         message=message,
         title=title.strip().removeprefix("Unsupported: ").rstrip(".") or "torch.compile cannot go on",
         why=_joined(_part(r"^  Explanation: (.*?)(?=^  Hint:|^\s*$|\Z)", rest)),
-        fix=" ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
-        context=_joined(_part(r"Developer debug context: (.*?)(?=^\s*$|\Z)", rest)),
+        fix=_fix_of_varying(context) or " ".join(hint for hint in hints if _FUNDAMENTAL not in hint and "Dynamo bug" not in hint),
+        context=context,
         kind=link[1].upper() if link else "torch",
         fundamental=_FUNDAMENTAL in message,
         user_stack=stack,
     )
+
+
+def _fix_of_varying(context: str) -> str:
+    """What to do where an operator got a symbol for a plain number: torch suspects the program, which runs as it is."""
+    varies = _VARIES.search(context)
+    return _FIX_OF_VARYING.get(varies[1], _FIX_OF_VARYING[""]) if varies is not None else ""
 
 
 def _both(first: Cause, then: Cause, message: str) -> Cause:

@@ -198,8 +198,8 @@ def _graph_break(recording: Recording) -> Headline | None:
     also = f" Also {_listed(others, place[0])}." if others else ""
     where = f"{breaks} {said}: {cause_of(costly)}.{also}"
     if len(where) > LONGEST:  # what it is of can be read in the line; the other places stand nowhere else
-        where = f"{breaks} {said}: {costly.title}.{also}"
-    what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}."
+        where = f"{breaks} {said}: {_title(costly)}.{also}"
+    what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}{_and_limit(recording)}."
     return Headline(what, where, remedy_of(costly), "break", _position(recording, costly))
 
 
@@ -215,6 +215,15 @@ def _given_up(recording: Recording, broke: ev.GraphBroke) -> str:
     """That nothing of the function with a break is compiled, where that is so. Stands behind the counts."""
     skipped = [one for one in recording.of_frame(broke.frame, ev.FrameSkipped) if recording.engine != OURS]
     return f"; {plain_name(skipped[0].function)} runs as plain Python" if skipped else ""
+
+
+def _and_limit(recording: Recording) -> str:
+    """That a function was compiled as often as it may be, and for what: breaks are told before it, and it costs as much."""
+    reached = recording.of(ev.CacheLimitReached)
+    if not reached:
+        return ""
+    cause = _cause_of_limit(recording, reached[0])
+    return f"; the limit of {reached[0].limit} entries was reached by {plain_name(reached[0].function)}" + _in_parentheses(cause)
 
 
 def _of_loops(recording: Recording) -> str:
@@ -268,7 +277,12 @@ def cause_of(broke: ev.GraphBroke) -> str:
     if _is_loop(broke):
         return f"`while` on a tensor value{_in_library(broke)}"
     telling = next((text for name, text in broke.facts if name in _TELLING and text not in broke.title), "")
-    return broke.title + (f" ({telling})" if telling else "") + _in_library(broke)
+    return _title(broke) + (f" ({telling})" if telling else "") + _in_library(broke)
+
+
+def _title(broke: ev.GraphBroke) -> str:
+    """What broke; where an operator refused its arguments its own words, which say more than that it did."""
+    return dict(broke.facts).get("raised", broke.title).rstrip(".")
 
 
 def _in_library(broke: ev.GraphBroke) -> str:
@@ -351,13 +365,18 @@ def _limit(recording: Recording) -> Headline | None:
         return None
     first = reached[0]
     what = f"{_name(recording)}: {counted(recording)}; the limit of {first.limit} entries was reached."
-    last = recording.of(ev.GuardFailed)
-    cause = f": {change(as_the_program_says(recording, last[-1]))}" if last else ""
+    cause = f": {said}" if (said := _cause_of_limit(recording, first)) else ""
     function = plain_name(first.function) + _in_parentheses(_stand(recording, first.frame))
     where = f"{function} runs as plain Python from then on{cause}."
     setting = "config.cache_size_limit" if recording.engine == OURS else "torch._dynamo.config.recompile_limit"
     remedy = f"Keep equal what the guard names, or pass it as a tensor; {setting} raises the limit."
     return Headline(what, where, remedy, "break", _position(recording, first))
+
+
+def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
+    """The guard that failed there, "" where none is known."""
+    failed = recording.of_frame(reached.frame, ev.GuardFailed)[:1]  # of the newest entry
+    return change(as_the_program_says(recording, failed[0])) if failed else ""
 
 
 def _recompile(recording: Recording) -> Headline | None:

@@ -240,10 +240,15 @@ class Attempt:
 
     def broke_whole(self, event: Callable[[int], ev.Event]) -> None:
         """The frame is given up: this is its break, instead of the one that was to end a graph of it."""
-        if self._end is not None:
-            self._rows.remove(self._end)
+        self.unbroken()
         self._end = event
         self._rows.append(event)
+
+    def unbroken(self) -> None:
+        """The attempt is given up after its graph had ended: the next one breaks there, if any does."""
+        if self._end is not None:
+            self._rows.remove(self._end)
+            self._end = None
 
     def describe(self, graph: Any) -> None:
         """Read the nodes of a graph now: torch forgets their values when the graph is compiled."""

@@ -301,6 +301,7 @@ class Listener:
             attempt.describe(output.graph)
         if break_causes.is_restart(error):
             reason = str(getattr(error, "restart_reason", None) or type(error).__name__)
+            attempt.unbroken()
             attempt.keep(functools.partial(_restarted, attempt, reason))
 
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -378,6 +379,8 @@ class Listener:
             try:
                 result = original(output, graph, *args, **kwargs)
             except Exception as error:
+                if break_causes.is_restart(error):  # not a failure: the backend has found what another attempt has to know
+                    raise
                 node = self._look(node_in_hand, error, graph.graph) or ""
                 failed = functools.partial(ev.BackendFailed, attempt=attempt.number, graph="", raised_at=raised_at(error))
                 cause = getattr(error, "inner_exception", error)  # what torch wraps says more than its wrapper

@@ -22,6 +22,7 @@ from dynexplore.views.headline import LONGEST, headline, remedy_of, worst_break
 from sample_recordings import toy
 
 X = torch.ones(4)
+NOWHERE: dict[str, Any] = {"inline": 0, "offset": -1, "stack": (), "live_locals": (), "operations": 0}
 PRINT = "Print or log before or after the compiled function, or not at all."
 
 
@@ -423,6 +424,19 @@ def test_a_limit() -> None:
     ]
 
 
+def test_a_limit_beside_a_break() -> None:
+    """A break comes first; that something else runs as plain Python for good, and for what, stands behind the counts."""
+    recording = Recording(title="f")
+    stack = (ev.UserFrame("m.py", 3, "f", "print(x)"),)
+    recording.record(Cause("message", "printing", fix="Do not.", user_stack=stack).event(frame=1, attempt=1, **NOWHERE))
+    at = {"entry": 0, "index": 0, "scope": "local"}
+    recording.record(ev.GuardFailed(frame=2, source="n", kind="EQUALS", expected="1", actual="2", **at))
+    recording.record(ev.CacheLimitReached(frame=2, function="g", limit=8, reason="n"))
+    recording.record(ev.GuardFailed(frame=3, source="k", kind="EQUALS", expected="7", actual="8", **at))
+    told = "0 graphs, 1 graph break, 0 recompiles; the limit of 8 entries was reached by g (`n` was 1, now 2)."
+    assert headline(recording).lines[0] == f"f: {told}"
+
+
 def test_the_break_to_open_at() -> None:
     """The caller of a function that breaks breaks, too, and earlier: what is shown is the function itself."""
     recording = explain(Chatty())(torch.ones(2, 4)).recording
@@ -644,5 +658,5 @@ def test_an_abbreviation_ends_no_sentence() -> None:
         " `torch._dynamo.config.reorderable_logging_functions`."
     )
     more = " Please file an issue on GitHub so that PyTorch may add support for it. " * 2
-    broke = Cause("message", "Attempted to call function marked as skipped", fix=f"{told}{more}").event(frame=1, attempt=1)
+    broke = Cause("message", "Attempted to call function", fix=f"{told}{more}").event(frame=1, attempt=1, **NOWHERE)
     assert remedy_of(broke) == told

@@ -1,0 +1,50 @@
+"""watching/listener.py: what torch.compile does not count is not told: attempts that it gives up to try once more."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._dynamo.utils import counters
+
+import dynexplore
+from dynexplore.engine import events as ev
+from dynexplore.views.headline import headline
+
+pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
+
+
+def smoothed(x: torch.Tensor, smooth: float) -> tuple[torch.Tensor, float]:
+    loss = (x + torch.full_like(x, smooth)).sum()
+    return loss, loss.item()
+
+
+def test_a_backend_that_sends_torch_back_has_not_failed() -> None:
+    """AOTAutograd finds that a float that varies has to be a constant, and torch starts again: no failure, and the break that ended
+    the first attempt is the one that ends the next."""
+    torch._dynamo.reset()
+    counters.clear()
+    compiled = torch.compile(smoothed, backend="aot_eager")
+    with dynexplore.watch() as seen:
+        results = [compiled(torch.ones(3), smooth) for smooth in (0.5, 0.25, 0.125)]
+    assert [value for _, value in results] == [smoothed(torch.ones(3), smooth)[1] for smooth in (0.5, 0.25, 0.125)]
+    recording = seen.recording
+    assert "TensorifyScalarRestartAnalysis" in [one.reason for one in recording.of(ev.AttemptRestarted)]
+    assert not recording.of(ev.BackendFailed)
+    assert len(recording.breaks) == sum(counters["graph_break"].values())
+    assert len(recording.graphs) == counters["stats"]["unique_graphs"]
+    assert "item()" in headline(recording).lines[1]
+
+
+def attends(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    return torch.nn.functional.scaled_dot_product_attention(y, y, y, is_causal=x.shape[1] > 1)
+
+
+def test_what_an_operator_refused_is_said_in_its_words() -> None:
+    """Torch suspects the program, which runs as it is: an argument is a symbol, and the operator wants a plain truth value."""
+    torch._dynamo.reset()
+    with dynexplore.watch() as seen:
+        torch.compile(attends, backend="eager", dynamic=True)(torch.ones(1, 3, 4))
+    _, where, remedy = headline(seen.recording).lines
+    assert where.endswith("argument 'is_causal' must be bool, not SymBool.")
+    assert remedy.startswith("The argument depends on a size that varies. Write it as `True if ... else False`")
