@@ -44,12 +44,18 @@ def attributes_apart(*values: Any) -> bool:
     return len({*map(id, values), *made}) == len(values) + len(made)
 
 
-def dictionaries_apart(value: Any, *others: Any) -> bool:
-    """Whether no dictionary behind the value is behind one of the others.
+def dictionaries_apart(*values: Any) -> bool:
+    """Whether none of these dicts is behind one of the other values, and no window is one onto them, or onto what is behind them.
 
     >>> own = vars(counter := type("Counter", (), {})())
-    >>> dictionaries_apart({}, counter), dictionaries_apart(own, counter)
+    >>> dictionaries_apart({}, {}, counter), dictionaries_apart({}, own, counter)
     (True, False)
     """
-    behind = {id(dictionary) for dictionary in dictionaries_behind(value)}
-    return not any(id(dictionary) in behind for other in others for dictionary in dictionaries_behind(other))
+    dicts = {id(value) for value in values if type(value) is dict}
+    seen_through: set[int] = set()
+    owned: set[int] = set()
+    for value in values:
+        if type(value) is not dict:
+            behind = map(id, dictionaries_behind(value))
+            (seen_through if type(value) is MappingProxyType else owned).update(behind)
+    return dicts.isdisjoint(owned) and seen_through.isdisjoint(dicts | owned)

@@ -283,9 +283,9 @@ _kind(
     lambda e: f"other attributes than {', '.join(source.text() for source in e)}",
 )
 _kind(
-    "DICTIONARIES_APART", "the value is not the dictionary in which one of the others keeps its attributes",
+    "DICTIONARIES_APART", "none of these dicts is the one in which another of the values keeps its attributes",
     lambda v, e, n: f"{n.name(dictionaries_apart)}({v}, {', '.join(e)})", lambda v, e: dictionaries_apart(v, *e),
-    lambda e: f"not the dictionary of {', '.join(source.text() for source in e)}",
+    lambda e: f"not one dictionary with {', '.join(source.text() for source in e)}",
 )
 _kind(
     "NO_DICTIONARY_OF_THESE", "the value is not the dictionary in which a known object keeps its attributes",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from dynexplore.engine.provenance.dictionaries import dictionaries_behind
+from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.side_effects import Journal
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
@@ -82,34 +83,49 @@ def may_share_attributes(journal: Journal, group: list[VariableTracker]) -> bool
 
 
 def guard_that_they_are_apart(ctx: Interpreter, namespaces: Iterable[NamespaceVariable]) -> None:
-    """Of each dict or window, and what may keep its attributes in it, where one of the two was changed."""
-    faces = list(_faces(ctx.journal, namespaces))
-    owners = [face for face in faces if not _is_dictionary(face[0]) or isinstance(face[1], NamespaceVariable)]
-    for value, tracker in faces:
-        if tracker.source is None or not _is_dictionary(value) or isinstance(tracker, NamespaceVariable):
+    """Of each dict or window, and what may keep its attributes in it, where one of the two was changed.
+
+    Those of which the same is to be said share one guard, which looks at each value once.
+    """
+    faces = [_Owner(ctx, *face) for face in _faces(ctx.journal, namespaces)]
+    owners = [face for face in faces if face.is_namespace or not _is_dictionary(face.value)]
+    together: dict[tuple[int, ...], tuple[list[Source], list[Source]]] = {}
+    for face in faces:
+        if face.source is None or not _is_dictionary(face.value) or face.is_namespace:
             continue
         others = owners
-        if type(value) is types.MappingProxyType:
-            others = [face for face in faces if type(face[0]) is not types.MappingProxyType]
-        if not ctx.journal.is_changed(tracker):
-            others = [face for face in others if ctx.journal.is_changed(face[1])]
-        _guard_apart(ctx, value, tracker, others)
+        if type(face.value) is types.MappingProxyType:
+            others = [other for other in faces if type(other.value) is not types.MappingProxyType]
+        if not face.is_changed:
+            others = [other for other in others if other.is_changed]
+        unknown = _guard_apart_from_known(ctx, face, others)
+        together.setdefault(tuple(map(id, unknown)), (unknown, []))[1].append(face.source)
+    for unknown, (first, *more) in together.values():
+        if unknown:
+            ctx.guard(first, "DICTIONARIES_APART", [*more, *unknown])
 
 
-def _guard_apart(ctx: Interpreter, value: Any, tracker: VariableTracker, others: list[Face]) -> None:
-    """What a known object keeps its attributes in is known, too, once it is made."""
-    assert tracker.source is not None
-    is_known = ctx.guards.fix_object(tracker.source)
+class _Owner:
+    """What is asked of a face for each of the others."""
+
+    def __init__(self, ctx: Interpreter, value: Any, tracker: VariableTracker) -> None:
+        self.value, self.source = value, tracker.source
+        self.is_namespace = isinstance(tracker, NamespaceVariable)
+        self.is_changed = ctx.journal.is_changed(tracker)
+        self.is_known = self.source is None or self.is_namespace or ctx.guards.fix_object(self.source)
+        self.behind = frozenset(map(id, dictionaries_behind(value))) if self.is_known else frozenset()
+
+
+def _guard_apart_from_known(ctx: Interpreter, face: _Owner, others: list[_Owner]) -> list[Source]:
+    """What a known object keeps its attributes in is known, too, once it is made; the sources of those that are not known."""
     known: set[int] = set()
     unknown = []
-    for other, owner in others:
-        dictionaries = dictionaries_behind(other)
-        is_fixed = owner.source is None or isinstance(owner, NamespaceVariable) or ctx.guards.fix_object(owner.source)
-        if is_fixed and dictionaries and type(value) is dict:
-            known.update(map(id, dictionaries))
-        elif owner.source is not None and not (is_fixed and is_known):
-            unknown.append(owner.source)
-    if known and not is_known:
-        ctx.guard(tracker.source, "NO_DICTIONARY_OF_THESE", frozenset(known))
-    if unknown:
-        ctx.guard(tracker.source, "DICTIONARIES_APART", unknown)
+    for other in others:
+        if other.behind and type(face.value) is dict:
+            known |= other.behind
+        elif other.source is not None and not (other.is_known and face.is_known):
+            unknown.append(other.source)
+    if known and not face.is_known:
+        assert face.source is not None
+        ctx.guard(face.source, "NO_DICTIONARY_OF_THESE", frozenset(known))
+    return unknown

@@ -304,3 +304,33 @@ def test_two_objects_that_share_their_attributes() -> None:
         dynexplore.reset()
         assert repr(calls(dynexplore.optimize("eager")(assigns), shared)) == repr(eager)
         assert graphs_compiled()
+
+
+def changes_each(rows, holders, x):
+    for row in rows:
+        x = x * row["number"]
+        row["seen"] = True
+    for holder in holders:
+        x = x + holder.number
+    return x
+
+
+def test_dicts_of_which_the_same_is_to_be_said_share_a_guard() -> None:
+    """Each dict and each holder is looked at once in a call, however many they are; one of them that is another's own is heard."""
+
+    def made(count: int) -> tuple[list[dict[str, Any]], list[Any]]:
+        return [{"number": float(place)} for place in range(count)], [types.SimpleNamespace(number=1.0) for _ in range(count)]
+
+    compiled = dynexplore.optimize("eager")(changes_each)
+    rows, holders = made(4)
+    assert torch.equal(compiled(rows, holders, X), changes_each(*made(4), X))
+    guards = [guard.source for guard in dynexplore.explain(changes_each, *made(4), X).guards if guard.kind == "DICTIONARIES_APART"]
+    assert len(guards) == 1
+    for place in range(4):
+        rows, holders = made(4)
+        rows[place] = vars(holders[3 - place])
+        ours = compiled(rows, holders, X)
+        assert "seen" in vars(holders[3 - place])
+        rows, holders = made(4)
+        rows[place] = vars(holders[3 - place])
+        assert torch.equal(ours, changes_each(rows, holders, X))
