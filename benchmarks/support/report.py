@@ -27,9 +27,10 @@ def main(
     measure: Callable[[Model, argparse.Namespace], Row],
     summary: Callable[[list[Row]], Row],
     among: Mapping[str, Sequence[Model]] = MappingProxyType({"cpu": MODELS}),
+    ask: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
 ) -> int:
-    """Measure each model of those `among` for the device, show a table as it grows, write the JSON."""
-    options = _options(title, list(among))
+    """Measure each model of those `among` for the device, show a table as it grows, write the JSON. `ask` adds options."""
+    options = _options(title, list(among), ask)
     if options.device == "cuda" and not torch.cuda.is_available():
         print("--device cuda needs a GPU that torch can use, and torch.cuda.is_available() is False here", file=sys.stderr)
         return 2
@@ -60,13 +61,14 @@ def main(
     return 0 if len(good) == len(models) else 1
 
 
-def _options(title: str, devices: list[str]) -> argparse.Namespace:
+def _options(title: str, devices: list[str], ask: Callable[[argparse.ArgumentParser], object]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--models", nargs="*", help="only these")
     parser.add_argument("--quick", action="store_true", help="a few models, few repeats")
     parser.add_argument("--repeats", type=int, default=0, help="how often each figure is taken (the smallest counts)")
     parser.add_argument("--device", choices=devices, default=devices[0], help="where the models run")
     parser.add_argument("--json", type=Path, help="write the rows here as well")
+    ask(parser)
     options = parser.parse_args()
     options.repeats = options.repeats or (3 if options.quick else 7)
     return options
