@@ -6,6 +6,7 @@ import importlib
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from programs.program_table import Programs
@@ -196,3 +197,16 @@ def test_a_dropout_that_drops_nothing_gives_its_argument(backend: str) -> None:
     shares = [(0.5, False), (0.0, True), (1.0, True), (0, True), (0.25, False)]
     calls = [(torch.ones(3), share, training) for share, training in shares]
     assert_same_as_eager(run, *calls[0], then=calls[1:], backend=backend, breaks=0)
+
+
+def with_a_complex_number(x, number):
+    y = x.sin()
+    return y * number, y + number.conjugate(), abs(number)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_complex_number_that_has_no_text(backend: str) -> None:
+    """What FX cannot write down as a number, an infinite or undefined part, is left to Python."""
+    inf, nan = float("inf"), float("nan")
+    for number in (1 + 2j, complex(1, inf), complex(-inf, 2), complex(nan, 0), 1j, np.complex64(complex(1, inf))):
+        assert_same_as_eager(with_a_complex_number, torch.ones(2), number, backend=backend)

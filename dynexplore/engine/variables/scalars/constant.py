@@ -9,6 +9,7 @@ torch/_dynamo/variables/constant.py does the same job.
 
 from __future__ import annotations
 
+import cmath
 import contextlib
 import operator
 import sys
@@ -124,7 +125,11 @@ class ConstantVariable(VariableTracker):
         return computed(ctx, getattr(self.value, name), *values, **named)
 
     def as_proxy(self) -> Any:
-        return plain_number(self.value) if is_numpy_number(self.value) else self.value  # FX writes its arguments down as text
+        """FX writes its arguments down as text, and `(1+infj)` is the text of no number."""
+        value = plain_number(self.value) if is_numpy_number(self.value) else self.value
+        if isinstance(value, complex) and not cmath.isfinite(value):
+            raise NotProxyable(f"the complex number {value}")
+        return value
 
     def reconstruct(self, build: Reconstruction) -> None:
         if is_literal(self.value):
