@@ -238,6 +238,7 @@ class Conversion:
             slot_names=argument_slots(self.code),
             compile_graph=self._compile_graph,
             history=self.known.history,
+            blocks=self.store.blocks,
             nopython=self.store.options.nopython,
             dynamic=self.store.options.dynamic,
             recorder=self.recorder,

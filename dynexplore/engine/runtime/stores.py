@@ -24,6 +24,7 @@ from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
 from dynexplore.engine.runtime.observers import Observers
+from dynexplore.engine.translate.repeated_blocks import RepeatedBlocks
 
 _births = itertools.count()
 
@@ -51,6 +52,7 @@ class Store:
         self.region = Region(self.native, None)
         self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
+        self.blocks = RepeatedBlocks()
         self.used = next(_births)
         _all.add(self)
 

@@ -139,7 +139,8 @@ class Translator:
         self.told_compiling = False
         self.namespaces: dict[int, NamespaceVariable] = {}
         self.history = request.history
-        self.chosen_in_loop: frozenset[str] = frozenset()
+        cells = dict(zip(request.code.co_freevars, request.closure or (), strict=True))
+        self.chosen = request.blocks.among(request.values, cells)  # the variables that will hold another object in the next call
         self.resume = resume_point(request.code)
         original = self.resume.parsed if self.resume is not None else None
         if original is None:
@@ -227,8 +228,10 @@ class Translator:
             if value.source is not None:
                 value.source.varies = True
         in_loop = stored_around(frame.parsed, resume.target)
+        if self.chosen:  # what stands around one of several blocks may hang on it
+            self.chosen = self.chosen.union(resume.locals, filter(None, resume.stack_parameters))
         if in_loop is not None:
-            self.chosen_in_loop = in_loop.union(name for name in resume.stack_parameters if name is not None)
+            self.chosen = self.chosen.union(in_loop, filter(None, resume.stack_parameters))
         frame.pc = frame.parsed.step_of(resume.target)
 
     def _free_variable(self, name: str, index: int) -> CellVariable:
@@ -473,10 +476,10 @@ class Translator:
         """Whether the object at `source` may be guarded by its identity; not where another one has been, or will be, seen there."""
         if self.request.guard_filter is not None:
             return False  # its guard may be left out
-        unstable, chosen = self.history.unstable, self.chosen_in_loop
+        unstable, chosen = self.history.unstable, self.chosen
         step: Source | None = source if unstable or chosen else None
         while step is not None:
-            if step.text() in unstable or (isinstance(step, LocalSource) and step.local in chosen):
+            if step.text() in unstable or (isinstance(step, LocalSource | ClosureSource) and step.text() in chosen):
                 return False
             step = step.base
         return True
@@ -655,6 +658,7 @@ class Translator:
         graph_break = GraphBreak(kind, **facts)
         frames = self.left[1] if error is not None and error is self.left[0] else self.running
         graph_break.user_stack = tuple(map(user_frame, frames or [self.root]))
+        self.request.blocks.note(frames, Scope(self.request.values, self.request.closure, self.request.globals))
         if self.narrator is not None:
             self.narrator.broke(graph_break, self.root)
         return graph_break

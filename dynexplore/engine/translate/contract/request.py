@@ -19,6 +19,7 @@ from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
 from dynexplore.engine.translate.history import FrameHistory
+from dynexplore.engine.translate.repeated_blocks import RepeatedBlocks
 
 if TYPE_CHECKING:
     from dynexplore.engine.bytecode import Step
@@ -64,6 +65,7 @@ class TranslationRequest:
     slot_names: tuple[str, ...]
     compile_graph: CompileGraph
     history: FrameHistory
+    blocks: RepeatedBlocks
     nopython: bool = False
     dynamic: bool | None = None
     recorder: Recorder | None = None

@@ -1,0 +1,93 @@
+"""Blocks of which a model has several: compiled once for all of them where they break."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from engine_checks import assert_same_as_eager
+
+X = torch.linspace(-1, 1, 12).reshape(3, 4)
+
+
+class Inner(nn.Module):
+    """Breaks: a branch on a tensor's value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = torch.tanh(self.linear(x))
+        if y.sum() < 100:
+            y = y * 2
+        return y + 1
+
+
+class Block(nn.Module):
+    """Does not break itself; what it calls does. Its number is another one in each instance."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.inner, self.outer, self.number = Inner(), nn.Linear(4, 4), number
+
+    def forward(self, x):
+        scaled = [part * self.outer.bias[0] for part in (x, x + 1)]
+        return self.outer(self.inner(x)) + scaled[1]
+
+
+class Stack(nn.Module):
+    """Blocks in a list."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(number) for number in range(count))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+class Pair(nn.Module):
+    """Blocks under names of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Inner(), Inner()
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_a_block_that_breaks_is_compiled_once_for_all_its_instances(count):
+    """The frames of the first block serve the others, too: as many graphs for five blocks as for two."""
+    assert_same_as_eager(Stack(count).requires_grad_(False), X, calls=3, graphs=4)
+
+
+def test_blocks_under_names_of_their_own_are_compiled_once():
+    """They need not stand in a list: two graphs, before and behind the break."""
+    assert_same_as_eager(Pair().requires_grad_(False), X, calls=2, graphs=2)
+
+
+def test_a_change_of_one_block_is_seen():
+    """Entries that serve every block rely on no weight, mode or layer of one of them."""
+    model = Stack(3)
+
+    def changed(model, x, how):
+        if how == 1:
+            model.blocks[1].inner.linear.weight = nn.Parameter(torch.ones(4, 4))
+        elif how == 2:
+            model.blocks[2].outer = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.0))
+            model.blocks[2].outer.bias = nn.Parameter(torch.ones(4))
+        elif how == 3:
+            model.blocks[0].train(not model.blocks[0].training)
+        elif how == 4:
+            model.blocks.append(Block(7))
+            torch.nn.init.ones_(model.blocks[3].inner.linear.weight)
+        return model(x)
+
+    torch.manual_seed(0)
+    assert_same_as_eager(changed, model, X, 0, then=[(model, X, how) for how in (0, 1, 2, 3, 0)])
