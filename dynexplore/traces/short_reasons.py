@@ -4,6 +4,7 @@ Which idea lives here: later versions of torch write a title, an explanation and
 reasons that are met most get the title, cause and remedy that later versions give them. Any other stays the line that it is.
 
 In:  the first line of a reason. Out: `said_later(line)`: title, why, fix; None for a line that is not known.
+`UNTRACED`, what to do about a function that is not traced.
 
 PyTorch's counterpart: the calls of `unimplemented` in torch/_dynamo of 2.6, and those of `unimplemented` with a `gb_type` since.
 """
@@ -17,11 +18,10 @@ _BRANCH = (
     "The program branches on the value of a tensor, which is not known while it is traced.",
     "Use `torch.where` or `torch.cond`, or move the branch out of the compiled function.",
 )
-_UNLISTED = (
-    "Attempted to call function marked as skipped",
-    "Dynamo does not trace `{}`.",
-    "Move the call out of the compiled function, or wrap what it does with `torch.library.custom_op`.",
-)
+UNTRACED = "Move the call out of the compiled function, or wrap what it does with `torch.library.custom_op`."
+"""What to do about a function that is not traced."""
+
+_UNLISTED = ("Attempted to call function marked as skipped", "Dynamo does not trace `{}`.", UNTRACED)
 
 _KNOWN: tuple[tuple[str, tuple[str, str, str]], ...] = (
     (r"Data-dependent jump|generic_jump TensorVariable\(\)", _BRANCH),

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
-from dynexplore.traces.short_reasons import said_later
+from dynexplore.traces.short_reasons import UNTRACED, said_later
 
 PLAIN_TYPES = (int, float, bool, str, bytes, complex, type(None))
 """Types whose repr runs no code of the program."""
@@ -113,8 +113,7 @@ class Cause:
 
     def event(self, **more: Any) -> ev.GraphBroke:
         """The break; `more` are its place and its values."""
-        raised = _RAISED.search(self.context)
-        told = ("context", ev.clip(self.context)), ("raised", raised[1] if raised else "")
+        told = ("context", ev.clip(self.context)), ("said", _said_of(self.context))
         facts = tuple((name, text) for name, text in told if text)
         return ev.GraphBroke(
             kind=self.kind, title=self.title, reason=self._reason, why=self.why, fix=self.fix, facts=facts,
@@ -129,6 +128,9 @@ class Cause:
 
 _RAISED = re.compile(r"^\w+ <.*?>: (?:\w+\(\): )?(.+)")
 """What Python raised where a graph breaks because of that: `TypeError <built-in function f>: it must be bool`."""
+
+_SKIPPED = re.compile(r"^module: ([\w.]+), qualname: ([\w.<>]+), skip reason: ")
+"""Which function is not traced, where the title says only that one is not."""
 
 _VARIES = re.compile(r"must be \w+, not Sym(Bool|Int|Float)$")
 _FIX_OF_VARYING = {
@@ -155,7 +157,7 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     title, _, rest = message.partition("\n")
     if title.startswith(_ATTEMPTING) and rest.strip():  # logs say first at which opcode, which people see in the code
         title, _, rest = rest.strip().partition("\n")
-    hints = [_joined(hint) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
+    hints = [_of_program(_joined(hint)) for hint in re.findall(r"^  Hint: (.*?)(?=^  Hint:|^\s*$|\Z)", rest, re.M | re.S)]
     link = _LINK.search(message)
     if not rest.strip() and (known := said_later(title)) is not None:
         return Cause(message, *known, context=title, user_stack=stack)
@@ -172,6 +174,18 @@ def parsed(message: str, stack: tuple[ev.UserFrame, ...] = ()) -> Cause:
     )
 
 
+def _said_of(context: str) -> str:
+    """What happened, where torch's context says more than its title: "" where it does not.
+
+    >>> _said_of("module: time, qualname: perf_counter, skip reason: <missing>"), _said_of("TypeError <built-in f>: f(): no")
+    ('torch.compile does not trace time.perf_counter', 'no')
+    """
+    if skipped := _SKIPPED.search(context):
+        return f"torch.compile does not trace {'.'.join(skipped.groups()).removeprefix('builtins.')}"
+    raised = _RAISED.search(context)
+    return raised[1] if raised else ""
+
+
 def _fix_of_varying(context: str) -> str:
     """What to do where an operator got a symbol for a plain number: torch suspects the program, which runs as it is."""
     varies = _VARIES.search(context)
@@ -182,6 +196,11 @@ def _both(first: Cause, then: Cause, message: str) -> Cause:
     """A break where torch cannot resume: the whole frame is given up, and why that is so is said as well."""
     why = f"{first.why} {then.why}".strip()
     return dataclasses.replace(first, message=message, title=f"{first.title} ({then.title})", why=why)
+
+
+def _of_program(hint: str) -> str:
+    """What the program can do, where a hint asks to write to PyTorch instead: a builtin stays untraced until they answer."""
+    return UNTRACED if hint.startswith("If it is a Python builtin, please file an issue") else hint
 
 
 def _part(pattern: str, text: str) -> str:

@@ -281,8 +281,9 @@ def cause_of(broke: ev.GraphBroke) -> str:
 
 
 def _title(broke: ev.GraphBroke) -> str:
-    """What broke; where an operator refused its arguments its own words, which say more than that it did."""
-    return dict(broke.facts).get("raised", broke.title).rstrip(".")
+    """What broke; of torch.compile which function it does not trace, or how an operator refused its arguments, for its titles say
+    no more than that."""
+    return dict(broke.facts).get("said", broke.title).rstrip(".")
 
 
 def _in_library(broke: ev.GraphBroke) -> str:

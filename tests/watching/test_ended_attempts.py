@@ -33,18 +33,3 @@ def test_a_backend_that_sends_torch_back_has_not_failed() -> None:
     assert len(recording.breaks) == sum(counters["graph_break"].values())
     assert len(recording.graphs) == counters["stats"]["unique_graphs"]
     assert "item()" in headline(recording).lines[1]
-
-
-def attends(x: torch.Tensor) -> torch.Tensor:
-    y = x + 1
-    return torch.nn.functional.scaled_dot_product_attention(y, y, y, is_causal=x.shape[1] > 1)
-
-
-def test_what_an_operator_refused_is_said_in_its_words() -> None:
-    """Torch suspects the program, which runs as it is: an argument is a symbol, and the operator wants a plain truth value."""
-    torch._dynamo.reset()
-    with dynexplore.watch() as seen:
-        torch.compile(attends, backend="eager", dynamic=True)(torch.ones(1, 3, 4))
-    _, where, remedy = headline(seen.recording).lines
-    assert where.endswith("argument 'is_causal' must be bool, not SymBool.")
-    assert remedy.startswith("The argument depends on a size that varies. Write it as `True if ... else False`")
