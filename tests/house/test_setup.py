@@ -100,6 +100,45 @@ def test_a_folder_that_is_no_environment_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").exists()
 
 
+def made_up_environment(folder: Path, uv: str) -> tuple[Path, dict[str, str]]:
+    """A copy of the setup beside a made-up `uv`, and an environment that notes what its pip is asked for: nothing is installed."""
+    (folder / "scripts").mkdir()
+    shutil.copy(SETUP, folder / "scripts")
+    shutil.copy(ROOT / "constraints.txt", folder)
+    for name, text in {
+        "bin/uv": uv,
+        "venv/bin/python": f'case "$2" in pip) echo pip "$@" >>"{folder}/asked" ;; *) exec "{sys.executable}" "$@" ;; esac\n',
+    }.items():
+        program = folder / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!{BASH}\n{text}")
+        program.chmod(0o755)
+    (folder / "venv" / "pyvenv.cfg").touch()
+    return folder / "scripts" / "setup.sh", {"PATH": f"{folder}/bin:{os.environ['PATH']}", "PYTHON": sys.executable}
+
+
+def test_uv_installs_where_it_is_there(tmp_path: Path) -> None:
+    """With uv on PATH, torch as constrained and then the project go into the environment by uv alone."""
+    script, environment = made_up_environment(tmp_path, f'echo uv "$@" >>"{tmp_path}/asked"\n')
+    done = run(script, "venv", HERE, "", "demo", **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [line.split()[:5] for line in asked] == [["uv", "pip", "install", "--python", "venv/bin/python"]] * 2
+    assert re.search(r"torch==[\d.]+ setuptools$", asked[0])
+    assert asked[1].endswith("-e .[demo]")
+
+
+def test_pip_installs_where_uv_fails(tmp_path: Path) -> None:
+    """A uv that cannot install is said in one line, with its last words, and pip is asked for the same."""
+    script, environment = made_up_environment(tmp_path, "echo no such package >&2\nexit 1\n")
+    done = run(script, "venv", HERE, "", "demo", **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("dynexplore: uv could not install it (no such package); pip tries\n") == 2
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert re.search(r"^pip -m pip install .* torch==[\d.]+ setuptools$", asked[0])
+    assert asked[1].endswith("-e .[demo]")
+
+
 def test_missing_programs_are_a_notice_and_no_failure(tmp_path: Path) -> None:
     """Without root rights a missing Graphviz or Chromium is said, with what is left out, and the setup goes on."""
     path = only_these_on_path(tmp_path, "bash")
