@@ -1002,9 +1002,9 @@ def docs_page() -> str:
         "",
         "<!-- Generated: python -m dynexplore.engine.graph_breaks > docs/graph-breaks.md -->",
         "",
-        "Where the engine does not trace something, the graph ends, Python does it, and the next graph begins",
-        "after it. Each cause has an id. *Fundamental* means that no capture of this sort could go on; the",
-        "others are not done yet.",
+        "Why did the graph end here, and what helps? Where the engine does not trace something, the graph ends,",
+        "Python does it, and the next graph begins after it. Each cause has an id, which reports name.",
+        "*Fundamental* means that no capture of this sort could go on; the others are not done yet.",
     ]
     for prefix, theme in THEMES.items():
         lines += ["", f"## {theme}"]
