@@ -210,3 +210,31 @@ def test_a_complex_number_that_has_no_text(backend: str) -> None:
     inf, nan = float("inf"), float("nan")
     for number in (1 + 2j, complex(1, inf), complex(-inf, 2), complex(nan, 0), 1j, np.complex64(complex(1, inf))):
         assert_same_as_eager(with_a_complex_number, torch.ones(2), number, backend=backend)
+
+
+MADE_OF_AN_INTEGER = {
+    "tensor": lambda x, n: torch.tensor(n),
+    "tensor of a list": lambda x, n: torch.tensor([[n], [1]]),
+    "tensor of another dtype": lambda x, n: torch.tensor((n, 2.5), dtype=torch.float64),
+    "as_tensor": lambda x, n: torch.as_tensor([n], dtype=torch.float64),
+    "asarray": lambda x, n: torch.asarray(n),
+    "new_tensor": lambda x, n: x.new_tensor([n]),
+    "new": lambda x, n: x.new([n, 1]),
+    "Tensor": lambda x, n: torch.Tensor([n]),
+    "LongTensor": lambda x, n: torch.LongTensor((n, n)),
+}
+
+
+@pytest.mark.parametrize("name", MADE_OF_AN_INTEGER)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_integer_that_varies_is_data_whole(name: str, backend: str) -> None:
+    """Torch's constructors keep 32 bits of an integer that a compiler traces; the tensor has all of them."""
+    make = MADE_OF_AN_INTEGER[name]
+
+    def program(x, n):
+        return x + 1, make(x, n)
+
+    compiled = dynexplore.optimize(backend)(program)
+    for n in (3, 5, 2**31, -(2**31) - 1, 2**53 + 1, -(2**63), 7):
+        (_, expected), (_, made) = program(X, n), compiled(X, n)
+        assert made.dtype == expected.dtype and torch.equal(made, expected), n

@@ -34,6 +34,7 @@ from dynexplore.engine.variables.rules import Answer, method, rule
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, run_now
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.varying_data import made_of_varying
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -230,6 +231,8 @@ def _conversion(function: Callable[..., Any]) -> Answer:
 
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         made = _tensor_of(ctx, torch.as_tensor, args, kwargs)
+        if made is None and len(args) == 1 and kwargs.keys() <= {"dtype", "device"}:
+            made = made_of_varying(ctx, args[0], kwargs)
         return made or ctx.operation("call_function", function, args, with_numpys_dtype(ctx, args, kwargs))
 
     return answer

@@ -20,12 +20,14 @@ import torch
 import torch._refs
 
 from dynexplore.engine.variables.containers.ranges import RangeVariable
-from dynexplore.engine.variables.containers.sequence import ListVariable, SequenceVariable, SizeVariable
+from dynexplore.engine.variables.containers.sequence import ListVariable, SequenceVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.numpy_.array_rules import tensor_of_array, with_numpys_dtype
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, tensor_of
 from dynexplore.engine.variables.rules import Answer, method, rule
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.torch_.varying_data import made_of_varying
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -47,17 +49,38 @@ def _lists(ctx: TraceContext, args: Sequence[VariableTracker]) -> list[VariableT
     return [ListVariable(arg.unpack(ctx)) if isinstance(arg, RangeVariable) else arg for arg in args]
 
 
+def _type_of(tensor: TensorVariable) -> dict[str, VariableTracker]:
+    return {"dtype": ConstantVariable(tensor.fake.dtype), "device": ConstantVariable(tensor.fake.device)}
+
+
 @method(torch.Tensor, "new")
-def _new(ctx: TraceContext, tensor: VariableTracker, args: Sequence[VariableTracker],
+def _new(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
          kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """`x.new(...)`: a tensor of the same type."""
+    if len(args) == 1 and isinstance(args[0], ListVariable | TupleVariable) and not kwargs:
+        if (made := made_of_varying(ctx, args[0], _type_of(tensor))) is not None:
+            return made
     return ctx.operation("call_method", "new", [tensor, *_sizes_one_by_one(ctx, args)], kwargs)
+
+
+@method(torch.Tensor, "new_tensor")
+def _new_tensor(ctx: TraceContext, tensor: TensorVariable, args: Sequence[VariableTracker],
+                kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """`x.new_tensor(data)`: of the dtype of x, and on its device, unless others are named."""
+    if len(args) == 1:
+        if (made := made_of_varying(ctx, args[0], {**_type_of(tensor), **kwargs})) is not None:
+            return made
+    return ctx.operation("call_method", "new_tensor", [tensor, *args], kwargs)
 
 
 def _constructor(cls: Any) -> Answer:
     def answer(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
         if kwargs or any(isinstance(arg, TensorVariable) for arg in args):  # a tensor is aliased, not copied
             ctx.break_graph("DX209", type=cls.__name__)
+        if len(args) == 1 and isinstance(args[0], ListVariable | TupleVariable):
+            dtype = torch.get_default_dtype() if cls is torch.Tensor else cls.dtype
+            if (made := made_of_varying(ctx, args[0], {"dtype": ConstantVariable(dtype)})) is not None:
+                return made
         return ctx.operation("call_function", cls, _sizes_one_by_one(ctx, args), {})
 
     return answer
@@ -98,6 +121,8 @@ def _tensor(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[
         return made
     for arg in args:
         arg.read_items(ctx)
+    if len(args) == 1 and (made := made_of_varying(ctx, args[0], kwargs)) is not None:
+        return made
     nested = list(_nested_tensors(args[0])) if args and isinstance(args[0], SequenceVariable) else []
     kwargs = with_numpys_dtype(ctx, args, kwargs)
     dtype = kwargs["dtype"].as_constant() if "dtype" in kwargs and kwargs["dtype"].is_constant() else None
