@@ -57,6 +57,7 @@ class UnspecializedVariable(ConstantVariable):
         if not self.relied_on:
             self.relied_on = True
             self.ctx.guard(self.source, "EQUALS", self.known)
+            self.ctx.note_number(self.source, self.known)  # another one here varies, where a graph wants it
         return self.known
 
     def python_type(self) -> type[Any]:

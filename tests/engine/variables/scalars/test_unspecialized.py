@@ -1,0 +1,55 @@
+"""Numbers that are handed to a resume function: relied on at first, then known to vary."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine_checks import assert_same_as_eager
+
+X = torch.arange(4.0)
+
+
+def size_is_asserted(x, length):
+    places = torch.arange(length)
+    assert x.max().item() <= 100
+    mask = places < x[:, None]
+    assert mask.size() == (x.size(0), length)
+    return mask
+
+
+def decides_and_computes(x, length):
+    print(length)
+    kind = ("short", "long")[length > 8]
+    if length == x.size(0):
+        return x * 2
+    return x * length if kind == "long" else x + length
+
+
+def chooses(x, number):
+    print(number)
+    return (x, x + 1, x * 2, x - 3)[number] + 1
+
+
+def test_a_number_relied_on_behind_a_break_is_a_symbol_when_another_comes():
+    """A size was compared with it as it stood; the second time, both are symbols: two graphs a time, twice, not three times."""
+    then = [(X, length) for length in (9, 12, 14, 1, 4)]
+    assert_same_as_eager(size_is_asserted, X, 5, then=then[:3], graphs=4)
+    assert_same_as_eager(size_is_asserted, X, 5, then=then)
+
+
+@pytest.mark.parametrize("program", [decides_and_computes, chooses])
+def test_a_symbol_behind_a_break_decides_as_the_number_does(program):
+    """What Python does with the number afterwards is what it did before."""
+    assert_same_as_eager(program, X, 1, then=[(X, number) for number in (2, 3, -1, 0, 1, True, 2)])
+
+
+def test_a_float_relied_on_behind_a_break_stays_right():
+    """Zeros of both signs, infinities and nan, too."""
+
+    def scaled(x, factor):
+        print(factor)
+        return x * factor if factor != 2.0 else x
+
+    then = [(X, factor) for factor in (2.0, 3.5, 0.0, -0.0, float("inf"), float("nan"), 2, 3.5)]
+    assert_same_as_eager(scaled, X, 2.0, then=then)
