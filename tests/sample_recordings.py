@@ -283,18 +283,18 @@ def toy() -> Recording:
             resume_functions=("__resume_at_32_1", "__resume_at_40_2"),
         )
     )
-    r.record(ev.CacheEntryAdded(frame=frame, attempt=2, entry=0, code=1, guard_count=4))
+    r.record(ev.CacheEntryAdded(frame=frame, attempt=2, entry=1, code=1, guard_count=4))
     r.record(ev.PhaseTimed(frame=frame, attempt=2, phase="translate", seconds=0.01))
     r.record(ev.FrameFinished(frame=frame, attempt=2, outcome="compiled", seconds=0.012))
     r.record(ev.GraphRan(frame=frame, graph="__compiled_fn_0", run=1, inputs=(A, B), outputs=(X, LT), seconds=1e-5))
     resumed(r, parent=frame)
     hit = r.next_frame_id()
-    r.record(ev.CacheHit(frame=hit, entry=0, code=1, function="toy", compiled_by=frame))
+    r.record(ev.CacheHit(frame=hit, entry=1, code=1, function="toy", compiled_by=frame))
     miss = r.next_frame_id()
     r.record(
         ev.GuardFailed(
             frame=miss,
-            entry=0,
+            entry=1,
             index=0,
             scope="local",
             source="a",
@@ -362,7 +362,7 @@ def resumed(r: Recording, parent: int) -> None:
         ),
     )
     r.record(ev.CodeEmitted(frame=frame, attempt=1, code=modified, graphs=("__compiled_fn_3",)))
-    r.record(ev.CacheEntryAdded(frame=frame, attempt=1, entry=1, code=3, guard_count=2))
+    r.record(ev.CacheEntryAdded(frame=frame, attempt=1, entry=2, code=3, guard_count=2))
     r.record(ev.FrameFinished(frame=frame, attempt=1, outcome="compiled", seconds=0.005))
 
 
@@ -457,7 +457,7 @@ def inlined() -> Recording:
     )
     modified = ev.CodeView(8, "outer", "example.py", 4, OUTER.source, rows)
     r.record(ev.CodeEmitted(**at, code=modified, graphs=("__compiled_fn_0",)))
-    r.record(ev.CacheEntryAdded(**at, entry=0, code=6, guard_count=2))
+    r.record(ev.CacheEntryAdded(**at, entry=1, code=6, guard_count=2))
     r.record(ev.FrameFinished(**at, outcome="compiled"))
     return r
 

@@ -1,6 +1,6 @@
-"""Running numbers that can be taken back: for names in modified code, and for cache entries.
+"""Running numbers that can be taken back: for names in modified code, and for cache entries that nobody records.
 
-The idea: people meet these numbers (`__compiled_fn_0`, `entry 3`), so they start from 0 and have no gaps. A dry run
+The idea: people meet these numbers (`__compiled_fn_0`), so they have no gaps. A dry run
 (what would this call do?) translates as a real call does, and its numbers are used again afterwards.
 
 In:  nothing. Out: `Numbering`. One translation at a time asks, so no lock is needed.
@@ -14,15 +14,16 @@ from collections.abc import Iterator
 
 
 class Numbering:
-    """0, 1, 2, ...
+    """0, 1, 2, ..., or from another number on.
 
     >>> numbers = Numbering()
     >>> numbers.next(), numbers.next()
     (0, 1)
     """
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, first: int = 0) -> None:
+        self._first = first
+        self._count = first
 
     def next(self) -> int:
         """The next number."""
@@ -30,8 +31,8 @@ class Numbering:
         return self._count - 1
 
     def reset(self) -> None:
-        """Start from 0 again."""
-        self._count = 0
+        """Start again."""
+        self._count = self._first
 
     @contextlib.contextmanager
     def rolled_back(self) -> Iterator[None]:

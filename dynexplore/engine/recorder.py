@@ -2,7 +2,8 @@
 
 Which idea lives here: the engine emits frozen events (events.py) and does not know who takes them. A recorder takes events
 one by one; a recorder with a method `note` gets most of them as a function and its arguments, because an event that nobody reads
-need never be made.
+need never be made. A recorder with a method `next_entry_number` numbers the cache entries that it hears of, from 1, as it
+does frames: what a person reads in one recording has no gaps, whatever else the process compiles.
 
 In:  events, or `Noted` ones. Out: nothing.
 
@@ -12,9 +13,14 @@ PyTorch's counterpart: `trace_structured` in torch/_logging/_internal.py, which 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.numbering import Numbering
+
+_UNRECORDED = Numbering(first=1)
+"""The entries of those who do not number them."""
 
 Noted = tuple[Any, ...]
 """A function that makes an event, and its arguments, which are plain data as the event is."""
@@ -41,3 +47,19 @@ def taker_of_notes(recorder: Recorder) -> Callable[[Noted], None]:
     """
     note: Callable[[Noted], None] | None = getattr(recorder, "note", None)
     return note if note is not None else lambda noted: recorder.record(noted[0](*noted[1:]))
+
+
+def entry_number(recorder: Recorder | None) -> int:
+    """The number of a new cache entry, from 1 up: the recorder's, if it gives any.
+
+    >>> first = entry_number(None)
+    >>> entry_number(None) - first
+    1
+    """
+    numbers: Callable[[], int] = getattr(recorder, "next_entry_number", _UNRECORDED.next)
+    return numbers()
+
+
+def unrecorded_entries_again() -> AbstractContextManager[None]:
+    """The numbers that entries get inside the block while nobody records are given again after it."""
+    return _UNRECORDED.rolled_back()

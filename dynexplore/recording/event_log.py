@@ -70,6 +70,7 @@ class EventLog:
         self._settled = 0
         self._room = 0  # so many may be noted before the caps are looked at
         self._frame_ids = itertools.count(1)
+        self._entry_numbers = itertools.count(1)
         self._step_count = 0
         self._bytes = 0
         self._sized: set[int] = set()
@@ -160,6 +161,10 @@ class EventLog:
     def next_frame_id(self) -> int:
         """Return a new frame number, from 1 up."""
         return next(self._frame_ids)
+
+    def next_entry_number(self) -> int:
+        """Return a new number of a cache entry, from 1 up."""
+        return next(self._entry_numbers)
 
     def _leave_out(self, reason: str, event: ev.Event) -> None:
         if self._cut is None:

@@ -449,9 +449,12 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
         recording.versions = str(data.get("versions", ""))
         _read_origin(recording, data)
         recording.redacted = bool(data["redacted"])
-        for position, row in enumerate(_rows(data, "events")):
+        rows = _rows(data, "events")
+        added = [row for row in rows if isinstance(row, dict) and row.get("event") == "CacheEntryAdded"]
+        first_entry = min((row.get("entry", 1) for row in added), default=1)
+        for position, row in enumerate(rows):
             try:
-                recording._append(record_of(ev.EVENTS[row["event"]], _as_now(row), tables))
+                recording._append(record_of(ev.EVENTS[row["event"]], _as_now(row, first_entry), tables))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
                 raise RecordingError(f"this recording is damaged: event {position} cannot be read ({_say(error)})") from None
         recording._cut = None if data["cut"] is None else record_of(Cut, data["cut"], {})
@@ -463,11 +466,16 @@ def _read(cls: type[Recording], data: dict[str, Any]) -> Recording:
         raise RecordingError(f"this recording is damaged: {_say(error)}") from None
     highest = max((event.frame for event in recording.events), default=0)
     recording._frame_ids = itertools.count(highest + 1)
+    recording._entry_numbers = itertools.count(max((added.entry for added in recording.of(ev.CacheEntryAdded)), default=0) + 1)
     return recording
 
 
-def _as_now(row: Any) -> Any:
-    """An event as it is written now. Older files had two numbers of operators, of which one left calls of methods out."""
+def _as_now(row: Any, first_entry: int) -> Any:
+    """An event as it is written now. Older files had two numbers of operators, of which one left calls of methods out, and
+    counted cache entries from 0.
+    """
+    if first_entry == 0 and isinstance(row, dict) and row.get("entry", -1) >= 0:
+        row = {**row, "entry": row["entry"] + 1}
     if isinstance(row, dict) and "call_count" in row:
         row = {**row, "op_count": row["call_count"]}
         del row["call_count"]

@@ -26,7 +26,8 @@ from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import DynexploreError
 from dynexplore.engine.native import CodeCache, Entry
-from dynexplore.engine.runtime import cache, convert, interrupts, other_tracers, reports
+from dynexplore.engine.recorder import unrecorded_entries_again
+from dynexplore.engine.runtime import convert, interrupts, other_tracers, reports
 from dynexplore.engine.runtime.cache import CodeState, CompiledEntry
 from dynexplore.engine.runtime.decision import Decision, decide
 from dynexplore.engine.runtime.frame_facts import CheckedEntries, check_entries, facts_of
@@ -133,7 +134,7 @@ def _leaving_no_trace() -> Iterator[None]:
     """Restore counters, names and numbers after the block; print and log nothing inside it."""
     counted = counters.snapshot()
     quiet = config.patch(debug=False, output_code=False, logs=(), log_level="ERROR")
-    with quiet, unique_names.NUMBERS.rolled_back(), cache.NUMBERS.rolled_back(), reports.breaks_forgotten():
+    with quiet, unique_names.NUMBERS.rolled_back(), unrecorded_entries_again(), reports.breaks_forgotten():
         try:
             yield
         finally:

@@ -69,6 +69,10 @@ class Gate:
         """A new frame number."""
         return self.recording.next_frame_id()
 
+    def next_entry_number(self) -> int:
+        """A new number of a cache entry."""
+        return self.recording.next_entry_number()
+
     def record(self, event: ev.Event) -> None:
         """Take one event, and park if it is one to stop at."""
         self.recording.record(event)

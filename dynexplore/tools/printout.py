@@ -30,7 +30,7 @@ from dynexplore.engine import events as ev
 from dynexplore.engine.config import config
 from dynexplore.engine.graph.fake_mode import facts_of
 from dynexplore.engine.native import FrameState
-from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import reports
 from dynexplore.engine.runtime.cache import function_of, slot_values
 from dynexplore.engine.translate.resume import resume_point
@@ -54,6 +54,10 @@ class _Both:
     def next_frame_id(self) -> int:
         """The frame number from the first recorder."""
         return self.first.next_frame_id()
+
+    def next_entry_number(self) -> int:
+        """A new cache entry's number, from the first recorder."""
+        return entry_number(self.first)
 
 
 def _parts() -> tuple[str, ...]:

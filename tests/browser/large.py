@@ -61,12 +61,12 @@ def long_program(functions: int, rounds: int) -> Recording:
             recording.record(
                 ev.SubgraphCompiled(frame=frame, attempt=2, graph=graph, backend="eager", node_count=1, op_count=1, nodes=("add",))
             )
-        recording.record(ev.CacheEntryAdded(frame=frame, entry=number, code=number + 1, guard_count=1))
+        recording.record(ev.CacheEntryAdded(frame=frame, entry=number + 1, code=number + 1, guard_count=1))
         recording.record(ev.FrameFinished(frame=frame, attempt=2, outcome="compiled"))
     for turn in range(functions * rounds):
         at = turn % functions
         recording.record(
-            ev.CacheHit(frame=recording.next_frame_id(), entry=at, code=at + 1, function=f"step_{at}", compiled_by=at + 1)
+            ev.CacheHit(frame=recording.next_frame_id(), entry=at + 1, code=at + 1, function=f"step_{at}", compiled_by=at + 1)
         )
     recording.record(ev.CallEnded(frame=0, call=1))
     return recording

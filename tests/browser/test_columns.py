@@ -54,8 +54,8 @@ ROWS: dict[str, dict[str, str]] = {
         "call": "1",
         "function": "toy",
         "outcome": "compile",
-        "entry 0": "+ made",
-        "entry 1": "",
+        "entry 1": "+ made",
+        "entry 2": "",
     },
 }
 """Table -> one of its rows on the page of `toy`."""

@@ -204,7 +204,7 @@ def many_calls() -> Recording:
     recording = toy()
     for number in range(2, 2002):
         recording.record(ev.CallBegan(frame=0, call=number))
-        recording.record(ev.CacheHit(frame=recording.next_frame_id(), entry=0, code=1, function="toy", compiled_by=1))
+        recording.record(ev.CacheHit(frame=recording.next_frame_id(), entry=1, code=1, function="toy", compiled_by=1))
         recording.record(ev.CallEnded(frame=0, call=number))
     return recording
 

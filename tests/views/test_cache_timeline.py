@@ -30,9 +30,9 @@ def node(frame: int, name: str, target: str, shape: str) -> ev.NodeAdded:
 def translated(r: Recording, entry: int, shape: str, *targets: str) -> int:
     frame = r.next_frame_id()
     r.record(ev.FrameEntered(frame=frame, parent=None, code=CODE))
-    if entry:
+    if entry > 1:
         failed = ev.GuardFailed(
-            frame=frame, entry=0, index=1, scope="local", source="x", kind="TENSOR_MATCH", expected="[4]", actual=shape
+            frame=frame, entry=1, index=1, scope="local", source="x", kind="TENSOR_MATCH", expected="[4]", actual=shape
         )
         r.record(failed)
         r.record(ev.Recompiled(frame=frame, reason="x", entries=1))
@@ -59,15 +59,15 @@ def calls() -> Recording:
     """Made, hit, missed and made again, then the limit."""
     r = Recording(title="f")
     began(r, 1, "[4]")
-    translated(r, 0, "[4]", "x", "sin")
+    translated(r, 1, "[4]", "x", "sin")
     r.record(ev.CallEnded(frame=0, call=1))
     began(r, 2, "[4]")
-    r.record(ev.CacheHit(frame=r.next_frame_id(), entry=0, code=1, function="f", compiled_by=1))
+    r.record(ev.CacheHit(frame=r.next_frame_id(), entry=1, code=1, function="f", compiled_by=1))
     began(r, 3, "[5]")
-    translated(r, 1, "[5]", "x", "sin", "relu")
+    translated(r, 2, "[5]", "x", "sin", "relu")
     began(r, 4, "[6]")
     frame = r.next_frame_id()
-    for entry in (1, 0):
+    for entry in (2, 1):
         r.record(
             ev.GuardFailed(frame=frame, entry=entry, index=2, scope="local", source="n", kind="EQUALS", expected="3", actual="4")
         )
@@ -83,14 +83,14 @@ def test_each_call_has_its_outcome() -> None:
     assert [call.outcome for call in found] == ["compile", "hit", "recompile", "limit reached"]
     assert [(call.number, call.arguments, call.error) for call in found][2:] == [(3, "[5], n=3", ""), (4, "[6], n=3", "ValueError")]
     frames = [call.frames[0] for call in found]
-    assert [frame.entry for frame in frames] == [0, 0, 1, -1]
-    assert [sorted(frame.missed) for frame in frames] == [[], [], [0], [0, 1]]
+    assert [frame.entry for frame in frames] == [1, 1, 2, -1]
+    assert [sorted(frame.missed) for frame in frames] == [[], [], [1], [1, 2]]
 
 
 def test_frames_without_a_call_are_call_one() -> None:
     """A recording that tells of no call is one call."""
     r = Recording()
-    translated(r, 0, "[4]", "x")
+    translated(r, 1, "[4]", "x")
     (call,) = cache_timeline.calls(r)
     assert (call.number, call.outcome) == (1, "compile")
 
@@ -98,7 +98,7 @@ def test_frames_without_a_call_are_call_one() -> None:
 def test_the_timeline_as_text() -> None:
     """A row per frame of a call, a column per entry, and a line per miss."""
     lines = cache_timeline.text(calls()).splitlines()
-    assert lines[0].split() == ["call", "function", "outcome", "entry", "0", "entry", "1"]
+    assert lines[0].split() == ["call", "function", "outcome", "entry", "1", "entry", "2"]
     assert [line.split() for line in lines[2:6]] == [
         ["1", "f", "compile", "made"],
         ["2", "f", "hit", "hit"],
@@ -111,7 +111,7 @@ def test_the_timeline_as_text() -> None:
 def test_a_miss_says_what_the_new_capture_has() -> None:
     """The failed guard, and graphs and guards side by side."""
     found = cache_timeline.miss(calls(), 3)
-    assert (found.entry, found.compared_with, found.failed.actual) == (0, 1, "[5]")
+    assert (found.entry, found.compared_with, found.failed.actual) == (1, 1, "[5]")
     assert found.difference.nodes == (
         Row("~", "x = input: f32[4]", "x = input: f32[5]"),
         Row("~", "sin = sin: f32[4]", "sin = sin: f32[5]"),
@@ -139,7 +139,7 @@ def test_anatomy_says_what_each_guard_said() -> None:
     assert [(v.index, v.verdict) for v in anatomy.verdicts(r, 3)] == [(0, "pass"), (1, "fail"), (2, "not reached")]
     assert {v.verdict for v in anatomy.verdicts(r, 2)} == {"pass"}
     last = anatomy.verdicts(r, 4)
-    assert [(v.entry, v.verdict) for v in last] == [(e, w) for e in (1, 0) for w in ("pass", "pass", "fail")]
+    assert [(v.entry, v.verdict) for v in last] == [(e, w) for e in (2, 1) for w in ("pass", "pass", "fail")]
     assert (last[2].expected, last[2].actual) == ("3", "4")
 
 
@@ -148,11 +148,11 @@ def test_the_browsers_data_is_plain() -> None:
     r = calls()
     data = json.loads(json.dumps({"timeline": cache_timeline.timeline_data(r), "anatomy": anatomy.anatomy_data(r)}))
     assert data["timeline"]["entries"] == [
-        {"entry": 0, "frame": 1, "function": "f"},
-        {"entry": 1, "frame": 3, "function": "f"},
+        {"entry": 1, "frame": 1, "function": "f"},
+        {"entry": 2, "frame": 3, "function": "f"},
     ]
     assert data["timeline"]["misses"]["3"]["with"] == 1 and "difference" not in data["timeline"]["misses"]["4"]
-    assert [call["tried"] for call in data["anatomy"]["calls"]] == [{"0": -1}, {"0": 1}, {"1": 2, "0": 2}]
+    assert [call["tried"] for call in data["anatomy"]["calls"]] == [{"1": -1}, {"1": 1}, {"2": 2, "1": 2}]
     assert data["anatomy"]["entries"][0]["asked"] == ["RESUME (offset 0, line 1)"] * 3
 
 
@@ -160,13 +160,13 @@ def long_program(functions: int, rounds: int) -> Recording:
     """One call in which many functions are compiled, and then run again and again."""
     r = Recording(title="f")
     began(r, 1, "[4]")
-    for entry in range(functions):
+    for entry in range(1, functions + 1):
         frame = r.next_frame_id()
         r.record(ev.FrameEntered(frame=frame, parent=None, code=dataclasses.replace(CODE, id=entry, qualname=f"f{entry}")))
         r.record(ev.CacheEntryAdded(frame=frame, entry=entry, code=entry, guard_count=1))
         r.record(ev.FrameFinished(frame=frame, outcome="compiled"))
     for _ in range(rounds):
-        for entry in range(functions):
+        for entry in range(1, functions + 1):
             r.record(ev.CacheHit(frame=r.next_frame_id(), entry=entry, code=entry, function=f"f{entry}"))
     return r
 
@@ -174,7 +174,7 @@ def long_program(functions: int, rounds: int) -> Recording:
 def test_a_run_of_hits_is_told_once_for_each_entry_with_its_number() -> None:
     """Thirty rounds of three functions are three rows and not ninety."""
     lines = [" ".join(line.split()) for line in cache_timeline.text(long_program(3, 30)).splitlines()]
-    assert lines[-3:] == ["1 f0 30 hits hit", "1 f1 30 hits hit", "1 f2 30 hits hit"]
+    assert lines[-3:] == ["1 f1 30 hits hit", "1 f2 30 hits hit", "1 f3 30 hits hit"]
     assert len(lines) == 2 + 3 + 3
 
 
@@ -182,7 +182,7 @@ def test_many_entries_are_one_column() -> None:
     """A table with a column for each of a hundred entries can be read by nobody, and grows with the square of the program."""
     short, long = (cache_timeline.text(long_program(count, 3)) for count in (20, 80))
     assert " ".join(short.splitlines()[0].split()) == "call function outcome entries"
-    assert " ".join(short.splitlines()[-1].split()) == "1 f19 3 hits hit 19"
+    assert " ".join(short.splitlines()[-1].split()) == "1 f20 3 hits hit 20"
     assert len(long) < 4.5 * len(short)
 
 

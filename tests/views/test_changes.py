@@ -156,5 +156,5 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
 )
 def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> None:
     """What a failed guard says, as people say it."""
-    failed = ev.GuardFailed(frame=1, entry=0, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
+    failed = ev.GuardFailed(frame=1, entry=1, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
     assert change(failed) == words

@@ -97,7 +97,7 @@ def test_a_frame_has_source_listings_and_roles() -> None:
     assert [row["name"] for row in frame["resume"]] == ["__resume_at_32_1", "__resume_at_40_2"]
     assert (data["frames"][1]["parent"], data["frames"][1]["resumes"]) == (1, 32)
     called = [frame for call in data["timeline"]["calls"] for frame in call["frames"]]
-    assert ("hit", 0) in [(frame["outcome"], frame["entry"]) for frame in called]
+    assert ("hit", 1) in [(frame["outcome"], frame["entry"]) for frame in called]
 
 
 def test_a_real_recording_adds_up_too() -> None:
@@ -139,15 +139,15 @@ def test_the_facts_of_a_page() -> None:
     assert data["anatomy"]["calls"][1] == {
         "label": "call 1: toy (plain Python)",
         "frame": 4,
-        "tried": {"0": 0},
-        "found": {"0": {"expected": "dtype float32", "actual": "dtype float64"}},
+        "tried": {"1": 0},
+        "found": {"1": {"expected": "dtype float32", "actual": "dtype float64"}},
     }
     assert [guard["index"] for guard in frame["guards"]] == [0, 1, 2, 3] and data["versions"] == toy().versions
     assert frame["resume"][0]["parameters"] == list(toy().resume_functions[0].parameters)
     marked = [row["offset"] for row in data["codes"]["1"]["rows"] if row.get("mark")]
     assert marked == [row.offset for row in toy().codes[1].rows if row.is_target]
     (call,) = data["timeline"]["calls"]
-    assert call["arguments"] == "" and call["frames"][-1]["missed"]["0"].endswith("expected dtype float32, found dtype float64")
+    assert call["arguments"] == "" and call["frames"][-1]["missed"]["1"].endswith("expected dtype float32, found dtype float64")
     assert data["timeline"]["misses"]["4"]["reports"]["0"].startswith("Guard failed: local 'a' TENSOR_MATCH\n")
     assert [called["reason"] for call in data["timeline"]["calls"] for called in call["frames"]][-1] == "cache limit 1 reached"
 

@@ -414,7 +414,7 @@ def test_a_bug_of_the_engine() -> None:
 def test_a_limit() -> None:
     """Where a function was compiled as often as it may be, the last guard that failed is named."""
     recording = Recording(title="f")
-    at = {"frame": 1, "entry": 0, "index": 0, "scope": "local", "source": "n"}
+    at = {"frame": 1, "entry": 1, "index": 0, "scope": "local", "source": "n"}
     recording.record(ev.GuardFailed(**at, kind="EQUALS", expected="1", actual="2"))
     recording.record(ev.CacheLimitReached(frame=1, function="f", limit=8, reason="n"))
     assert list(headline(recording).lines) == [

@@ -19,7 +19,6 @@ from typing import Any, Protocol, cast
 
 from dynexplore.engine.config import config
 from dynexplore.engine.native import UNBOUND, CodeCache, Entry, FrameState
-from dynexplore.engine.numbering import Numbering
 from dynexplore.engine.provenance.guard_check import GuardCheck
 from dynexplore.engine.provenance.module_guards import StateFailure, StateWalk
 from dynexplore.engine.provenance.sources import Scope
@@ -30,13 +29,12 @@ from dynexplore.engine.translate.history import FrameHistory
 from dynexplore.engine.translate.narrator import scope_of as scope_of_source
 from dynexplore.engine.translate.resume import argument_slots
 
-NUMBERS = Numbering()  # of entries
-
 
 class CompiledEntry(Entry):
     """An entry with what people may ask about it. It holds no tensor of the call that it was compiled for."""
 
     number: int
+    """Of whoever records (recorder.py), from 1."""
     frame: int
     """The recorder's number of the frame that was translated."""
     guards: GuardCheck
@@ -72,7 +70,7 @@ def state_of(cache: CodeCache) -> CodeState:
     return code_state
 
 
-def add_entry(cache: CodeCache, translation: Translation, frame: int) -> CompiledEntry:
+def add_entry(cache: CodeCache, translation: Translation, frame: int, number: int) -> CompiledEntry:
     """Make an entry of a translation and put it first: the latest entry is the likeliest hit.
 
     Those that leave the frame to Python come behind those that were compiled, whose guards say more.
@@ -90,7 +88,7 @@ def add_entry(cache: CodeCache, translation: Translation, frame: int) -> Compile
         translation.types,
         translation.runs_alone,
     )
-    entry.number = NUMBERS.next()
+    entry.number = number
     entry.frame = frame
     entry.guards = translation.check
     entry.state = walk

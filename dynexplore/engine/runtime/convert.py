@@ -36,7 +36,7 @@ from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
 from dynexplore.engine.policy.break_errors import breaks_are_errors
-from dynexplore.engine.recorder import Recorder
+from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
 from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
 from dynexplore.engine.runtime.cache import (
@@ -302,7 +302,7 @@ class Conversion:
             reports.count_break(graph_break)
         if translation.left_to_python:
             return self._leave_to_python(translation)
-        entry = add_entry(self.state.cache, translation, self.frame)
+        entry = add_entry(self.state.cache, translation, self.frame, entry_number(self.recorder))
         if self.recorder is not None:
             self._record_entry(entry)
         return entry, "compiled"
@@ -318,7 +318,7 @@ class Conversion:
         if len(entries) >= entry_limit(self.store) and all(map(is_left_to_python, entries)):
             self.state.cache.skip = True
             return None, "skipped"
-        entry = add_entry(self.state.cache, translation, self.frame)
+        entry = add_entry(self.state.cache, translation, self.frame, entry_number(self.recorder))
         reports.entry_added(self.recorder, self.frame, self.code, entry)
         self._look_again_at_what_broke()
         return entry, "skipped"
