@@ -88,5 +88,6 @@ def _modules_below(module: object, met: set[int]) -> Iterator[object]:
         return
     met.add(id(module))
     yield module
-    for child in instance_dict(module)[MODULES].values():
+    children = instance_dict(module).get(MODULES)  # none where its class never called `Module.__init__`
+    for child in dict.values(children) if is_a(children, dict) else ():  # type: ignore[arg-type]
         yield from _modules_below(child, met)

@@ -91,3 +91,23 @@ def test_a_change_of_one_block_is_seen():
 
     torch.manual_seed(0)
     assert_same_as_eager(changed, model, X, 0, then=[(model, X, how) for how in (0, 1, 2, 3, 0)])
+
+
+class Bare(nn.Module):
+    """Never calls `Module.__init__`, so that it has no registries."""
+
+    def __init__(self) -> None:
+        pass
+
+    def double(self, x):
+        print("doubling")
+        return x * 2
+
+
+def test_a_module_without_registries_has_no_blocks():
+    """A break in one of its methods is a break like any other."""
+
+    def doubled(module, x):
+        return module.double(x) + 1
+
+    assert_same_as_eager(doubled, Bare(), X, calls=2)
