@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.engine.errors import BackendCompilerError
 from engine_checks import assert_same_as_eager
 
 X = torch.ones(3)
@@ -384,3 +385,54 @@ def test_a_module_s_traceback_is_that_of_eager() -> None:
     """A module that is optimized shows its own frames, and none that only calls it."""
     report = assert_same_as_eager(Block(Block()), X, calls=2)
     assert report.graphs
+
+
+def _closes_over_a_variable() -> Callable[..., Any]:
+    factor = 3
+
+    def scaled(x):
+        dynexplore.graph_break()
+        return x * factor
+
+    return scaled
+
+
+def _shares_a_variable(x):
+    shift, kept = x + 1, []
+    dynexplore.graph_break()
+    kept.append(lambda: shift + x)
+    return kept[0]() * 2
+
+
+def _closes_over_a_variable_in_a_block() -> Callable[..., Any]:
+    factor = 3
+
+    def scaled(x):
+        try:
+            dynexplore.graph_break()
+            return x * factor
+        finally:
+            x = None
+
+    return scaled
+
+
+@pytest.mark.plain("a backend that fails")
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(_closes_over_a_variable(), "factor"), (_closes_over_a_variable_in_a_block(), "factor"), (_shares_a_variable, "shift")],
+)
+def test_the_locals_of_a_frame_that_could_not_go_on_are_shown(function: Callable[..., Any], name: str) -> None:
+    """What is raised while a resume function is compiled has a frame whose variables, those of closures too, can be read."""
+    compiled: list[object] = []
+
+    def fails_behind_the_break(graph: torch.fx.GraphModule, inputs: object) -> Any:
+        compiled.append(graph)
+        if len(compiled) > (function is _shares_a_variable):
+            raise KeyError("planted")
+        return graph.forward
+
+    with pytest.raises(BackendCompilerError) as caught:
+        dynexplore.optimize(fails_behind_the_break)(function)(X)
+    shown = [entry.frame.f_locals for entry in caught.traceback if entry.name == function.__name__]
+    assert [type(values.get(name)) for values in shown] == [type(function(X)) if name == "shift" else int]

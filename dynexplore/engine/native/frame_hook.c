@@ -441,11 +441,25 @@ dispose(PyThreadState *tstate, Frame *frame, PyObject *result)
     return result;
 }
 
+/* What COPY_FREE_VARS does: whoever reads the locals of a frame that has begun expects a cell in the slot of each free
+   variable, without looking. */
+static COLD void
+copy_free_variables(Frame *frame)
+{
+    PyObject *closure = frame_function(frame)->func_closure;
+    Py_ssize_t count = closure == NULL ? 0 : PyTuple_GET_SIZE(closure);
+    PyObject **slots = frame->localsplus + frame_code(frame)->co_nlocalsplus - count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_XSETREF(slots[i], Py_NewRef(PyTuple_GET_ITEM(closure, i)));
+    }
+}
+
 /* An exception is set before a frame has begun that goes on for another one.  That one has ended, so nothing else tells of
    the function: raise the exception at the line where it goes on, so that the traceback has its entry. */
 static COLD PyObject *
 raise_where_it_goes_on(PyThreadState *tstate, Frame *frame)
 {
+    copy_free_variables(frame);
     frame_set_begun(frame);
     return _PyEval_EvalFrameDefault(tstate, frame, 1);
 }
