@@ -148,7 +148,7 @@ def test_the_facts_of_a_page() -> None:
     assert marked == [row.offset for row in toy().codes[1].rows if row.is_target]
     (call,) = data["timeline"]["calls"]
     assert call["arguments"] == "" and call["frames"][-1]["missed"]["1"].endswith("expected dtype float32, found dtype float64")
-    assert data["timeline"]["misses"]["4"]["reports"]["0"].startswith("Guard failed: local 'a' TENSOR_MATCH\n")
+    assert data["timeline"]["misses"]["4"]["reports"]["1"].startswith("Guard failed: local 'a' TENSOR_MATCH\n")
     assert [called["reason"] for call in data["timeline"]["calls"] for called in call["frames"]][-1] == "cache limit 1 reached"
 
 
