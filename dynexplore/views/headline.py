@@ -78,12 +78,10 @@ def counted(recording: Recording) -> str:
 
 
 def _counted_in_callers(recording: Recording) -> str:
-    """How many of torch.compile's breaks happened while a function was inlined that then broke as a frame of its own, too.
+    """How many of the breaks happened while a function was inlined that then broke as a frame of its own, too.
 
-    Its counters count them all, and so does the headline.
+    Each of them ends a graph, so counters count them all, and so does the headline: one place of a program may be two.
     """
-    if recording.engine == OURS:
-        return ""
     stacks = [broke.user_stack for broke in recording.breaks]
     own = {(stack[0].file, stack[0].line) for stack in stacks if len(stack) == 1}
     again = sum(len(stack) > 1 and (stack[-1].file, stack[-1].line) in own for stack in stacks)

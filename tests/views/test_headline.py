@@ -269,7 +269,7 @@ def test_a_module() -> None:
     """A module goes by the name of its class, and the line is one of its forward."""
     assert lines(explain(Two())(torch.ones(2, 4))) == ["Two is one graph of 3 operators: no graph break, no recompile."]
     assert lines(explain(Chatty())(torch.ones(2, 4)))[:2] == [
-        "Chatty: 2 graphs, 2 graph breaks, 0 recompiles.",
+        "Chatty: 2 graphs, 2 graph breaks (1 of them counted again in a caller), 0 recompiles.",
         f"The graph breaks at {place(Chatty.forward, 2)}: printing or logging.",
     ]
 
