@@ -231,3 +231,17 @@ def test_no_source_is_said_in_a_sentence(opened: Opened) -> None:
     assert "RESUME" in pane(page, "original", " tbody").inner_text()
     node_count = pane(page, "graph", " tbody tr").count()
     assert node_count == 0
+
+
+def test_a_long_line_of_the_source_goes_on_below_itself(opened: Opened) -> None:
+    """No letter of a long line is cut by the pane's edge, and nobody scrolls sideways to read it."""
+    r = Recording(title="f")
+    sum_of_many = " + ".join(["x"] * 80)
+    row = ev.ListingRow(0, "RESUME", "0", 1, 1, 0, 4)
+    code = ev.CodeView(1, "f", "f.py", 1, f"def f(x):\n    return {sum_of_many}", (row,))
+    r.record(ev.FrameEntered(frame=r.next_frame_id(), parent=None, code=code, arguments=()))
+    page = opened(r)
+    body = page.locator(".dynx-source .dynx-body").first
+    assert body.evaluate("each => each.scrollWidth <= each.clientWidth")
+    first, second = (page.locator(".dynx-source .dynx-line").nth(at).bounding_box() for at in (0, 1))
+    assert first is not None and second is not None and second["height"] >= 2 * first["height"]

@@ -62,7 +62,7 @@ export const sourcePane = {
 /** @param {string} id @param {Code} code @param {string[]} colours @param {HTMLElement} scroller */
 function sourceOf(id, code, colours, scroller) {
   const parts = partsOf(id, code);
-  const box = make("div", "dynx-lines");
+  const box = make("div", code.lines.length < LONG ? "dynx-lines dynx-wraps" : "dynx-lines");
   return new LongList(scroller, box, box, {
     count: code.lines.length,
     row(index, rows) {
