@@ -238,3 +238,15 @@ def test_an_integer_that_varies_is_data_whole(name: str, backend: str) -> None:
     for n in (3, 5, 2**31, -(2**31) - 1, 2**53 + 1, -(2**63), 7):
         (_, expected), (_, made) = program(X, n), compiled(X, n)
         assert made.dtype == expected.dtype and torch.equal(made, expected), n
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_data_that_no_graph_can_hold_is_left_to_python(backend: str) -> None:
+    """A number of numpy that Python has no number for, beside others in a list, breaks the graph where the tensor is made."""
+
+    def program(x, number):
+        y = x.sin()
+        return y, torch.tensor([number * 2, 1.0])
+
+    for number in (np.longdouble(0.5), np.longdouble(1.5), np.float32(2.5), 3.5):
+        assert_same_as_eager(program, torch.ones(2), number, backend=backend)

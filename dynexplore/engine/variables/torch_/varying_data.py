@@ -19,7 +19,7 @@ import torch.fx
 
 from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.variables.containers.sequence import SequenceVariable
-from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 
@@ -51,5 +51,8 @@ def _holds_varying_integer(value: VariableTracker) -> bool:
         return any(map(_holds_varying_integer, value.items))
     if type(value) is ConstantVariable or not isinstance(value, SymbolicNumberVariable | ConstantVariable):
         return False  # one that may vary is a kind of constant until it enters a graph
-    number = value.as_proxy()
+    try:
+        number = value.as_proxy()
+    except NotProxyable:  # the call will say so
+        return False
     return isinstance(number, torch.fx.Node) and isinstance(example_value(number), torch.SymInt)
