@@ -85,6 +85,8 @@ class Prediction:
         lines += [f"  and {_FATES[one.fate].format(one)}" for one in told[1:]]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return html_report.report(html_report.code(str(self)))
 

@@ -332,3 +332,12 @@ def test_several_calls_are_one_explanation() -> None:
     assert watched.explanation.session.call_count == 3
     ends = watched.explanation.recording.of(ev.CallEnded)
     assert [end.error for end in ends] == ["", "TypeError", ""]
+
+
+def test_what_a_session_answers_is_words_at_a_prompt() -> None:
+    """A prompt shows a prediction and the entries in words, not as a dump of their fields."""
+    session = session_of(program, X)
+    answer = session.predict(X, 4)
+    assert repr(answer) == str(answer) and "Prediction(" not in repr(answer)
+    (entry,) = session.entries
+    assert repr(entry) == f"<entry 1: compiled as frame 1, {len(entry.guards.guards)} guards>"

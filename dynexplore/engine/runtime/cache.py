@@ -49,6 +49,9 @@ class CompiledEntry(Entry):
     may_be_numbers_only: bool
     """Up to its break it is work on numbers; what goes on behind that shows whether the frame is worth a graph."""
 
+    def __repr__(self) -> str:
+        return f"<entry {self.number}: compiled as frame {self.frame}, {len(self.guards.guards)} guards>"
+
 
 @record(frozen=False)
 class CodeState:
