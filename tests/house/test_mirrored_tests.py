@@ -69,7 +69,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/variables/scalars/extreme": ("programs/test_values_made_for_real",),
     "engine/variables/scalars/python_random": ("programs/test_python_random",),
     "engine/variables/scalars/symbolic_number": ("programs/test_symbolic_sizes",),
-    "engine/variables/scalars/unspecialized": ("programs/test_loops_with_breaks",),
     "engine/variables/signatures": ("programs/test_builtins",),
     "engine/variables/torch_": ("programs/test_modules", "programs/test_torch_functions"),
     "engine/variables/torch_/autograd_function": ("programs/test_autograd_functions",),
