@@ -189,19 +189,26 @@ def text(recording: Recording) -> str:
     entries = sorted(entry_frames(recording))
     if any(_mark(frame, ev.EARLIER) for call in calls(recording) for frame in call.frames):
         entries = [ev.EARLIER, *entries]
-    rows, lines = [], []
+    rows, lines, called = [], [], names_of_frames(recording)
     for first, last, frame, count in _runs(calls(recording)):
+        function = called.get(frame.frame, frame.function)
         number = str(first) if first == last else f"{first} to {last}"
         marks = [_mark(frame, entry) for entry in entries] if len(entries) <= MANY_ENTRIES else [_marks(frame)]
-        rows.append((number, frame.function, plural(count, frame.outcome) if count > 1 else frame.outcome, *marks))
+        rows.append((number, function, plural(count, frame.outcome) if count > 1 else frame.outcome, *marks))
         if frame.missed:
             failed = next(iter(frame.missed.values()))
-            lines.append(ev.wrapped(f"call {number}, {frame.function}: {views_text.guard_failure(failed)}", 4))
+            lines.append(ev.wrapped(f"call {number}, {function}: {views_text.guard_failure(failed)}", 4))
         elif frame.reason:
-            lines.append(ev.wrapped(f"call {number}, {frame.function}: {frame.reason}", 4))
+            lines.append(ev.wrapped(f"call {number}, {function}: {frame.reason}", 4))
     names = ["earlier" if entry == ev.EARLIER else f"entry {entry}" for entry in entries]
     marked = names if len(entries) <= MANY_ENTRIES else ["entries"]
     return "\n".join([views_text.table(("call", "function", "outcome", *marked), rows), *lines])
+
+
+def names_of_frames(recording: Recording) -> dict[int, str]:
+    """What people call each frame that was compiled, or that ran what was compiled as another one."""
+    names = {entered.frame: frame_name(recording, entered) for entered in recording.frames}
+    return names | {hit.frame: names[hit.compiled_by] for hit in recording.of(ev.CacheHit) if hit.compiled_by in names}
 
 
 Run = tuple[int, int, FrameCall, int]
@@ -241,9 +248,7 @@ def _marks(frame: FrameCall) -> str:
 
 def timeline_data(recording: Recording) -> dict[str, Any]:
     """Calls, entries and misses: each entry with the frame it was compiled as, frames of calls with their marks per entry."""
-    names = {entered.frame: frame_name(recording, entered) for entered in recording.frames}
-    owners = entry_frames(recording)
-    names |= {hit.frame: names[hit.compiled_by] for hit in recording.of(ev.CacheHit) if hit.compiled_by in names}
+    owners, names = entry_frames(recording), names_of_frames(recording)
     all_calls = calls(recording)
     frames = [frame for call in all_calls for frame in call.frames]
     return {
