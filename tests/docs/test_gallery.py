@@ -34,9 +34,9 @@ SAID = {
     "callee": (4, 2, 6),
     "sizes": (2, 0, 10),
     "attribute": (3, 0, 10),
-    "decoder": (1, 0, 74),
+    "decoder": (1, 0, 78),
     "unet": (1, 0, 24),
-    "recommender": (1, 0, 22),
+    "recommender": (1, 0, 23),
     "training_step": (2, 3, 8),
     "memory": (1, 0, 14),
 }

@@ -68,7 +68,7 @@ def add(
         ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
     if ctx.graph.fake_mode.written_last and ctx.function_modes.has_wrappers:
         wrapper_tensor.refuse_writes(ctx, *tensors)
-    if _is_new_leaf(fake, tensors) and not ctx.graphs_run_as_they_are:
+    if "requires_grad" in kwargs and _is_new_leaf(fake) and not ctx.graphs_run_as_they_are:
         ctx.break_graph("DX407", operation="a new tensor with requires_grad=True")
     if any(map(_holds_numpy_number, (*args, *kwargs.values()))):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
@@ -90,11 +90,9 @@ def _is_where_sizes_come_from(tensor: TensorVariable) -> bool:
     return any(isinstance(number, torch.SymInt) for number in numbers)
 
 
-def _is_new_leaf(fake: Any, tensors: Sequence[TensorVariable]) -> bool:
+def _is_new_leaf(fake: Any) -> bool:
     """Whether an operator made a tensor to which gradients are to come: a compiler gives gradients to inputs alone."""
-    if not isinstance(fake, torch.Tensor) or not fake.requires_grad or not fake.is_leaf:
-        return False
-    return not any(tensor.fake is fake for tensor in tensors)
+    return isinstance(fake, torch.Tensor) and fake.requires_grad and fake.is_leaf
 
 
 def question_about(
