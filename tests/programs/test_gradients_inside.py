@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager, graphs_compiled
+from engine_checks import CountingBackend, assert_same_as_eager, graphs_compiled
 
 
 def leaf() -> torch.Tensor:
@@ -474,7 +474,8 @@ def new_leaf_by(make):
 ])  # fmt: skip
 def test_what_is_made_with_requires_grad_gets_gradients(make: Any, backend: str) -> None:
     """A tensor made in the function with `requires_grad=True` is a leaf: what depends on it alone has a history."""
-    plain, compiled = new_leaf_by(make), dynexplore.optimize(backend)(new_leaf_by(make))
+    counting = CountingBackend(backend)
+    plain, compiled = new_leaf_by(make), dynexplore.optimize(counting)(new_leaf_by(make))
     for wants in (False, True, False):
         x = torch.tensor([1.0, 2.0], requires_grad=wants)
         (expected, leaf), (result, own) = plain(x), compiled(x)
@@ -483,3 +484,4 @@ def test_what_is_made_with_requires_grad_gets_gradients(make: Any, backend: str)
             expected.sum().backward()
             result.sum().backward()
             assert torch.equal(own.grad, leaf.grad)
+    assert counting.graphs

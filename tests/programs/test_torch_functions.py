@@ -234,10 +234,12 @@ def test_an_integer_that_varies_is_data_whole(name: str, backend: str) -> None:
     def program(x, n):
         return x + 1, make(x, n)
 
-    compiled = dynexplore.optimize(backend)(program)
+    counting = CountingBackend(backend)
+    compiled = dynexplore.optimize(counting)(program)
     for n in (3, 5, 2**31, -(2**31) - 1, 2**53 + 1, -(2**63), 7):
         (_, expected), (_, made) = program(X, n), compiled(X, n)
         assert made.dtype == expected.dtype and torch.equal(made, expected), n
+    assert counting.graphs
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

@@ -417,7 +417,6 @@ def _closes_over_a_variable_in_a_block() -> Callable[..., Any]:
     return scaled
 
 
-@pytest.mark.plain("a backend that fails")
 @pytest.mark.parametrize(
     ("function", "name"),
     [(_closes_over_a_variable(), "factor"), (_closes_over_a_variable_in_a_block(), "factor"), (_shares_a_variable, "shift")],

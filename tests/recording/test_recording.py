@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import RecordingError
 from dynexplore.engine.recorder import Recorder
@@ -238,23 +236,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RecordingError, match=r"cannot read '.*binary\.json'"):
         load(tmp_path / "binary.json")
-
-
-def test_a_recording_counts_its_entries_from_one_whatever_else_was_compiled() -> None:
-    """Entries of a recording are 1, 2, ... also where other functions were compiled before it, and between its calls."""
-
-    def other(x: torch.Tensor) -> torch.Tensor:
-        return x - 1
-
-    def scaled(x: torch.Tensor, factor: int) -> torch.Tensor:
-        return x * factor
-
-    x = torch.ones(3)
-    dynexplore.explain(other)(x)
-    told = dynexplore.explain(scaled)(x, 2)
-    dynexplore.optimize("eager")(other)(x)
-    told.session.call(x, 3)
-    assert [added.entry for added in told.recording.of(ev.CacheEntryAdded)] == [1, 2]
 
 
 def test_entries_of_an_older_file_are_counted_from_one() -> None:

@@ -341,3 +341,20 @@ def test_what_a_session_answers_is_words_at_a_prompt() -> None:
     assert repr(answer) == str(answer) and "Prediction(" not in repr(answer)
     (entry,) = session.entries
     assert repr(entry) == f"<entry 1: compiled as frame 1, {len(entry.guards.guards)} guards>"
+
+
+def test_a_recording_counts_its_entries_from_one_whatever_else_was_compiled() -> None:
+    """Entries of a recording are 1, 2, ... also where other functions were compiled before it, and between its calls."""
+
+    def other(x: torch.Tensor) -> torch.Tensor:
+        return x - 1
+
+    def scaled(x: torch.Tensor, factor: int) -> torch.Tensor:
+        return x * factor
+
+    x = torch.ones(3)
+    dynexplore.explain(other)(x)
+    told = dynexplore.explain(scaled)(x, 2)
+    dynexplore.optimize("eager")(other)(x)
+    told.session.call(x, 3)
+    assert [added.entry for added in told.recording.of(ev.CacheEntryAdded)] == [1, 2]
