@@ -148,5 +148,6 @@ def clear() -> None:
     """Drop everything that was compiled, and let go of named backends' stores."""
     for store in list(_all):
         store.native.clear()
+        store.blocks.forget()
         store.observers.modified_codes.clear()
     _unowned.clear()

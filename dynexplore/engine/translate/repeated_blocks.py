@@ -31,6 +31,10 @@ class RepeatedBlocks:
     def __init__(self) -> None:
         self._classes: weakref.WeakValueDictionary[int, type[Any]] = weakref.WeakValueDictionary()
 
+    def forget(self) -> None:
+        """What was learned belongs to what was compiled, and goes with it."""
+        self._classes.clear()
+
     def __contains__(self, value: object) -> bool:
         """Whether a live value is a module of such a class."""
         return self._classes.get(id(type(value))) is type(value)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from engine_checks import assert_same_as_eager
+import dynexplore
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 
@@ -70,6 +71,32 @@ def test_a_block_that_breaks_is_compiled_once_for_all_its_instances(count):
 def test_blocks_under_names_of_their_own_are_compiled_once():
     """They need not stand in a list: two graphs, before and behind the break."""
     assert_same_as_eager(Pair().requires_grad_(False), X, calls=2, graphs=2)
+
+
+def graphs_of_a_choice() -> int:
+    """Of a function that is called with one layer and then another: the first is guarded by identity, where nothing is known."""
+
+    def applies(layer, x):
+        return layer(x) + 1
+
+    dynexplore.reset()
+    optimized = dynexplore.optimize("eager")(applies)
+    for layer in (nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)):
+        optimized(layer, X)
+    return graphs_compiled()
+
+
+def test_reset_forgets_which_blocks_there_are():
+    """What breaks in a layer of one model says nothing of other programs once all is forgotten."""
+
+    def breaks(layer, inputs):
+        dynexplore.graph_break()
+
+    before = graphs_of_a_choice()
+    layers = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    layers[0].register_forward_pre_hook(breaks)
+    dynexplore.optimize("eager")(layers)(X)
+    assert graphs_of_a_choice() == before == 2
 
 
 def test_a_change_of_one_block_is_seen():
