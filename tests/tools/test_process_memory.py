@@ -12,8 +12,8 @@ from dynexplore.tools.process_memory import MemoryPeak, as_text
 def test_the_peak_is_seen_after_it_is_over() -> None:
     """A tensor that is gone at the end of the block still counts."""
     with MemoryPeak() as memory:
-        torch.ones(32 * 2**20 // 4).sum()
-    assert memory.peak is None or memory.peak > 16 * 2**20
+        torch.ones(128 * 2**20 // 4).sum()  # so large that it is new memory, and none that was freed before (mallopt, 32 MiB)
+    assert memory.peak is None or memory.peak > 100 * 2**20
 
 
 @pytest.mark.plain("measures the process")
