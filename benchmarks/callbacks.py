@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from support.measuring import best, compilers, forget, quiet
-from support.report import Row, console, rich_is_there, table, write
+from support.report import Row, rich_is_there, show
 
 Comparison = Callable[[Any, Any], int]
 
@@ -125,8 +125,7 @@ def main() -> int:
         return 2
     quiet()
     rows = [measure(name, options) for name in options.functions]
-    console().print(table("Callbacks", rows))
-    write("Callbacks", rows, options.json)
+    show("Callbacks", rows, options.json)
     return 0
 
 

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from support.measuring import quiet
-from support.report import Row, console, rich_is_there, table, write
+from support.report import Row, rich_is_there, show
 from torch import nn
 from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -216,8 +216,7 @@ def main() -> int:
         spawn(work, (options, str(path)), nprocs=options.processes)
         rows: list[Row] = json.loads(path.read_text())
     title = f"DistributedDataParallel, {options.processes} processes"
-    console().print(table(title, rows))
-    write(title, rows, options.json)
+    show(title, rows, options.json)
     return 0
 
 

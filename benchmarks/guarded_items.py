@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from support.measuring import best, compilers, forget, geomean, quiet
-from support.report import Row, console, rich_is_there, table, write
+from support.report import Row, rich_is_there, show
 
 Named = dict[str, Any]
 
@@ -177,8 +177,7 @@ def main() -> int:
     torch._dynamo.config.cache_size_limit = 64
     rows = [measure(host, value, options) for value in options.values for host in options.hosts]
     rows.append({"host": "all", "ratio": geomean(row["ratio"] for row in rows)})
-    console().print(table("Guarded items", rows))
-    write("Guarded items", rows, options.json)
+    show("Guarded items", rows, options.json)
     return 0
 
 

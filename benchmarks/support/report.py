@@ -88,6 +88,12 @@ def write(title: str, rows: Sequence[Row], path: Path | None) -> None:
         path.write_text(json.dumps({"title": title, "torch": torch.__version__, "rows": rows}, indent=1), encoding="utf-8")
 
 
+def show(title: str, rows: Sequence[Row], path: Path | None) -> None:
+    """The rows as a table, and as JSON where a path is given."""
+    console().print(table(title, rows))
+    write(title, rows, path)
+
+
 def rich_is_there() -> bool:
     """Whether rich, which shows the tables, is installed; one sentence where it is not."""
     if importlib.util.find_spec("rich") is None:

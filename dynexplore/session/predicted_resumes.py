@@ -25,7 +25,7 @@ import torch
 from dynexplore.engine.bytecode import name_of_code, read
 from dynexplore.engine.native import CodeCache
 from dynexplore.engine.provenance.guard_check import Failure
-from dynexplore.engine.provenance.guards import Guard
+from dynexplore.engine.provenance.guards import OF_SEVERAL_SOURCES, Guard
 from dynexplore.engine.provenance.sources import LocalSource, Scope, Source
 from dynexplore.engine.runtime.cache import CompiledEntry
 from dynexplore.engine.runtime.decision import EntriesVerdict, decide
@@ -37,9 +37,7 @@ from dynexplore.session.first_frame import DryRunFrame
 Fate = Literal["compile", "recompile", "limit reached", "plain Python", "raises", "not known"]
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.layout)
-_ABOUT_MORE = frozenset({
-    "ALIAS", "DISTINCT", "ATTRIBUTES_APART", "DICTIONARIES_APART", "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE",
-})  # fmt: skip
+_ABOUT_MORE = frozenset({"ALIAS", *OF_SEVERAL_SOURCES, "SHAPE_ENV", "GLOBAL_STATE", "MODULE_STATE"})
 """Guards that check more than one place, or none."""
 
 

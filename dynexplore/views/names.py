@@ -25,8 +25,6 @@ ENTRY_FILE = "<dynexplore entry>"
 """The file of the engine's wrappers, as native/native.h names it."""
 
 _LIBRARY = re.compile(r"[/\\](site-packages|dist-packages)[/\\]|[/\\]lib[/\\]python3[.\d]*[/\\]")
-
-
 _TORCH = re.compile(r"[/\\](site-packages|dist-packages)[/\\]torch[/\\]")
 _WRAPS = re.compile(r"\s*(?:@.*\n\s*)*?@(?:\w+\.)*wraps\((\w+)\)")
 

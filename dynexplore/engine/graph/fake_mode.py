@@ -73,10 +73,11 @@ _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_no
 # No device has these for other numbers. A compiler may drop one whose result is not used, and nobody would hear of it.
 _OF_INTEGERS = _words("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm")
 
-# Written in place, an integer times a float is refused. torch's fake forms of these forget some pairs of dtypes
-# (torch/_meta_registrations.py, meta_binop_inplace), and a compiler converts the result.
 IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
 """Methods that give the tensor itself other sizes and strides."""
+
+# Written in place, an integer times a float is refused. torch's fake forms of these forget some pairs of dtypes
+# (torch/_meta_registrations.py, meta_binop_inplace), and a compiler converts the result.
 _IN_PLACE = _words("mul_ add_ sub_ _foreach_mul_ _foreach_add_ _foreach_sub_ _foreach_div_")
 
 _SAYS_SO = ("training", "train", "use_input_stats")

@@ -324,7 +324,9 @@ class Conversion:
         return entry, "skipped"
 
     def _look_again_at_what_broke(self) -> None:
-        """This frame goes on for one that broke, and is left to Python: if that one met only numbers, it may be left as a whole."""
+        """Where this frame goes on for one that broke, and is left to Python: if that one met only numbers, it may be left, too."""
+        if self.state.goes_on_from is None:
+            return
         for cache in self.store.native.caches():
             numbers_only = [entry for entry in cache.entries if isinstance(entry, CompiledEntry) and entry.may_be_numbers_only]
             if any(entry.code is self.state.goes_on_from for entry in numbers_only):

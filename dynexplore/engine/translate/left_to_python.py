@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from dynexplore.engine.native import TypeGuard
-from dynexplore.engine.provenance.guards import Guard, is_empty
+from dynexplore.engine.provenance.guards import OF_SEVERAL_SOURCES, Guard, is_empty
 from dynexplore.engine.provenance.sources import (
     AttributeSource,
     ClosureSource,
@@ -51,20 +51,22 @@ def is_left_to_python(ctx: Interpreter) -> bool:
     Where a tensor is in reach (the method of a module), that is said only of a frame that looked at none and gives a number, or
     a module, which it has found: `ModuleList.__getitem__`.
     """
-    nodes = list(ctx.graph.graph.nodes)
-    if not all(gives_numbers(node) for node in nodes if node.op not in ("placeholder", "get_attr")):
+    if not _computes_numbers_alone(ctx):
         return False
     if not has_tensor(tuple(ctx.request.values.values())):
         return True
-    looked_at = any(isinstance(node.meta.get("example_value"), torch.Tensor) for node in nodes)
+    looked_at = any(isinstance(node.meta.get("example_value"), torch.Tensor) for node in ctx.graph.graph.nodes)
     gives_no_tensor = isinstance(ctx.root.returned, ConstantVariable | SymbolicNumberVariable | NNModuleVariable)
     return gives_no_tensor and not looked_at and not ctx.told_compiling
 
 
 def is_numbers_so_far(ctx: Interpreter) -> bool:
     """Whether an attempt that stopped at a break met nothing worth a graph, and the frame has no tensor in reach."""
-    nodes = [node for node in ctx.graph.graph.nodes if node.op not in ("placeholder", "get_attr")]
-    return all(map(gives_numbers, nodes)) and not _reaches_tensor(ctx.request)
+    return _computes_numbers_alone(ctx) and not _reaches_tensor(ctx.request)
+
+
+def _computes_numbers_alone(ctx: Interpreter) -> bool:
+    return all(gives_numbers(node) for node in ctx.graph.graph.nodes if node.op not in ("placeholder", "get_attr"))
 
 
 def leave_to_python_at_break(ctx: Interpreter) -> Translation:
@@ -126,8 +128,7 @@ def relaxed(guards: list[Guard], request: TranslationRequest) -> list[Guard]:
 
 
 # What modified code has to be sure of, and what says nothing of whether there is tensor work: which object it is, and its keys.
-_APART = ("DISTINCT", "DICTIONARIES_APART", "NO_DICTIONARY_OF_THESE", "ATTRIBUTES_APART")
-_OF_MODIFIED_CODE = ("GLOBAL_STATE", "ID_MATCH", "DICT_KEYS", *_APART)
+_OF_MODIFIED_CODE = ("GLOBAL_STATE", "ID_MATCH", "DICT_KEYS", "NO_DICTIONARY_OF_THESE", *OF_SEVERAL_SOURCES)
 
 
 def _relaxed(guard: Guard, request: TranslationRequest) -> Guard | None:

@@ -19,6 +19,7 @@ from typing import Any
 
 from torch import nn
 
+from dynexplore.engine.provenance.guards import is_empty
 from dynexplore.engine.provenance.sources import Scope, Source
 from dynexplore.engine.raw_attributes import instance_dict, is_a
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
@@ -41,7 +42,7 @@ class RepeatedBlocks:
 
     def among(self, values: Mapping[str, object], cells: Mapping[str, CellType]) -> frozenset[str]:
         """The names of the arguments, and of the variables of a closure, that are such modules."""
-        full = (name for name, cell in cells.items() if _content(cell) in self)
+        full = (name for name, cell in cells.items() if not is_empty(cell) and cell.cell_contents in self)
         return frozenset(name for name, value in values.items() if value in self).union(full)
 
     def note(self, frames: Sequence[SymbolicFrame], scope: Scope) -> None:
@@ -53,13 +54,6 @@ class RepeatedBlocks:
             owner = _outermost_module(block.source, scope)
             if owner in self or _has_several(owner, type(block.value)):
                 self._classes[id(type(block.value))] = type(block.value)
-
-
-def _content(cell: CellType) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # nothing is bound to it
-        return None
 
 
 def _receiver(frame: SymbolicFrame) -> NNModuleVariable | None:
