@@ -6,9 +6,11 @@ of a graph, when it is handed to the backend. So the attempt keeps short rows wh
 end. What a row says of an object of torch is read at once, for these change; words are made of it when the recording is read, and
 hold nothing of torch.
 
-Our own steps show the stack after an instruction. A step of torch is watched from outside: the stack is read when it returns.
+Our own steps show the stack after an instruction. A step of torch is watched from outside, and looked at once, when it has
+returned: which translators are at work, and the instruction that each is at, torch knows itself. What comes up in the midst of a
+step has its place from there.
 
-In:  `before_step`, `after_step`, `raised`, `node`, and the moments of `listener.py`.
+In:  `stepped`, `raised`, `node`, and the moments of `listener.py`.
 Out: `tell(recording)`: the events of the attempt, in order.
 
 PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_convert.py, which is what is watched.
@@ -17,7 +19,6 @@ PyTorch's counterpart: `InstructionTranslatorBase` in torch/_dynamo/symbolic_con
 from __future__ import annotations
 
 import functools
-import itertools
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,16 +49,21 @@ class _Hand:
 Changed = tuple[str, Facts | None]
 """A local that an instruction changes, and what it is then; None: it is gone."""
 
-Moment = tuple[_Hand, Any, Place]
-"""An instruction at hand, and the place that was before it: that of the call, where it is the first of a callee."""
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node was made, which is described later."""
+
+    place: Place
+    node: Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """Something seen: a node or a guard of torch that is described later."""
+class _Guard:
+    """A guard was asked for, which is described later."""
 
     place: Place
-    thing: Any
+    guard: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,75 +89,71 @@ class Attempt:
         self._codes = codes
         self._look = looks
         self._is_resume = codes.is_resume(code)
-        self._rows: list[_Row | _Compiled | Noted | Callable[[int], ev.Event]] = []
+        self._rows: list[Any] = []  # events as they are noted, and at the positions of the next list what becomes one later
+        self._unworded: list[int] = []
         self._facts: dict[str, private_torch.NodeFacts] = {}
         self._hand: list[_Hand] = []
-        self._running: list[_Hand] = []  # those with an instruction that has not returned yet
         self._callees = 0
-        self._place: Place = NOWHERE
         self._broken: Any = None
         self._end: Callable[[int], ev.Event] | None = None
         self._guards: set[Any] = set()
         self._guard_count = -1
+        self._torchs_guards: Any = None
 
     # -- while torch works -----------------------------------------------------------------------------------------------
 
-    def before_step(self, translator: Any) -> Moment | None:
-        """torch is about to interpret an instruction; what `after_step` or `raised` wants. None: there is no instruction left."""
+    def stepped(self, translator: Any) -> None:
+        """torch has interpreted an instruction of this translator: it is the current one still, wherever the next one is."""
         hand = self._hand[-1] if self._hand else None
         if hand is None or hand.translator is not translator:
             hand = self._hand_of(translator)
-        at = translator.instruction_pointer
-        if at is None:
-            return None
-        instruction = translator.instructions[at]
-        moment = hand, instruction, self._place
-        self._running.append(hand)
-        self._place = hand.called, instruction.offset
-        return moment
+        self._has_failed = False  # what has been raised was caught here, or in a function that this instruction called
+        if private_torch.guard_count(self._torchs_guards) != self._guard_count:
+            self._note_guards()
+        if self._broken is translator:
+            return  # the graph ends before this instruction
+        instruction = translator.current_instruction
+        at = instruction.offset
+        if self._is_resume and not hand.called.number and not hand.called.has_row(at):
+            return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
+        written = None if at is not None else private_torch.written(instruction)  # else found by its offset
+        changed = self._changed(translator, instruction) if instruction.opname in _CHANGE_LOCALS else None
+        self._rows.append((_step_made, self, hand.called, at, written, self.values.stack(translator.stack), changed))
 
-    def after_step(self, moment: Moment) -> None:
-        """It has been interpreted."""
-        self._running.pop()
-        hand, instruction, before = moment
-        while self._hand and self._hand[-1] is not hand:
-            self._leave(self._hand.pop())
-        if len(hand.translator.output.guards) != self._guard_count:
-            self._note_guards(hand.translator)
-        self._stepped(hand, instruction)
-        self._place = before
-
-    def raised(self, moment: Moment) -> None:
+    def raised(self, translator: Any) -> None:
         """It raised: the innermost instruction that did is where the attempt fails."""
-        self._running.pop()
-        hand, _, before = moment
         if not self._has_failed:
             self._has_failed = True
-            self._failed_at = self._place, self.values.stack(hand.translator.stack)
-        self._place = before
+            self._failed_at = _place_in(self._hand_of(translator)), self.values.stack(translator.stack)
 
     def _hand_of(self, translator: Any) -> _Hand:
-        """The function at hand: that of the step before, or one that the instruction which is still running has just called.
+        """The function at hand, with those that called it: what torch is in no longer has been left, what is new has been entered.
 
-        What was called and is not at hand any more has been left. A generator that goes on is entered again.
+        A generator that goes on is entered again.
         """
-        caller = self._running[-1] if self._running else None
-        while len(self._hand) > 1 and self._hand[-1] is not caller and self._hand[-1].translator is not translator:
+        inside = private_torch.translators_at_work(translator)
+        kept = 0
+        for hand, one in zip(self._hand, inside, strict=False):
+            if hand.translator is not one:
+                break
+            kept += 1
+        while len(self._hand) > kept:
             self._leave(self._hand.pop())
-        if not self._hand or self._hand[-1].translator is not translator:
-            self._enter(translator)
+        for one in inside[kept:]:
+            self._enter(one)
         return self._hand[-1]
 
     def _enter(self, translator: Any) -> None:
         if not self._hand:
             self._hand.append(_Hand(translator, Called(self._codes, translator.f_code), NOWHERE))
-            self._note_guards(translator)
+            self._torchs_guards = private_torch.guards_context(translator.output)
+            self._note_guards()
             return
         self._callees += 1
-        called = Called(self._codes, translator.f_code, self._callees, len(self._hand))
-        self._hand.append(_Hand(translator, called, self._place))
+        called, place = Called(self._codes, translator.f_code, self._callees, len(self._hand)), _place_in(self._hand[-1])
+        self._hand.append(_Hand(translator, called, place))
         arguments = self.values.named(translator.symbolic_locals)
-        self._rows.append((self._entered, called, self._place, arguments))
+        self._rows.append((self._entered, called, place, arguments))
 
     def _entered(self, called: Called, place: Place, arguments: Named) -> ev.Event:
         inline, offset = resolved(place)
@@ -174,17 +176,6 @@ class Attempt:
             frame=self._frame, attempt=self.number, offset=offset, inline=inline, callee=called.number, result=result, how=how
         )
 
-    def _stepped(self, hand: _Hand, instruction: Any) -> None:
-        translator, called = hand.translator, hand.called
-        if self._is_resume and not called.number and not called.has_row(instruction.offset):
-            return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
-        if self._broken is translator:
-            return  # the graph ends before this instruction
-        at = instruction.offset
-        written = None if at is not None else private_torch.written(instruction)  # else found by its offset
-        changed = self._changed(translator, instruction) if instruction.opname.startswith(_CHANGE_LOCALS) else None
-        self._rows.append((_step_made, self, called, at, written, self.values.stack(translator.stack), changed))
-
     def _changed(self, translator: Any, instruction: Any) -> Changed | None:
         name = instruction.argval
         if not isinstance(name, str):
@@ -205,17 +196,22 @@ class Attempt:
             stack=self.values.views(stack), changed=local, depth=called.depth,
         )  # fmt: skip
 
-    def node(self, node: Any) -> None:
-        """A node was put into a graph."""
-        self._rows.append(_Row(self._place, node))
+    def node(self, output: Any, node: Any) -> None:
+        """A node was put into a graph, by the instruction that is at work."""
+        translator = private_torch.translator_at_work(output)
+        self._later(_Node(NOWHERE if translator is None else _place_in(self._hand_of(translator)), node))
 
-    def _note_guards(self, translator: Any) -> None:
-        guards = translator.output.guards
-        known, self._guard_count = self._guard_count, len(guards)
-        for guard in itertools.islice(guards, known if 0 <= known < len(guards) else 0, None):  # torch keeps them in order
-            if guard not in self._guards:
-                self._guards.add(guard)
-                self._rows.append(_Row(self._place, guard))
+    def _note_guards(self) -> None:
+        known, self._guard_count = self._guard_count, private_torch.guard_count(self._torchs_guards)
+        place = _place_in(self._hand[-1])
+        for guard in private_torch.guards_from(self._torchs_guards, known if 0 <= known < self._guard_count else 0):
+            self._note_guard(place, guard)
+
+    def _note_guard(self, place: Place, guard: Any) -> None:
+        known = len(self._guards)
+        self._guards.add(guard)  # torch works out the hash of a guard anew each time it is asked
+        if len(self._guards) > known:
+            self._later(_Guard(place, guard))
 
     # -- moments ---------------------------------------------------------------------------------------------------------
 
@@ -236,18 +232,18 @@ class Attempt:
             )  # fmt: skip
 
         self._end = end
-        self._rows.append(end)
+        self._later(end)
 
     def broke_whole(self, event: Callable[[int], ev.Event]) -> None:
         """The frame is given up: this is its break, instead of the one that was to end a graph of it."""
         self.unbroken()
         self._end = event
-        self._rows.append(event)
+        self._later(event)
 
     def unbroken(self) -> None:
         """The attempt is given up after its graph had ended: the next one breaks there, if any does."""
         if self._end is not None:
-            self._rows.remove(self._end)
+            self._rows[self._rows.index(self._end)] = None
             self._end = None
 
     def describe(self, graph: Any) -> None:
@@ -264,19 +260,17 @@ class Attempt:
 
     def compiled(self, made: Callable[..., ev.SubgraphCompiled]) -> None:
         """A graph came back from the backend."""
-        self._rows.append(_Compiled(made))
+        self._later(_Compiled(made))
 
     def keep(self, event: Callable[[int], ev.Event]) -> None:
         """Something else to be told in its place; it gets the number of the frame."""
-        self._rows.append(event)
+        self._later(event)
 
     def add_guards(self, guards: Any) -> None:
         """All guards that were built: those that no step needed stand at the end."""
         self._has_guards = True
         for guard in guards:
-            if guard not in self._guards:
-                self._guards.add(guard)
-                self._rows.append(_Row(NOWHERE, guard))
+            self._note_guard(NOWHERE, guard)
 
     # -- afterwards ------------------------------------------------------------------------------------------------------
 
@@ -287,24 +281,34 @@ class Attempt:
         self.values.close()
         told: set[str] = set()
         events: list[Noted] = []
-        for row in self._rows:
-            if isinstance(row, tuple):
-                events.append(row)
-            elif isinstance(row, _Compiled):
-                events += [event for name in self._facts for event in self._node_told(NOWHERE, name, told)]
-                events.append((functools.partial(row.made, frame=self._frame, attempt=self.number, graph=self.graph),))
-            elif not isinstance(row, _Row):
-                events.append((row, self._frame))
-            elif hasattr(row.thing, "op"):
-                events += self._node_told(row.place, row.thing.name, told)
-            elif not self._has_guards or getattr(row.thing, "code_list", None):
-                events += self._guard_told(row)
+        done = 0
+        for position in self._unworded:
+            events += self._rows[done:position]
+            events += self._worded(self._rows[position], told)
+            done = position + 1
+        events += self._rows[done:]
         recording.note_all(events)
         self._rows.clear()
+        self._unworded.clear()
         self._guards.clear()
         self._facts.clear()
-        self._running.clear()
         self._broken = None
+
+    def _worded(self, row: Any, told: set[str]) -> list[Noted]:
+        """The events of a row that could not be one before the attempt was over."""
+        if isinstance(row, _Node):
+            return self._node_told(row.place, row.node.name, told)
+        if isinstance(row, _Guard):
+            return self._guard_told(row)
+        if isinstance(row, _Compiled):
+            nodes = [event for name in self._facts for event in self._node_told(NOWHERE, name, told)]
+            return [*nodes, (functools.partial(row.made, frame=self._frame, attempt=self.number, graph=self.graph),)]
+        return [] if row is None else [(row, self._frame)]
+
+    def _later(self, row: _Node | _Guard | _Compiled | Callable[[int], ev.Event]) -> None:
+        """Keep a row of which an event is made in the end. There are few beside the steps, so they are found by their positions."""
+        self._unworded.append(len(self._rows))
+        self._rows.append(row)
 
     def _node_told(self, place: Place, name: str, told: set[str]) -> list[Noted]:
         facts = self._facts.get(name)
@@ -313,9 +317,11 @@ class Attempt:
         told.add(name)
         return [(_node_added, self._frame, self.number, place, self.graph, name, facts)]
 
-    def _guard_told(self, row: _Row) -> list[Noted]:
+    def _guard_told(self, row: _Guard) -> list[Noted]:
         """Not every guard that torch asks for becomes a check; of an attempt that was given up nobody knows."""
-        facts = self._look(private_torch.guard_facts, row.thing)
+        if self._has_guards and not getattr(row.guard, "code_list", None):
+            return []
+        facts = self._look(private_torch.guard_facts, row.guard)
         if facts is None:
             return []
         self._told_guards.append(facts.name)
@@ -346,7 +352,12 @@ class Attempt:
         return {source: words for source, (words, _) in self.tree.tensor_checks.items()} if self.tree is not None else {}
 
 
-_CHANGE_LOCALS = ("STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF", "LOAD_FAST_AND_CLEAR")
+_CHANGE_LOCALS = frozenset(["STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF", "LOAD_FAST_AND_CLEAR"])
+
+
+def _place_in(hand: _Hand) -> Place:
+    """The instruction that torch is at in a function."""
+    return hand.called, hand.translator.current_instruction.offset
 
 
 def _step_made(attempt: Attempt, *seen: Any) -> ev.Event:

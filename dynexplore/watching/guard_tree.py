@@ -37,7 +37,7 @@ class GuardTree:
     def _walk(self, manager: Any, depth: int) -> None:
         for guard in manager.get_leaf_guards():
             self._leaf(guard, depth)
-        if hasattr(manager, "get_key_value_managers"):
+        if _has_pairs(cast("Hashable", type(manager))):
             for index, (key, value) in sorted(manager.get_key_value_managers().items()):
                 self._lines.append((depth, f"KeyValueManager pair at index={index}"))
                 for name, one in (("KeyManager: ", key), ("ValueManager: ", value)):
@@ -72,6 +72,11 @@ class GuardTree:
     def tensor_checks(self) -> Mapping[str, tuple[str, str]]:
         """Source -> what is expected of this tensor, and the whole check."""
         return torch_words.tensor_checks(self.text)
+
+
+@functools.cache
+def _has_pairs(kind: Hashable) -> bool:
+    return hasattr(kind, "get_key_value_managers")
 
 
 @functools.cache

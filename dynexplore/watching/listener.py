@@ -308,18 +308,14 @@ class Listener:
         part, frames = self._look.part, self._frames
 
         def step(translator: Any) -> Any:  # the one look that is made thousands of times in a compile
-            if not frames or not self._is_on or not frames[-1].attempts:
-                return original(translator)
-            attempt = frames[-1].attempts[-1]
-            moment = part(None, attempt.before_step, translator)
-            if moment is None:
-                return original(translator)
             try:
                 goes_on = original(translator)
             except BaseException:
-                part(None, attempt.raised, moment)
+                if frames and self._is_on and frames[-1].attempts:
+                    part(None, frames[-1].attempts[-1].raised, translator)
                 raise
-            part(None, attempt.after_step, moment)
+            if frames and self._is_on and frames[-1].attempts:
+                part(None, frames[-1].attempts[-1].stepped, translator)
             return goes_on
 
         return step
@@ -329,7 +325,7 @@ class Listener:
             node = original(tracer, *args, **kwargs)
             frame = self._frame
             if frame is not None and frame.attempts and getattr(tracer, "parent", None) is None:
-                frame.attempts[-1].node(node)
+                self._look(frame.attempts[-1].node, tracer.output_graph, node)
             return node
 
         return create_node

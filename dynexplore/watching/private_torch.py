@@ -16,6 +16,7 @@ variables/lazy.py, and torch/_guards.py.
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import linecache
 import re
@@ -137,24 +138,46 @@ _CONTAINERS = (list, dict)
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
+def translators_at_work(translator: Any) -> list[Any]:
+    """Those that torch is in while this one interprets, outermost first: itself, and those whose instruction called the next."""
+    inside: list[Any] = translator.output._current_tx
+    return inside if inside and inside[-1] is translator else [*inside, translator]
+
+
+def translator_at_work(output: Any) -> Any:
+    """The innermost of them; None before the first has begun."""
+    return output._current_tx[-1] if output._current_tx else None
+
+
 def is_null(tracker: Any) -> bool:
     """Whether this stands for the NULL of a call."""
     return type(tracker).__name__ == "NullVariable"
 
 
-def changing(tracker: Any) -> int | None:
+Fields = dict[str, Any]
+
+
+def fields_of(tracker: Any) -> Fields:
+    """The fields of a tracker, which stay the same dictionary; nothing becomes real by it."""
+    fields: Fields = object.__getattribute__(tracker, "__dict__")
+    return fields
+
+
+def changing(fields: Fields) -> int | None:
     """What `tracker_words` may say otherwise of this tracker later, as a number that changes with it: how many others it holds, -1
     while it is lazy. None: that stays as it is."""
-    fields = object.__getattribute__(tracker, "__dict__")
-    if "_cache" in fields:
-        return changing(fields["_cache"].vt) if tracker.is_realized() is True else -1
     items = fields.get("items")
-    return len(items) if isinstance(items, _CONTAINERS) else None
+    if isinstance(items, _CONTAINERS):
+        return len(items)
+    lazy = fields.get("_cache")
+    if lazy is None:
+        return None
+    return -1 if lazy.vt is None else changing(fields_of(lazy.vt))
 
 
 def tracker_words(tracker: Any) -> tuple[str, str, str, torch.fx.Node | None]:
     """Of a tracker: the name of its class, what it holds in words, torch's name of its source, and the node that holds it."""
-    fields = object.__getattribute__(tracker, "__dict__")
+    fields = fields_of(tracker)
     source = fields.get("source")
     if "_cache" in fields and hasattr(type(tracker), "is_realized"):
         if not tracker.is_realized():
@@ -430,6 +453,22 @@ def pieces_of(compiler: Any, graph: Any, source_of: Callable[[str], str]) -> tup
 
 
 # -- guards ------------------------------------------------------------------------------------------------------------
+
+
+def guards_context(output: Any) -> Any:
+    """What holds the guards that torch asks for while it traces: another set may take the place of the one that it has."""
+    return output.tracing_context.guards_context
+
+
+def guard_count(context: Any) -> int:
+    """How many it has asked for."""
+    return len(context.dynamo_guards.inner)
+
+
+def guards_from(context: Any, position: int) -> list[Any]:
+    """Those from a position on, in the order in which torch asked for them."""
+    guards = context.dynamo_guards.inner
+    return list(itertools.islice(reversed(guards), len(guards) - position))[::-1]
 
 
 class GuardFacts(NamedTuple):

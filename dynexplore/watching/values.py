@@ -40,7 +40,11 @@ class Values:
     """The trackers of one attempt. It holds them until `close`, so that none is taken for another: torch lets some go."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, Facts, int | None]] = {}  # by identity; the last is what `changing` said
+        self._held: list[Any] = []
+        self._count = 0
+        # both by identity: of those that stay as they are, and of the others, with their fields and what `changing` said of them
+        self._lasting: dict[int, Facts] = {}
+        self._passing: dict[int, tuple[private_torch.Fields, int, Facts]] = {}
         self._nodes: dict[str, Any] = {}
         self._names: dict[str, str] = {}
         self._cells: dict[str, str] = {}  # torch's name of what a cell holds -> the local's
@@ -50,42 +54,61 @@ class Values:
 
     def facts(self, tracker: Any) -> Facts:
         """The facts of a tracker as it is now."""
-        return self.stack((tracker,))[0]
+        return self._lasting.get(id(tracker)) or self._read(tracker)
 
     def stack(self, trackers: Sequence[Any]) -> Stack:
         """The facts of a whole stack, bottom first."""
-        get, read = self._known.get, self._read
-        return tuple(
-            [known[1] if (known := get(id(one))) is not None and known[2] is None else read(one, known) for one in trackers]
-        )
+        lasting, read = self._lasting.get, self._read
+        return tuple([lasting(id(one)) or read(one) for one in trackers])
 
     def named(self, trackers: Mapping[str, Any]) -> Named:
         """The facts of locals. Names that torch made up are left out."""
         seen = tuple([(name, self.facts(one)) for name, one in trackers.items() if not name.startswith(_MADE_UP)])
-        self._cells |= {f"{facts[3]}.cell_contents": name for name, facts in seen if _CELL.search(facts[3])}
+        for name, facts in seen:
+            if "__closure__" in facts[3] and _CELL.search(facts[3]):
+                self._cells[f"{facts[3]}.cell_contents"] = name
         return seen
 
-    def _read(self, tracker: Any, known: tuple[Any, Facts, int | None] | None) -> Facts:
+    def _read(self, tracker: Any) -> Facts:
+        passing = self._passing.get(id(tracker))
+        if passing is None:
+            return self._first_read(tracker)
+        fields, before, facts = passing
+        now = private_torch.changing(fields)
+        if now == before:
+            return facts
+        read = self._facts_of(tracker, facts[0])
+        return self._know(tracker, fields, now, facts if read == facts else read)
+
+    def _first_read(self, tracker: Any) -> Facts:
+        self._held.append(tracker)
         if private_torch.is_null(tracker):
+            self._lasting[id(tracker)] = _NULL
             return _NULL
-        changing = private_torch.changing(tracker)
-        if known is not None and known[2] == changing:
-            return known[1]
-        number = known[1][0] if known is not None else len(self._known) + 1
-        kind, text, source, node = private_torch.tracker_words(tracker)
-        name = "" if node is None else node.name
-        if name:
-            self._nodes[name] = node
-        facts = (number, kind, text, source, name)
-        if known is not None and known[1] == facts:
-            facts = known[1]
-        self._known[id(tracker)] = tracker, facts, changing
+        self._count += 1
+        fields = private_torch.fields_of(tracker)
+        return self._know(tracker, fields, private_torch.changing(fields), self._facts_of(tracker, self._count))
+
+    def _know(self, tracker: Any, fields: private_torch.Fields, changing: int | None, facts: Facts) -> Facts:
+        if changing is None:
+            self._lasting[id(tracker)] = facts
+        else:
+            self._passing[id(tracker)] = fields, changing, facts
         return facts
+
+    def _facts_of(self, tracker: Any, number: int) -> Facts:
+        kind, text, source, node = private_torch.tracker_words(tracker)
+        if node is None:
+            return number, kind, text, source, ""
+        self._nodes[node.name] = node
+        return number, kind, text, source, node.name
 
     def close(self) -> None:
         """The attempt is over: forget the trackers, keep which nodes have another name in the end."""
         self._names = {name: node.name for name, node in self._nodes.items() if node.name != name}
-        self._known.clear()
+        self._lasting.clear()
+        self._passing.clear()
+        self._held.clear()
         self._nodes.clear()
 
     # -- when the recording is read --------------------------------------------------------------------------------------
