@@ -204,6 +204,54 @@ def test_the_attempts_let_go_of_the_programs_objects() -> None:
         gc.enable()
 
 
+class Held:
+    """Something that can be watched."""
+
+
+def changes_what_is_outside(x: torch.Tensor, held: Any, outside: list[Any]) -> torch.Tensor:
+    """Values that are written back when the graph has run."""
+    outside.append(held)
+    return x + len(outside)
+
+
+def catches_what_is_raised(x: torch.Tensor, held: Any, outside: list[Any]) -> torch.Tensor:
+    """An exception that passes a frame of the engine's which keeps it."""
+    try:
+        return x + held.missing
+    except AttributeError:
+        return x * 2
+
+
+def stops_after_a_change(x: torch.Tensor, held: Any, outside: list[Any]) -> torch.Tensor:
+    """The same behind a break, and beside an exception that leaves a generator."""
+    outside.append(held)
+    print(len(outside))
+    made = logged(x, outside)
+    try:
+        raise ValueError(next(made) is x)
+    except ValueError:
+        return x + len(list(made))
+
+
+@pytest.mark.parametrize("program", [changes_what_is_outside, catches_what_is_raised, stops_after_a_change])
+def test_a_capture_holds_nothing_in_circles(program: Any) -> None:
+    """Neither generated code that waits for its turn, nor the traceback of a caught exception, outlives the capture."""
+    dynexplore.optimize("eager")(lambda x: x + 1)(X)  # the first capture of a process imports parts of torch, which keep frames
+    dynexplore.reset()
+    gc.collect()
+    gc.disable()
+    try:
+        held = Held()
+        watched, outside = weakref.ref(held), []
+        dynexplore.optimize("eager")(program)(X, held, outside)
+        outside.clear()
+        del held
+        assert watched() is None
+        assert graphs_compiled() >= 1
+    finally:
+        gc.enable()
+
+
 def test_a_closed_generator_has_nothing_to_send_to() -> None:
     """`send` after `close` ends, whether the body had begun or not."""
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from engine_checks import assert_same_as_eager
+import dynexplore
+from engine_checks import assert_same_as_eager, graphs_compiled
 
 X = torch.ones(3)
 COUNT: collections.Counter[str] = collections.Counter()
@@ -132,3 +133,48 @@ def test_keys_are_asked_as_often_as_in_eager(program: Callable[..., Any]) -> Non
 def test_keys_that_only_answer_are_traced() -> None:
     """Methods that change nothing may be asked any number of times: their dicts stay in the graph."""
     assert_same_as_eager(lambda x: x * QUIET[Quiet(1)] + 1, X, calls=2, graphs=1, breaks=0)
+
+
+@dataclass(frozen=True)
+class Plain:
+    number: int
+    name: str
+
+
+class WithMethod:
+    def method(self) -> int:
+        return 3
+
+
+def test_the_hash_of_a_dataclass_is_that_of_its_fields() -> None:
+    """What `hash` gives is what the method that `dataclass` writes computes, alone and inside of tuples and frozensets."""
+
+    def fn(x: torch.Tensor, key: Plain) -> Any:
+        numbers = hash(key), hash((key, 1)), hash(frozenset([key]))
+        return x * (numbers[0] % 7), numbers, numbers[0] == hash((key.number, key.name))
+
+    assert_same_as_eager(fn, X, Plain(1, "a"), then=[(X, Plain(2, "b"))])
+
+
+def test_a_tuple_of_its_parts_is_another_key() -> None:
+    """A dataclass and a bound method are no tuples, whatever stands for them while a frame is traced."""
+    owner = WithMethod()
+
+    def fn(x: torch.Tensor, key: Plain) -> Any:
+        parts = Plain, key.number, key.name
+        table = {parts: 1, key: 2, (WithMethod.method, owner): 3, owner.method: 4}
+        return x * len(table), table[key], table[owner.method], {parts: 1}.get(key), owner.method in {owner.method}
+
+    assert_same_as_eager(fn, X, Plain(1, "a"))
+
+
+def test_the_hash_of_a_bound_method_is_its_own() -> None:
+    """It is computed of where the object lies, which the program alone knows."""
+    owner = WithMethod()
+
+    def fn(x: torch.Tensor) -> Any:
+        return x + 1, hash(owner.method)
+
+    number = dynexplore.optimize("eager")(fn)(X)[1]
+    assert number == hash(owner.method)
+    assert graphs_compiled() == 1

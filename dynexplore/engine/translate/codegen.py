@@ -83,6 +83,7 @@ class CodeGenerator:
         self._building: set[VariableTracker] = set()
         self.temporaries: list[str] = []
         self._later: list[Callable[[], None]] = []
+        ctx.let_go.append(vars(self).clear)  # what is emitted later holds its generator, which holds it
 
     # -- Reconstruction: pushing values
 

@@ -54,6 +54,7 @@ def inline(
         generator = GeneratorVariable(frame)
         generator.holder = ctx.innermost
         ctx.generators.append(generator)
+        ctx.let_go.append(generator.forget)
         return generator
     return run(ctx, frame)
 
@@ -84,10 +85,10 @@ def resume_generator(
         if issubclass(thrown.python_type(), StopIteration):  # a RuntimeError on 3.11, itself on 3.13
             ctx.break_graph("DX210", operation="throw() of StopIteration into a generator that has not begun")
         frame.returned = ConstantVariable(None)  # it is raised where the body begins
-        raise UserRaised(thrown)
+        raise UserRaised(ctx, thrown)
     if frame.returned is not None:
         if thrown is not None:
-            raise UserRaised(thrown)
+            raise UserRaised(ctx, thrown)
         return None
     caller = ctx.innermost
     frame.parent, frame.depth = caller, caller.depth + 1
@@ -106,7 +107,7 @@ def resume_generator(
         frame.returned = ConstantVariable(None)
         if ctx.narrator is not None:
             ctx.narrator.inline_left(frame, "raised")
-        raise UserRaised(leaving_generator(ctx, raised.exception)) from raised
+        raise UserRaised(ctx, leaving_generator(ctx, raised.exception)) from raised
     if ctx.narrator is not None and frame.returned is not None:
         ctx.narrator.inline_left(frame)
     value, frame.yielded = frame.yielded, None

@@ -58,6 +58,13 @@ class SymbolicFrame:
 
         self.in_flight_since: int | None = None  # root frame: where an exception was raised that no `except` has taken yet
 
+    def forget(self) -> None:
+        """Let go of what the frame holds and where it goes back to."""
+        self.parent = None
+        self.stack.clear()
+        self.locals.clear()
+        self.cells.clear()
+
     def push(self, value: VariableTracker) -> None:
         """Push a value."""
         self.stack.append(value)

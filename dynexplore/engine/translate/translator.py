@@ -124,6 +124,7 @@ class Translator:
         self.request = request
         self.plan = plan
         self.recorder = request.recorder
+        self.let_go: list[Callable[[], object]] = []
         self.narrator = self._narrator(request, attempt)
         if self.narrator is not None:
             self.narrator.ctx = self
@@ -174,6 +175,8 @@ class Translator:
         expects: a generator closes, a weak reference dies when the last owner goes.
         """
         leave_all(self.active_modes)
+        for open_circle in self.let_go:
+            open_circle()
         vars(self).clear()
 
     # -- the root frame
@@ -373,7 +376,7 @@ class Translator:
         is_root = frame is self.root
         narrator = self.narrator
         if thrown is not None:
-            self._catch(frame, steps[frame.pc - 1], UserRaised(thrown))
+            self._catch(frame, steps[frame.pc - 1], UserRaised(self, thrown))
         while frame.returned is None and frame.yielded is None:
             step = steps[frame.pc]
             if is_root and self._reached_stop(frame, step):
@@ -672,7 +675,7 @@ class Translator:
         """The traced program raises this exception."""
         exception = exception_from_python(self, exception_type, args)
         set_context(self, exception)
-        raise UserRaised(exception)
+        raise UserRaised(self, exception)
 
     def user_stack(self) -> tuple[UserFrame, ...]:
         """The symbolic frames, outermost first, as people know them from tracebacks."""

@@ -6,7 +6,7 @@ journal, breaks as GraphBreak and exceptions of the program as UserRaised.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from dynexplore.engine.graph_breaks import GraphBreak
@@ -31,6 +31,7 @@ class FakeContext:
         self.journal = Journal(lambda tracker, what: self.changes.append(what))
         self.changes: list[str] = []
         self.guards: list[tuple[str, str]] = []
+        self.let_go: list[Callable[[], object]] = []
         self.recorder = None
         self.module_guards = ModuleGuards()
 
@@ -68,7 +69,7 @@ class FakeContext:
         raise GraphBreak(kind, **facts)
 
     def raise_exception(self, exception_type: type[BaseException], *args: object) -> NoReturn:
-        raise UserRaised(exception_from_python(self, exception_type, args))
+        raise UserRaised(self, exception_from_python(self, exception_type, args))
 
     # -- for tests
 

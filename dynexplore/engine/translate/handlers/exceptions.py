@@ -29,18 +29,18 @@ def raise_varargs(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
         handled = ctx.handled_exception()
         if handled is None:
             ctx.break_graph("DX310", because="only the caller knows what is raised again")
-        raise UserRaised(handled)
+        raise UserRaised(ctx, handled)
     exception = instantiate(ctx, parts[0])
     if len(parts) == 2:
         set_cause(ctx, exception, parts[1])
     set_context(ctx, exception)
-    raise UserRaised(exception)
+    raise UserRaised(ctx, exception)
 
 
 @handles("RERAISE")
 def reraise(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Raise the exception on top once more."""
-    raise UserRaised(frame.pop())
+    raise UserRaised(ctx, frame.pop())
 
 
 @handles("PUSH_EXC_INFO")

@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 class UserRaised(Exception):
     """The traced program raises: `exception` is the tracker of what it raises. Unwinds symbolic frames."""
 
-    def __init__(self, exception: VariableTracker) -> None:
+    def __init__(self, ctx: TraceContext, exception: VariableTracker) -> None:
         super().__init__(exception)
         self.exception = exception
+        ctx.let_go.append(self._forget_frames)
+
+    def _forget_frames(self) -> None:
+        """A frame that has caught it is in its traceback, and holds it: a circle, with all that the program's frame holds."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
 
 
 class TraceContext(Protocol):
@@ -46,6 +51,7 @@ class TraceContext(Protocol):
     told_compiling: bool  # whether the program asked if it is being compiled: it may have taken a way that it else does not take
     passing: list[Callable[[TraceContext], None]]  # each guards, in the next attempt, what makes this frame break for now
     module_path: list[tuple[str, str]]  # path and class of the nn.Modules whose forward is being interpreted
+    let_go: list[Callable[[], object]]  # called when the attempt is over: opens circles in which the program's objects are held
 
     def build(self, value: object, source: Source | None) -> VariableTracker:
         """The tracker of a live value (the registry of build.py decides), with the guards that costs.

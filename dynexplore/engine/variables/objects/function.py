@@ -27,6 +27,7 @@ from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.raw_attributes import is_a
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds, builds_when
+from dynexplore.engine.variables.contract.hash_keys import MethodKey
 from dynexplore.engine.variables.numpy_.array_rules import call_numpy
 from dynexplore.engine.variables.objects.builtin_value import BuiltinValueVariable
 from dynexplore.engine.variables.objects.called_once import call_once
@@ -427,7 +428,7 @@ class BoundMethodVariable(VariableTracker):
 
     def hash_key(self, ctx: TraceContext) -> object:
         ctx.journal.tell_apart(self.receiver)
-        return (self.function.hash_key(ctx), id(self.receiver))
+        return MethodKey((self.function.hash_key(ctx), self.receiver))
 
     def same_object(self, other: VariableTracker) -> bool | None:
         return True if self is other else None if isinstance(other, BoundMethodVariable) else False

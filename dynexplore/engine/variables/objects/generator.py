@@ -42,6 +42,11 @@ class GeneratorVariable(BuiltinValueVariable):
         self.started = False
         self.holder: Any = None  # the symbolic frame that made it
 
+    def forget(self) -> None:
+        """The attempt is over: let go of the frame that made it, which may hold it in a variable."""
+        self.holder = None
+        self.frame.forget()
+
     def iterate(self, ctx: TraceContext) -> VariableTracker:
         return self
 

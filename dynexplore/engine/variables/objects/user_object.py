@@ -28,6 +28,7 @@ from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds_when
 from dynexplore.engine.variables.contract.context import UserRaised
+from dynexplore.engine.variables.contract.hash_keys import FieldsKey
 from dynexplore.engine.variables.contract.write_back import write_attributes
 from dynexplore.engine.variables.objects.class_facts import (
     ClassAttribute,
@@ -484,7 +485,7 @@ class UserObjectVariable(VariableTracker):
             return key_by_program(ctx, self) if self.special(ctx, "__hash__") is not None else super().hash_key(ctx)
         fields = [field for field in self.cls.__dataclass_fields__.values()
                   if (field.hash if field.hash is not None else field.compare)]
-        return (self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields))
+        return FieldsKey((self.cls, *(self.get_attribute(ctx, field.name).hash_key(ctx) for field in fields)))
 
     def _ask(self, ctx: TraceContext, name: str, *args: VariableTracker, refusal: str = "") -> VariableTracker | None:
         """What the special method says, None if there is none; `refusal` says in CPython's words that it was taken away."""
