@@ -178,3 +178,29 @@ def test_the_hash_of_a_bound_method_is_its_own() -> None:
     number = dynexplore.optimize("eager")(fn)(X)[1]
     assert number == hash(owner.method)
     assert graphs_compiled() == 1
+
+
+class ByText:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == (other.text if isinstance(other, ByText) else other)
+
+
+class Given(ByText):
+    def __hash__(self) -> int:
+        return int(self.text)
+
+
+def test_a_hash_of_the_program_that_fits_a_word_is_taken_as_it_is() -> None:
+    """`hash(n)` of a large number is another one than n: an object whose hash is that of a text is found under the text."""
+
+    def fn(x: torch.Tensor, key: ByText) -> Any:
+        return x * 2, hash(key), key in {key.text: 1}, key.text in {key: 1}, len({key, key.text})
+
+    more = [(X, Given(str(number))) for number in (2**63 - 1, 2**61 - 1, -(2**62), -1, 2**63, 10**30)]
+    assert_same_as_eager(fn, X, ByText("k"), then=more)

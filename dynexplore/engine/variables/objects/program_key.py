@@ -33,7 +33,7 @@ class ProgramKey:
         self.ctx, self.value, self.number = ctx, value, number
 
     def __hash__(self) -> int:
-        return self.number
+        return self.number  # CPython makes a hash of it as it does for the object: what fits a machine word stays as it is
 
     def __eq__(self, other: object) -> bool:
         tracker = self._tracker(other)
@@ -52,7 +52,7 @@ def key_by_program(ctx: TraceContext, value: VariableTracker) -> ProgramKey:
     def ask() -> VariableTracker:
         return taken(ctx, hash, value.python_type(), "__hash__", value.call_method(ctx, "__hash__", [], {}))
 
-    return ProgramKey(ctx, value, hash(known_index(ctx, unnoticed(ctx, value, ask), "__hash__()")))
+    return ProgramKey(ctx, value, known_index(ctx, unnoticed(ctx, value, ask), "__hash__()"))
 
 
 def unnoticed(ctx: TraceContext, value: VariableTracker, ask: Callable[[], T]) -> T:
