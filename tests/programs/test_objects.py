@@ -5,12 +5,15 @@ from __future__ import annotations
 import abc
 import collections
 import dataclasses
+import decimal
 import enum
+import fractions
 import functools
 import types
 import weakref
 from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
 
+import numpy as np
 import pytest
 import torch
 from programs.program_table import Programs
@@ -1624,3 +1627,39 @@ def test_the_class_of_an_object_that_cannot_be_held_weakly_is_guarded() -> None:
     optimized = dynexplore.optimize("eager")(asks_an_object_without_weak_references)
     assert repr([with_class(optimized, kind) for kind in kinds]) == repr(eager)
     assert graphs_compiled() == 2
+
+
+class Answers:
+    """A class of the program that compares by a method in Python."""
+
+    def __eq__(self, other: object) -> bool:
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+D = {"a": 1}
+EQUAL_OF_TWO_TYPES = {
+    "a set and keys": ({"a"}, D.keys()),
+    "keys and a frozenset": (D.keys(), frozenset("a")),
+    "a frozenset and items": (frozenset(D.items()), D.items()),
+    "two numbers of libraries": (decimal.Decimal(1), fractions.Fraction(1)),
+    "the same turned around": (fractions.Fraction(1), decimal.Decimal(1)),
+    "a number of numpy and a container": (np.float64(1), collections.UserDict(a=1)),
+    "a number of numpy and an object": (np.float64(1), Answers()),
+    "a number of a library and an object": (decimal.Decimal(1), Answers()),
+    "a list and a tuple": ([1], (1,)),
+    "an object and a list": (Answers(), [1]),
+}
+
+
+@pytest.mark.parametrize("pair", EQUAL_OF_TWO_TYPES.values(), ids=EQUAL_OF_TWO_TYPES)
+def test_values_of_two_types_are_equal_where_one_of_them_says_so(pair: Any) -> None:
+    """A type may know another one: that types differ says nothing then."""
+    left, right = pair
+
+    def program(x: torch.Tensor) -> Any:
+        return x * 2, left == right, left != right, right == left
+
+    assert repr(dynexplore.optimize("eager")(program)(X)) == repr(program(X))
+    assert graphs_compiled() == 1

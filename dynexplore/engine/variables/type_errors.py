@@ -3,7 +3,7 @@
 The idea: `[] + 1` raises a TypeError that CPython words. The engine copies no messages: it runs the operation on
 *stand-ins*, the constant itself or an empty value of the same builtin type, and what that raises the traced program
 raises.
-What a stand-in computes is never used, but for one thing: values of different builtin types are not equal.
+What a stand-in computes is never used, but for one thing: values of two types are not equal where neither knows the other.
 
 In: an operator and two trackers that no row serves. Out: an exception of the program, an answer, or a graph break.
 """
@@ -127,9 +127,19 @@ def _equal_by_type(
             ctx.journal.tell_apart(left.read(ctx), right.read(ctx))
         return same
     builtin = [value_type in STAND_INS for value_type in types]
-    if types[0] is not types[1] and all(a or b for a, b in zip(plain, builtin, strict=True)):
+    if types[0] is not types[1] and all(a or b for a, b in zip(plain, builtin, strict=True)) and _neither_answers(types):
         return False
     return None
+
+
+def _neither_answers(types: tuple[type[Any] | None, type[Any] | None]) -> bool:
+    """Whether both types leave `==` to the other: then values are equal where they are one object.
+
+    >>> _neither_answers((list, tuple)), _neither_answers((set, type({}.keys())))
+    (True, False)
+    """
+    left, right = (STAND_INS.get(value_type, object)() for value_type in types)  # type: ignore[arg-type]
+    return type(left).__eq__(left, right) is type(right).__eq__(right, left) is NotImplemented
 
 
 def _is_plain(value_type: type[Any] | None, dunder: str) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.containers.sequence import ListVariable
@@ -31,6 +31,7 @@ from dynexplore.engine.variables.operators import (
     binary,
     binary_rule,
     compare,
+    dunders,
     unary,
     unary_rule,
 )
@@ -39,6 +40,7 @@ from dynexplore.engine.variables.scalars.constant import ConstantVariable, compu
 from dynexplore.engine.variables.scalars.identity import identical
 from dynexplore.engine.variables.scalars.text_rules import percent
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
+from dynexplore.engine.variables.type_errors import STAND_INS
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -102,6 +104,8 @@ def _calls(left: VariableTracker, right: VariableTracker, methods: tuple[str, st
 
 def _arithmetic(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     _refuse_torch_functions(ctx, left, right)
+    if any(_knows_others(left, method) for method in dunders(symbol)[:-1]):
+        _leave_to_python(ctx, symbol, left, right)
     if symbol in COMPARE:
         return _comparison(ctx, symbol, left, right)
     plain = symbol
@@ -173,7 +177,24 @@ def _by_content(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
         if symbol in ("*", "*=") and _is_sequence(sequence) and hasattr(count.python_type(), "__index__"):
             number = ConstantVariable(fitting_index(ctx, count, "repetition", OverflowError))
             return binary(ctx, symbol, *((left, number) if sequence is left else (number, right)))
+    if _knows_others(right, dunders(symbol)[-1]):
+        _leave_to_python(ctx, symbol, left, right)
     return computed(ctx, BINARY.get(symbol) or COMPARE[symbol], _example(left), _example(right))  # raises C's own TypeError
+
+
+def _knows_others(value: VariableTracker, method: str) -> bool:
+    """Whether an operand that is no object of the program has a method that may answer for one. Those of the builtin types leave
+    the answer to the object, but a Decimal takes a Fraction, and numpy whatever it can make an array of.
+    """
+    if isinstance(value, UserObjectVariable | TensorVariable):
+        return False
+    cls = value.python_type()
+    found = getattr(cls, method, None)
+    return found is not None and cls not in STAND_INS and getattr(found, "__objclass__", cls).__module__ != "builtins"
+
+
+def _leave_to_python(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> NoReturn:
+    ctx.break_graph("DX305" if symbol in COMPARE else "DX304", operator=symbol, left=left.type_name(), right=right.type_name())
 
 
 def _is_sequence(value: VariableTracker) -> bool:
@@ -227,6 +248,8 @@ def _comparison(ctx: TraceContext, symbol: str, left: VariableTracker, right: Va
 
 def _by_identity(ctx: TraceContext, symbol: str, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     same = identical(ctx, left, right)
+    if _knows_others(right, "__eq__"):
+        same = None
     own = [value for value in (left, right) if isinstance(value, UserObjectVariable)]
     if same is None or any(raw_lookup(ctx, value.cls, "__eq__") is not object.__eq__ and not value.special(ctx, "__eq__") for value in own):  # noqa: E501
         ctx.break_graph("DX305", operator=symbol, left=left.type_name(), right=right.type_name())
