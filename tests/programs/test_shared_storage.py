@@ -320,3 +320,28 @@ def test_a_write_through_places_of_a_view(fn: Any) -> None:
         assert repr(compiled(inputs[0])) == repr(fn(inputs[1]))
         assert torch.equal(*inputs)
     assert graphs_compiled()
+
+
+READ_AND_THEN_WRITTEN = {
+    "copied": lambda a, c: (a.clone(), a.add_(1))[0] * c,
+    "computed": lambda a, c: (a * 1, a.mul_(2))[0] * c,
+    "through a view": lambda a, c: (a[:2] + 0, a[1:].zero_())[0] * c[:2],
+    "in another dtype": lambda a, c: (a.double().float(), a.copy_(c.detach()))[0] * c,
+    "beside what has a gradient": lambda a, c: ((a + c), a.zero_())[0].sin(),
+}
+
+
+@pytest.mark.parametrize("way", READ_AND_THEN_WRITTEN.values(), ids=READ_AND_THEN_WRITTEN)
+def test_backward_computes_with_what_was_read_before_a_write(way: Any) -> None:
+    """A compiler that computes again in backward what it did not keep has the input as it is by then (torch.compile, too)."""
+
+    def gradient(fn: Any) -> Any:
+        a, c = torch.arange(4.0), torch.ones(4, requires_grad=True)
+        fn(a, c).sum().backward()
+        return c.grad, a
+
+    backend = CountingBackend("aot_eager")
+    found = gradient(dynexplore.optimize(backend)(lambda a, c: way(a, c)))
+    for expected, actual in zip(gradient(way), found, strict=True):
+        torch.testing.assert_close(actual, expected)
+    assert graphs_compiled() == 1

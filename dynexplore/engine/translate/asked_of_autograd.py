@@ -7,8 +7,9 @@ called with None where no gradient comes), and so does a tensor that keeps its g
 a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
 raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
 what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
-what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. And
-autograd refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
+what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. So
+it does where something was computed of an input before the graph writes to it, if it means to compute that again in the backward. And autograd
+refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
 place: a graph that ends at an operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but
 not compiled.
 
@@ -30,7 +31,7 @@ import torch
 
 from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
-from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS
+from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
@@ -55,7 +56,37 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
         return True
     if graph.written_inside and any(map(_takes_a_view_apart_by_places, graph.call_nodes())):
         return True
-    return any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written)
+    if any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written):
+        return True
+    return any(value.requires_grad for value in map(example_value, graph.outputs) if isinstance(value, torch.Tensor)) and any(
+        _is_read_and_then_written(graph, graph.inputs[place].node) for place in graph.written)
+
+
+def _is_read_and_then_written(graph: FinishedGraph, written: torch.fx.Node) -> bool:
+    """Whether something is computed of an input that a later operator writes to.
+
+    A compiler that would rather compute it again than keep it for the backward (`min_cut_rematerialization_partition`) keeps the
+    input, as it is when the graph has run.
+    """
+    storage, read = storage_of(example_value(written)), False
+    for node in graph.module.graph.nodes:
+        if node.op not in ("call_function", "call_method") or not any(_lies_in(one, storage) for one in node.all_input_nodes):
+            continue
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if name.endswith("_") or name in _WRITES or "out" in node.kwargs:
+            if read:
+                return True
+        elif not _lies_in(node, storage):
+            read = True
+    return False
+
+
+_WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
+
+
+def _lies_in(node: torch.fx.Node, storage: int) -> bool:
+    value = node.meta.get("example_value")
+    return isinstance(value, torch.Tensor) and storage_of(value) == storage
 
 
 def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:

@@ -139,7 +139,7 @@ def _neither_answers(types: tuple[type[Any] | None, type[Any] | None]) -> bool:
     (True, False)
     """
     left, right = (STAND_INS.get(value_type, object)() for value_type in types)  # type: ignore[arg-type]
-    return type(left).__eq__(left, right) is type(right).__eq__(right, left) is NotImplemented
+    return left.__eq__(right) is right.__eq__(left) is NotImplemented
 
 
 def _is_plain(value_type: type[Any] | None, dunder: str) -> bool:
