@@ -8,8 +8,8 @@ a tensor of autograd's that the graph writes to. A graph that changes what autog
 raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
 what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
 what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. So
-it does where something was computed of an input before the graph writes to it, if it means to compute that again in the backward. And autograd
-refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
+it does where something was computed of an input before the graph writes to it, if it means to compute that again in the backward.
+And autograd refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
 place: a graph that ends at an operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but
 not compiled.
 
