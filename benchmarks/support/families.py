@@ -81,6 +81,14 @@ def _images_and_text(length: int) -> dict[str, Any]:
     return {**_images(2), "input_ids": _ids(length)}
 
 
+def _images_and_points(length: int) -> dict[str, Any]:
+    return {**_larger_images(2), "input_points": 64 * torch.rand(2, 1, length, 2, generator=_random(length))}
+
+
+def _sound_and_text(length: int) -> dict[str, Any]:
+    return {"input_features": torch.randn(2, 1, 64, 64, generator=_random(length)), "input_ids": _ids(length)}
+
+
 # -- phases: each takes the module, and `call`, which is its forward, compiled or not ------------------------------------
 
 Call = Callable[..., Any]
@@ -198,6 +206,38 @@ _WAV2VEC2 = {
 }  # fmt: skip
 _MAMBA = {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "vocab_size": VOCABULARY, **_TOKENS}
 _VIT = {**_SMALL, "image_size": 32, "patch_size": 8}
+_ALBERT = {**_SMALL, "embedding_size": 16}
+_DISTILBERT = {"dim": 32, "hidden_dim": 64, "n_layers": 2, "n_heads": 4, "vocab_size": VOCABULARY, "max_position_embeddings": 128}
+_CODEGEN = {**_GPT2, "rotary_dim": 4}
+_BLOOM = {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY, **_TOKENS}
+_FALCON = {**_KEYS, "num_kv_heads": 2, "new_decoder_architecture": True}
+_OPT = {**_KEYS, "ffn_dim": 64, "word_embed_proj_dim": 32}
+_EXPERTS = {**_KEYS, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+_GPT_OSS = {**_GEMMA, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8}
+_MAMBA2 = {**_MAMBA, "num_heads": 8, "head_dim": 8, "n_groups": 2, "chunk_size": 4}
+_M2M100 = {**_BART, "max_length": None}
+_SAM = {
+    "vision_config": {
+        "hidden_size": 32, "output_channels": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 64,
+        "patch_size": 16, "mlp_dim": 64, "window_size": 2, "global_attn_indexes": [1], "num_pos_feats": 8,
+    },
+    "prompt_encoder_config": {"hidden_size": 16, "image_size": 64, "patch_size": 16, "mask_input_channels": 4},
+    "mask_decoder_config": {
+        "hidden_size": 16, "mlp_dim": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "iou_head_hidden_dim": 16,
+    },
+}  # fmt: skip
+_CLAP = {
+    "text_config": {**_SMALL, **_TOKENS, "pad_token_id": 1}, "projection_dim": 16,
+    "audio_config": {
+        "spec_size": 64, "num_mel_bins": 64, "window_size": 4, "patch_size": 4, "patch_stride": [4, 4], "depths": [2, 2],
+        "num_attention_heads": [2, 4], "patch_embeds_hidden_size": 16, "hidden_size": 32, "num_hidden_layers": 2,
+    },
+}  # fmt: skip
+_CONVNEXT = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2}
+_SEGFORMER = {
+    "num_encoder_blocks": 2, "depths": [1, 1], "sr_ratios": [2, 1], "hidden_sizes": [16, 32], "num_attention_heads": [2, 4],
+    "patch_sizes": [7, 3], "strides": [4, 2], "mlp_ratios": [2, 2], "decoder_hidden_size": 16,
+}  # fmt: skip
 _CLIP = {
     "text_config": {**_SMALL, **_TOKENS}, "vision_config": {**_SMALL, "image_size": 32, "patch_size": 8}, "projection_dim": 16,
 }  # fmt: skip
@@ -233,4 +273,39 @@ FAMILIES = [
     Family("clip", "CLIPModel", "CLIPConfig", _images_and_text, _PLAIN, _CLIP),
     Family("swin", "SwinModel", "SwinConfig", _images, _PLAIN, _SWIN),
     Family("detr", "DetrForObjectDetection", "DetrConfig", _larger_images, _PLAIN, _DETR),
+    Family("roberta", "RobertaForCausalLM", "RobertaConfig", _tokens, _TWO, {**_SMALL, **_TOKENS, "is_decoder": True}),
+    Family("mbart", "MBartForConditionalGeneration", "MBartConfig", _two_sequences, _TWO, _BART),
+    Family("sam", "SamModel", "SamConfig", _images_and_points, _PLAIN, _SAM),
+    Family("albert", "AlbertModel", "AlbertConfig", _tokens, _PLAIN, _ALBERT),
+    Family("olmoe", "OlmoeForCausalLM", "OlmoeConfig", _tokens, _DECODER, {**_KEYS, "num_experts": 4, "num_experts_per_tok": 2}),
+    Family("gpt_neox", "GPTNeoXForCausalLM", "GPTNeoXConfig", _tokens, _DECODER, _KEYS),
+    Family("codegen", "CodeGenForCausalLM", "CodeGenConfig", _tokens, _DECODER, _CODEGEN),
+    Family("stablelm", "StableLmForCausalLM", "StableLmConfig", _tokens, _DECODER, _KEYS),
+    Family("deit", "DeiTModel", "DeiTConfig", _images, _PLAIN, _VIT),
+    Family("gemma3", "Gemma3ForCausalLM", "Gemma3TextConfig", _tokens, _DECODER, {**_GEMMA, "sliding_window": 8}),
+    Family("smollm3", "SmolLM3ForCausalLM", "SmolLM3Config", _tokens, _DECODER, _KEYS),
+    Family("granite", "GraniteForCausalLM", "GraniteConfig", _tokens, _DECODER, _KEYS),
+    Family("phi3", "Phi3ForCausalLM", "Phi3Config", _tokens, _DECODER, _KEYS),
+    Family("cohere", "CohereForCausalLM", "CohereConfig", _tokens, _DECODER, _KEYS),
+    Family("cohere2", "Cohere2ForCausalLM", "Cohere2Config", _tokens, _DECODER, {**_GEMMA, "sliding_window": 8}),
+    Family("olmo2", "Olmo2ForCausalLM", "Olmo2Config", _tokens, _DECODER, _KEYS),
+    Family("mamba2", "Mamba2ForCausalLM", "Mamba2Config", _tokens, ("forward", "gradients", "greedy"), _MAMBA2),
+    Family("siglip", "SiglipModel", "SiglipConfig", _images_and_text, _PLAIN, _CLIP),
+    Family("dinov2", "Dinov2Model", "Dinov2Config", _images, _PLAIN, _VIT),
+    Family("clap", "ClapModel", "ClapConfig", _sound_and_text, _PLAIN, _CLAP),
+    Family("gpt_oss", "GptOssForCausalLM", "GptOssConfig", _tokens, _DECODER, _GPT_OSS),
+    Family("qwen3_moe", "Qwen3MoeForCausalLM", "Qwen3MoeConfig", _tokens, _DECODER, {**_EXPERTS, "head_dim": 8}),
+    Family("lfm2", "Lfm2ForCausalLM", "Lfm2Config", _tokens, ("forward", "gradients", "decode", "greedy"), _KEYS),
+    Family("opt", "OPTForCausalLM", "OPTConfig", _tokens, _DECODER, _OPT),
+    Family("bloom", "BloomForCausalLM", "BloomConfig", _tokens, _TWO, _BLOOM),
+    Family("falcon", "FalconForCausalLM", "FalconConfig", _tokens, _DECODER, _FALCON),
+    Family("modernbert", "ModernBertModel", "ModernBertConfig", _tokens, _PLAIN, {**_SMALL, **_TOKENS}),
+    Family("electra", "ElectraModel", "ElectraConfig", _tokens, _PLAIN, _ALBERT),
+    Family("distilbert", "DistilBertModel", "DistilBertConfig", _tokens, _PLAIN, _DISTILBERT),
+    Family("deberta_v2", "DebertaV2Model", "DebertaV2Config", _tokens, _PLAIN, {**_SMALL, "relative_attention": True}),
+    Family("m2m100", "M2M100ForConditionalGeneration", "M2M100Config", _two_sequences, _TWO, _M2M100),
+    Family("marian", "MarianMTModel", "MarianConfig", _two_sequences, _TWO, _BART),
+    Family("hubert", "HubertModel", "HubertConfig", _sound, _PLAIN, _WAV2VEC2),
+    Family("convnext", "ConvNextModel", "ConvNextConfig", _images, _PLAIN, _CONVNEXT),
+    Family("segformer", "SegformerModel", "SegformerConfig", _larger_images, _PLAIN, _SEGFORMER),
 ]
