@@ -11,6 +11,7 @@ torch/_dynamo/eval_frame.py, torch/_dynamo/decorators.py and torch.compile (torc
 
 from __future__ import annotations
 
+import functools
 import importlib
 import threading
 import types
@@ -27,7 +28,7 @@ from dynexplore.engine.phases import times
 from dynexplore.engine.policy.constants import is_compiling
 from dynexplore.engine.policy.markers import RUNS, Mark, assume_constant_result, graph_break, mark, unmark
 from dynexplore.engine.provenance.guard_filter import GuardFilter
-from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stores
+from dynexplore.engine.runtime import convert, frame_facts, optimized, reports, stance, stores
 from dynexplore.engine.runtime.backends import Backend, CompilerFn, list_backends, register_backend, resolve
 from dynexplore.engine.runtime.stores import Options, Store
 from dynexplore.engine.translate import unique_names
@@ -82,7 +83,8 @@ class _SwitchedOff:
 def make_store(backend: Backend, options: Options) -> Store:
     """A new store whose region translates on a miss."""
     store = Store(backend, options)
-    store.region.callback = convert.converter(store)
+    store.callback = convert.converter(store)
+    stores.follow(store)
     return store
 
 
@@ -95,6 +97,21 @@ def store_for(backend: str | CompilerFn, options: Options, arguments: Mapping[st
     if arguments:
         return make_store(resolved, options)
     return stores.store_of_callable(backend, resolved, options, make_store)
+
+
+def _forced_store(backend: Backend, store: Store) -> Store:
+    """The store that stands in for another one while a backend is forced; one that has this backend stands for itself."""
+    if store.backend.function is backend.function:
+        return store
+    return stores.store_of_callable(backend.function, backend, store.options, make_store)
+
+
+def _force_backend(backend: Backend | None) -> None:
+    """Compile everything with this backend; None: with its own again."""
+    stores.force(None if backend is None else functools.partial(_forced_store, backend))
+
+
+stance.connect(_force_backend)
 
 
 def _key(arguments: Mapping[str, Any] | None) -> Hashable:

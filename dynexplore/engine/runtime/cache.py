@@ -60,8 +60,8 @@ class CodeState:
     history: FrameHistory
     limit_reported: bool = False
     recorded_as_skipped: bool = False
-    ran_plain: bool = False
-    """A stance had it run as plain Python."""
+    ran_once: bool = False
+    """A stance had it run as plain Python, or under aot_eager, for one call."""
 
 
 def state_of(cache: CodeCache) -> CodeState:

@@ -36,9 +36,10 @@ from dynexplore.engine.native import Entry, FrameState
 from dynexplore.engine.phases import times
 from dynexplore.engine.policy import files, skip
 from dynexplore.engine.policy.break_errors import breaks_are_errors
+from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.recorder import Recorder, entry_number
 from dynexplore.engine.runtime import interrupts, other_tracers, reports, stance, torch_state
-from dynexplore.engine.runtime.backends import compile_graph, eager, takes_floats, uncompiled
+from dynexplore.engine.runtime.backends import compile_graph, eager, resolve, takes_floats, uncompiled
 from dynexplore.engine.runtime.cache import (
     CodeState,
     CompiledEntry,
@@ -139,6 +140,7 @@ class Conversion:
     def __init__(self, store: Store, state: FrameState, missed: list[Miss]) -> None:
         self.store = store
         self.state = state
+        self.backend = store.backend
         self.missed = missed
         self.code = state.code
         self.known: CodeState = state_of(state.cache)
@@ -156,9 +158,7 @@ class Conversion:
     def act_on(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
         """Do what was decided: refuse, raise, or translate."""
         if decision.rule == "stance":
-            self.known.ran_plain = True
-            stance.refuse(self.code, entries.why)
-            return None
+            return self._under_stance(decision, entries)
         reports.missed(self.recorder, self.frame, self.missed)
         if decision.rule == "error on recompile":
             raise stance.recompile_error(self.code, entries.why)
@@ -166,6 +166,20 @@ class Conversion:
             self._limit_reached()
             return None
         return self.translated()
+
+    def _under_stance(self, decision: Decision, entries: EntriesVerdict) -> Entry | None:
+        """A call that the stance has run uncompiled, as plain Python or under aot_eager; the next one may be compiled."""
+        self.known.ran_once = True
+        if not decision.is_compiled:
+            if stance.current() == "eager_then_compile":
+                for slot, (name, value) in enumerate(slot_values(self.state).items()):
+                    self.known.history.note_uncompiled(LocalSource(name, slot), value)
+            stance.refuse(self.code, entries.why)
+            return None
+        self.backend = resolve("aot_eager")
+        entry = self.translated()
+        remove_entry(self.state.cache, entry)
+        return entry
 
     def translated(self) -> Entry | None:
         """Translate the frame, and report; None where there is nothing to compile."""
@@ -244,10 +258,10 @@ class Conversion:
             recorder=self.recorder,
             step_observer=self.store.observers.run,
             frame_id=self.frame,
-            backend_name=self.store.backend.name,
-            runs_as_it_is=self.store.backend.function is eager,
+            backend_name=self.backend.name,
+            runs_as_it_is=self.backend.function is eager,
             guard_filter=self.store.options.guard_filter,
-            symbolic_floats=takes_floats(self.store.backend),
+            symbolic_floats=takes_floats(self.backend),
         )
 
     def _note_failures_when_plain(self) -> None:
@@ -278,11 +292,11 @@ class Conversion:
         if self.store.observers.recorder is not None:
             compiled = reports.recorded_graph(compiled, name, self.store.observers.recorder, self.frame)
         if watched is not None:
-            compiled = native.RegionCall(watched.watch(compiled, self.store.backend.name), None)
+            compiled = native.RegionCall(watched.watch(compiled, self.backend.name), None)
         return compiled
 
     def _compiled(self, graph: Any, name: str, fake_mode: Any) -> Callable[..., Any]:
-        backend = self.store.backend
+        backend = self.backend
         compile_it = functools.partial(compile_graph, graph, name, backend, fake_mode, self.recorder, self.frame)
         try:
             if config.repro_after and self.tools is not None:

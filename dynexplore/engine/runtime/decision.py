@@ -60,7 +60,7 @@ class FrameFacts:
     code alone. generator: the code is that of a generator or coroutine. nothing_to_compile: an earlier call showed it.
     entries: None while nobody has asked them. run_only: inside `run()`. disabled: `config.disable`. policy: why its file or a
     mark leaves it alone. only_function: `config.debug_function`. tracer: another tracer or mode that is active. stance, and
-    error_on_recompile (`config`). ran_plain: a stance had it run as plain Python before. limit: how many entries the code may have.
+    error_on_recompile (`config`). ran_once: a stance had it run uncompiled before. limit: how many entries the code may have.
     """
 
     name: str = ""
@@ -75,7 +75,7 @@ class FrameFacts:
     tracer: str | None = None
     stance: Stance = "default"
     error_on_recompile: bool = False
-    ran_plain: bool = False
+    ran_once: bool = False
     limit: int = 8
 
 
@@ -143,8 +143,15 @@ def _left_alone(facts: FrameFacts) -> Decision | None:
 
 
 def _is_first(facts: FrameFacts, entries: EntriesVerdict) -> bool:
-    """Whether the stance wants a first call as plain Python, and this is one."""
-    return facts.stance == "eager_then_compile" and not facts.ran_plain and not entries.count
+    """Whether the frame is one that such a stance has run once before it is compiled."""
+    return not facts.ran_once and not entries.count
+
+
+def _runs_plain(facts: FrameFacts, entries: EntriesVerdict) -> bool:
+    """Whether the stance has the frame run as plain Python."""
+    if facts.stance == "eager_then_compile":
+        return _is_first(facts, entries)
+    return facts.stance in ("eager_on_recompile", "force_eager")
 
 
 def _missed(facts: FrameFacts) -> Decision:
@@ -154,8 +161,10 @@ def _missed(facts: FrameFacts) -> Decision:
     entries = facts.entries
     if facts.stance == "fail_on_recompile":
         return Decision("raises", "stance", f"RecompileError: {entries.why}")
-    if facts.stance in ("eager_on_recompile", "force_eager") or _is_first(facts, entries):
+    if _runs_plain(facts, entries):
         return Decision("plain Python", "stance", f"the stance is {facts.stance!r}: {entries.why}")
+    if facts.stance == "aot_eager_then_compile" and _is_first(facts, entries):
+        return Decision("compile", "stance", f"the stance is {facts.stance!r}: under aot_eager, for this call")
     if entries.missed and facts.error_on_recompile:
         return Decision("raises", "error on recompile", f"RecompileError: {entries.why}")
     if entries.count >= facts.limit:

@@ -66,7 +66,7 @@ def facts_of(store: Store, code: CodeType, function: FunctionType | None, cache:
         tracer=other_tracers.active(),
         stance=stance.current(),
         error_on_recompile=config.error_on_recompile,
-        ran_plain=cache is not None and cache.payload is not None and cache.payload.ran_plain,
+        ran_once=cache is not None and cache.payload is not None and cache.payload.ran_once,
         limit=entry_limit(store),
     )
 

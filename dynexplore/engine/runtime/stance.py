@@ -8,6 +8,13 @@ refused to compile, so that this can be compiled in advance.
 - "eager_on_recompile": run it as plain Python, and note it
 - "fail_on_recompile": raise RecompileError, which names the guard
 - "eager_then_compile": run a function as plain Python once, and compile it when it is called again
+- "aot_eager_then_compile": run it under aot_eager once (activation checkpoints save memory in it), and compile it when it is called
+  again
+
+The last two learn of sizes and numbers that vary from the first two calls, so that the first compilation serves them all.
+
+With `force_backend`, everything that is optimized is compiled with that backend instead of its own, and what its own has compiled
+waits: this concerns the process, and the stance is "default".
 
 In: `with stance("eager_on_recompile") as refused: serve(...)`, `@stance("force_eager")`, or `stance("force_eager")` alone: from
 now on. Out: `refused`, what would have been compiled and why.
@@ -25,16 +32,17 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from types import CodeType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from dynexplore.engine import display_hooks, native
 from dynexplore.engine.errors import RecompileError
 from dynexplore.engine.nearest_name import instead
+from dynexplore.engine.runtime.backends import Backend, resolve
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Name = Literal["default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile"]
-NAMES: tuple[Name, ...] = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+Name = Literal["default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile", "aot_eager_then_compile"]
+NAMES: tuple[Name, ...] = get_args(Name)
 
 
 class Refused:
@@ -72,15 +80,20 @@ class _Stances(threading.local):
 
 _stances = _Stances()
 _called: deque[stance] = deque(maxlen=16)  # stances that were called and not entered; the last one counts
+_forcing: list[stance] = []  # those that were entered, in any thread; the last one says which backend is forced
+_forced: list[Backend | None] = [None]
+_force_backend: list[Callable[[Backend | None], None]] = []
 _plain = native.Region(None, lambda state: None)  # of nested regions the outer wins: inside it no optimized function enters its own
 
 
 class stance:  # called like a function, as torch.compiler.set_stance is
     """Take a stance: from now on, for the length of a block, or during each call of a decorated function.
 
-    Args: name: "default", "force_eager", "eager_on_recompile", "fail_on_recompile" or "eager_then_compile".
+    Args: name: "default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile" or
+    "aot_eager_then_compile". force_backend: a backend, by name or as a callable, for everything that is optimized; for "default".
 
-    As a context manager it gives the `Refused`, which is `refused`, too. Raises ValueError, which lists the names, for another one.
+    As a context manager it gives the `Refused`, which is `refused`, too. Raises ValueError, which lists the names, for another one,
+    and for another stance than "default" with a backend; InvalidBackend for a backend that there is not.
 
     >>> with stance("eager_on_recompile") as refused:
     ...     pass
@@ -88,10 +101,13 @@ class stance:  # called like a function, as torch.compiler.set_stance is
     Nothing would have been compiled.
     """
 
-    def __init__(self, name: Name) -> None:
+    def __init__(self, name: Name = "default", *, force_backend: str | Callable[..., Any] | None = None) -> None:
         if name not in NAMES:
             raise ValueError(f"there is no stance {name!r}{instead(name, NAMES)}")
+        if force_backend is not None and name != "default":
+            raise ValueError(f"a backend can be forced in the stance 'default' only, not in {name!r}")
         self.name = name
+        self.backend = resolve(force_backend) if force_backend is not None else None
         self.refused = Refused()
         self._before: list[native.Region | None] = []
         _called.append(self)
@@ -101,9 +117,13 @@ class stance:  # called like a function, as torch.compiler.set_stance is
         self._take_back()
         self._before.append(_switch(self.name))
         _stances.entered.append(self)
+        _forcing.append(self)
+        _force()
         return self.refused
 
     def __exit__(self, *exc: object) -> None:
+        _forcing.remove(self)
+        _force()
         _stances.entered.pop()
         native.leave(self._before.pop())
 
@@ -133,8 +153,23 @@ def _switch(name: Name) -> native.Region | None:
     return native.enter(None if now is _plain else now)
 
 
+def connect(force_backend: Callable[[Backend | None], None]) -> None:
+    """Be told how a backend is forced, by what stands above."""
+    _force_backend[:] = [force_backend]
+
+
+def _force() -> None:
+    """Let the backend be forced that the stance taken last wants, if it wants one."""
+    taken = _forcing or _called
+    backend = taken[-1].backend if taken else None
+    if backend is not _forced[0]:
+        _force_backend[0](backend)
+        _forced[0] = backend
+
+
 def _follow() -> None:
     """Let frames of this thread begin where the stance that was called last wants them."""
+    _force()
     wants_plain = bool(_called) and _called[-1].name == "force_eager"
     if wants_plain == _stances.is_plain:
         return

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator
 from types import CodeType, MethodType
 from typing import Any
 
-from dynexplore.engine.native import CacheStore, Region
+from dynexplore.engine.native import CacheStore, Entry, FrameState, Region
 from dynexplore.engine.provenance.guard_filter import GuardFilter
 from dynexplore.engine.records import record
 from dynexplore.engine.runtime.backends import Backend
@@ -49,6 +49,8 @@ class Store:
         self.backend = backend
         self.options = options
         self.native = CacheStore()
+        self.callback: Callable[[FrameState], Entry | None] | None = None
+        """What makes a new entry; that of the region, unless another backend is forced."""
         self.region = Region(self.native, None)
         self.observers = Observers(recorder=getattr(backend.function, "recorder", None))
         self.entry_limit: int | None = getattr(backend.function, "entry_limit", None)
@@ -137,6 +139,24 @@ def _owned_by(owner: Any) -> _Owned | None:
         except TypeError:  # cannot be referenced weakly
             return None
     return held
+
+
+# -- another backend for all of them -------------------------------------------------------------------------------------
+
+_forced: list[Callable[[Store], Store]] = []
+
+
+def force(other: Callable[[Store], Store] | None) -> None:
+    """Let whatever enters the region of a store, now or later, be looked up in `other(store)`; None: in the store itself again."""
+    _forced[:] = [] if other is None else [other]
+    for store in list(_all):
+        follow(store)
+
+
+def follow(store: Store) -> None:
+    """Let the region of a store lead where it is to lead now."""
+    led_to = _forced[0](store) if _forced else store
+    store.region.store, store.region.callback = led_to.native, led_to.callback
 
 
 def all_stores() -> Iterator[Store]:

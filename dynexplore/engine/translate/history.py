@@ -19,6 +19,7 @@ import torch
 
 from dynexplore.engine.config import config
 from dynexplore.engine.policy import dimensions
+from dynexplore.engine.provenance.sources import ItemSource, Source
 
 
 class FrameHistory:
@@ -34,6 +35,18 @@ class FrameHistory:
         self._failed_when_plain: set[tuple[str, str]] = set()
         self.goes_on_plain = False
         """What went on behind a break of this code was left to Python."""
+
+    def note_uncompiled(self, source: Source, value: object, depth: int = 3) -> None:
+        """A frame ran uncompiled with this value: a later one of another size, or another number, shows what varies."""
+        where = source.text()
+        if isinstance(value, torch.Tensor):
+            self.dynamic_dims(where, value, None), self.dynamic_strides(where, value, None)
+        elif type(value) in (int, float):
+            self.is_dynamic_number(where, value, None)
+        elif type(value) in (tuple, list, dict) and depth:
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):  # type: ignore[arg-type]
+                if type(key) in (int, str):
+                    self.note_uncompiled(ItemSource(source, key), item, depth - 1)
 
     def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
         """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""

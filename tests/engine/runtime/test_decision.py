@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
 import dynexplore
-from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, decide
+from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFacts, Stance, decide
 
 MISS = "x EQUALS: expected 2, found 3"
 
@@ -38,16 +38,16 @@ ENTRIES = (
     EntriesVerdict(2, fitting=1),
     EntriesVerdict(2, fitting=None),
 )
-STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+STANCES = get_args(Stance)
 
 
 def every_combination() -> Iterator[tuple[list[str], FrameFacts]]:
-    """Each subset of what can stand in the way, with each answer of the entries, each stance, error_on_recompile and ran_plain."""
+    """Each subset of what can stand in the way, with each answer of the entries, each stance, error_on_recompile and ran_once."""
     for present in itertools.product((False, True), repeat=len(IN_THE_WAY)):
         rules = [rule for rule, is_there in zip(IN_THE_WAY, present, strict=True) if is_there]
         changes = {name: value for rule in rules for name, value in IN_THE_WAY[rule][0].items()}
-        for entries, stance, error, ran in itertools.product(ENTRIES, STANCES, (False, True), (False, True)):
-            more = {"error_on_recompile": error, "ran_plain": ran, **changes}
+        for entries, stance, *flags in itertools.product(ENTRIES, STANCES, *[(False, True)] * 2):
+            more = {**dict(zip(("error_on_recompile", "ran_once"), flags, strict=True)), **changes}
             yield rules, FrameFacts("fn", entries=entries, stance=stance, **more)  # type: ignore[arg-type]
 
 
@@ -66,8 +66,11 @@ def expected(rules: list[str], facts: FrameFacts) -> tuple[str, str]:
         return "raises", "stance"
     if facts.stance in ("force_eager", "eager_on_recompile"):
         return "plain Python", "stance"
-    if facts.stance == "eager_then_compile" and not facts.ran_plain and not entries.count:
+    is_first = not facts.ran_once and not entries.count
+    if facts.stance == "eager_then_compile" and is_first:
         return "plain Python", "stance"
+    if facts.stance == "aot_eager_then_compile" and is_first:
+        return "compile", "stance"
     if facts.error_on_recompile and entries.missed:
         return "raises", "error on recompile"
     if entries.count >= facts.limit:

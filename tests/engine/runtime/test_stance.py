@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import dynexplore
+from dynexplore.engine.runtime import backends
 from engine_checks import CountingBackend
 
 
@@ -98,6 +99,100 @@ def test_eager_then_compile_runs_a_function_once_before_it_is_compiled() -> None
             assert torch.equal(compiled(x), x * 2)
             seen.append((len(backend.graphs), backend.runs))
     assert seen == [(0, 0), (1, 1), (1, 2)]
+
+
+def test_the_plain_first_call_shows_which_sizes_and_numbers_vary() -> None:
+    """Two calls of two sizes are compiled once, for any size; with what stands in a tuple and in a dict, and with numbers."""
+    backend = CountingBackend()
+
+    def weighted(x: Any, more: Any, k: int) -> Any:
+        return x * k + more[0] + more[1]["bias"]
+
+    compiled = dynexplore.optimize(backend)(weighted)
+    with dynexplore.stance("eager_then_compile"):
+        for size in (3, 4, 5, 6):
+            x = torch.ones(size)
+            assert torch.equal(compiled(x, (x, {"bias": x}), size), torch.full((size,), size + 2.0))
+    assert (len(backend.graphs), backend.runs) == (1, 3)
+
+
+def test_aot_eager_then_compile_runs_a_function_under_aot_eager_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call of a function, and of what goes on behind its break, is aot_eager's alone; the next ones are the backend's."""
+    aot_graphs = []
+
+    def aot_eager(graph: Any, inputs: Any) -> Any:
+        aot_graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(backends, "lookup", {"aot_eager": aot_eager}.__getitem__)
+    backend = CountingBackend()
+
+    def broken(x: Any) -> Any:
+        y = x + 1
+        dynexplore.graph_break()
+        return y * 2
+
+    compiled = dynexplore.optimize(backend)(broken)
+    seen = []
+    with dynexplore.stance("aot_eager_then_compile"):
+        for size in (3, 4, 5):
+            assert torch.equal(compiled(torch.ones(size)), torch.full((size,), 4.0))
+            seen.append((len(aot_graphs), len(backend.graphs), backend.runs))
+    compiled(torch.ones(6))
+    assert seen == [(2, 0, 0), (2, 2, 2), (2, 2, 4)]
+    assert (len(aot_graphs), len(backend.graphs), backend.runs) == (2, 2, 6)
+
+
+def test_a_forced_backend_compiles_for_all_and_then_each_has_its_own_again() -> None:
+    """Functions optimized before and in the block; what their own backends have compiled waits, and hits again."""
+    own, late, forced = CountingBackend(), CountingBackend(), CountingBackend()
+    before = dynexplore.optimize(own)(twice)
+    x = torch.ones(2)
+    before(x)
+    with dynexplore.stance(force_backend=forced):
+        made_here = dynexplore.optimize(late)(lambda y: y + 1)
+        for _ in range(2):
+            assert torch.equal(before(x), x * 2) and torch.equal(made_here(x), x + 1)
+        with dynexplore.stance("default"):
+            before(x.double())
+        before(x)
+    assert (len(own.graphs), own.runs, len(late.graphs), len(forced.graphs), forced.runs) == (2, 2, 0, 2, 5)
+    before(x), made_here(x)
+    assert (len(own.graphs), own.runs, len(late.graphs), len(forced.graphs)) == (2, 3, 1, 2)
+
+
+def test_a_backend_that_a_call_forces_holds_until_the_next_stance() -> None:
+    """`stance(force_backend=...)` alone."""
+    own, forced = CountingBackend(), CountingBackend()
+    compiled = dynexplore.optimize(own)(twice)
+    dynexplore.stance(force_backend=forced)
+    try:
+        compiled(torch.ones(2))
+    finally:
+        dynexplore.stance("default")
+    compiled(torch.ones(2))
+    assert (forced.runs, own.runs) == (1, 1)
+
+
+def test_what_is_forced_keeps_the_options_of_each() -> None:
+    """`nopython` of the function counts for the forced backend, too."""
+
+    def broken(x: Any) -> Any:
+        dynexplore.graph_break()
+        return x + 1
+
+    compiled = dynexplore.optimize(CountingBackend(), nopython=True)(broken)
+    with dynexplore.stance(force_backend=CountingBackend()), pytest.raises(dynexplore.exc.Unsupported):
+        compiled(torch.ones(2))
+
+
+@pytest.mark.plain("refused before anything is captured")
+def test_a_backend_is_forced_in_the_default_stance_only() -> None:
+    """And it has to be one."""
+    with pytest.raises(ValueError, match="a backend can be forced in the stance 'default' only, not in 'force_eager'"):
+        dynexplore.stance("force_eager", force_backend="eager")
+    with pytest.raises(ValueError, match="there is no backend 'eagre'"):
+        dynexplore.stance(force_backend="eagre")
 
 
 @pytest.mark.parametrize("name", ["force_eager", "eager_on_recompile"])
