@@ -640,18 +640,66 @@ def test_the_weights_of_a_dropped_module_are_freed_at_once() -> None:
         gc.enable()
 
 
-def test_a_break_at_a_lazy_module_lasts_until_it_has_its_weights() -> None:
-    """The first call gives the weights in plain Python, as eager draws them; from the second on there is one graph."""
+def lazily_made() -> nn.Module:
+    """Three modules without weights, one of them behind random numbers."""
+    return nn.Sequential(nn.LazyConv1d(3, 1), nn.Dropout(0.5), nn.LazyLinear(4), nn.ReLU(), nn.LazyBatchNorm1d())
+
+
+@pytest.mark.parametrize("nopython", [False, True])
+def test_a_model_with_lazy_modules_is_one_graph_from_its_second_call_on(nopython: bool) -> None:
+    """The first call runs plain, and draws the weights as eager does, among the program's other random numbers."""
+    x = torch.ones(2, 5, 4)
     torch.manual_seed(0)
-    plain = nn.Sequential(nn.Dropout(0.5), nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(3))
-    expected = [plain(X), plain(X), plain(X)]
+    plain = lazily_made()
+    expected = [plain(x), plain(x), plain(x)]
     torch.manual_seed(0)
     counting = CountingBackend()
-    compiled = dynexplore.optimize(counting)(nn.Sequential(nn.Dropout(0.5), nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(3)))
-    torch.testing.assert_close(compiled(X), expected[0])
-    first = len(counting.graphs)
-    torch.testing.assert_close([compiled(X), compiled(X)], expected[1:])
-    assert len(counting.graphs) == first + 1
+    compiled = dynexplore.optimize(counting, nopython=nopython)(lazily_made())
+    torch.testing.assert_close(compiled(x), expected[0])
+    assert not counting.graphs
+    torch.testing.assert_close([compiled(x), compiled(x)], expected[1:])
+    assert (len(counting.graphs), counting.runs) == (1, 2)
+    torch.testing.assert_close(compiled.state_dict(), plain.state_dict())
+
+
+def test_a_function_that_calls_a_lazy_model_breaks_there_once() -> None:
+    """What stands around the model's first call is compiled; from the second call on there is one graph."""
+    model, counting = lazily_made().eval(), CountingBackend()
+
+    def around(x: torch.Tensor) -> torch.Tensor:
+        return model(x + 1) * 2
+
+    compiled = dynexplore.optimize(counting)(around)
+    x = torch.ones(2, 5, 4)
+    first = compiled(x)
+    before = [node.target for graph in counting.graphs for node in graph.graph.nodes if node.op == "call_function"]
+    assert before == [operator.add, operator.mul]
+    torch.testing.assert_close([compiled(x), compiled(x)], [first, first])
+    assert (len(counting.graphs), counting.runs) == (3, 4)
+    torch.testing.assert_close(around(x), first)
+
+
+def test_what_goes_on_in_a_model_behind_a_break_may_make_weights() -> None:
+    """A forward that breaks before its lazy module: the rest of it runs plain once."""
+
+    class Breaks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.LazyLinear(2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x + 1
+            dynexplore.graph_break()
+            return self.last(y) * 2
+
+    counting, model = CountingBackend(), Breaks()
+    compiled = dynexplore.optimize(counting)(model)
+    seen = []
+    for _ in range(3):
+        result = compiled(X)
+        seen.append((len(counting.graphs), counting.runs))
+    torch.testing.assert_close(result, model.last(X + 1) * 2)
+    assert seen == [(1, 1), (2, 3), (2, 5)]
 
 
 class LazyForGood(nn.modules.lazy.LazyModuleMixin, nn.Module):

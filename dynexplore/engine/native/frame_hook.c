@@ -524,7 +524,7 @@ static enum Outcome
 use_entry(PyThreadState *tstate, Frame *frame, Entry *entry)
 {
     if (entry->code == frame_code(frame)) {     /* what was found out is that there is nothing to compile */
-        return RUN;
+        return entry->runs_alone ? RUN_ALONE : RUN;
     }
     if (likely(swap_in_place(tstate, frame, entry))) {
         return entry->runs_alone ? RUN_SWAPPED_ALONE : RUN_SWAPPED;

@@ -56,7 +56,7 @@ from dynexplore.engine.runtime.decision import Decision, EntriesVerdict, FrameFa
 from dynexplore.engine.runtime.frame_facts import check_entries, entry_limit, facts_of
 from dynexplore.engine.runtime.stores import Store
 from dynexplore.engine.runtime.translation_lock import translation_lock
-from dynexplore.engine.translate.contract.request import SkipFrame, Translation, TranslationRequest
+from dynexplore.engine.translate.contract.request import PlainThisTime, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.left_to_python import is_about_type
 from dynexplore.engine.translate.resume import argument_slots, resume_point
 from dynexplore.engine.translate.resume_raise import raising_code
@@ -223,6 +223,9 @@ class Conversion:
             return self._keep(translation)
         except SkipFrame as skipped:
             return self._skip_frame(skipped)
+        except PlainThisTime as reason:
+            reports.skipped(self.recorder, self.code, str(reason), self.frame)
+            return Entry(None, self.code, (), len(argument_slots(self.code)), runs_alone=True), "skipped"
         except GraphBreak as graph_break:
             self._save_frame(graph_break)
             error = reports.unsupported(graph_break, self.code, whole=self.store.options.nopython)

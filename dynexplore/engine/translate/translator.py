@@ -60,7 +60,7 @@ from dynexplore.engine.translate.abandoned_generators import does_something_when
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
 from dynexplore.engine.translate.collector import collector_at_rest
-from dynexplore.engine.translate.contract.request import Plan, SkipFrame, Translation, TranslationRequest
+from dynexplore.engine.translate.contract.request import PlainThisTime, Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.left_to_python import relaxed
 from dynexplore.engine.translate.narrator import Narrator
@@ -86,6 +86,7 @@ from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
 from dynexplore.engine.variables.torch_.function_modes import ask_function_mode
+from dynexplore.engine.variables.torch_.nn_module import FOR_WEIGHTS, runs_a_module
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 from dynexplore.engine.variables.torch_.wrapper_tensor import is_wrapper
 
@@ -101,7 +102,8 @@ ATTEMPTS = 8  # two as a rule; one more for each value that cannot be rebuilt wh
 def translate(request: TranslationRequest) -> Translation:
     """Translate one frame.
 
-    Raises GraphBreak if the request is `nopython` and the frame cannot be one graph; SkipFrame when it is better run plain.
+    Raises GraphBreak if the request is `nopython` and the frame cannot be one graph; SkipFrame when it is better run plain, and
+    PlainThisTime when this call of it is.
     """
     plan: Plan | None = None
     for attempt in range(1, ATTEMPTS + 1):
@@ -297,7 +299,22 @@ class Translator:
         if self.request.nopython or breaks_are_errors():
             raise graph_break
 
+    def _plain_where_weights_are_made(self, graph_break: GraphBreak) -> None:
+        """A lazy module draws its weights in its first call, in the program's order: then the model around it runs plain, once.
+
+        A function that only calls the model breaks there, as it may be the program's main function and never be called again.
+        """
+        forbidden = self.request.nopython or breaks_are_errors()
+        if graph_break.facts.get("waits") == FOR_WEIGHTS and (forbidden or self._is_a_modules()):
+            raise PlainThisTime(f"{graph_break.facts['type']} waits {FOR_WEIGHTS}") from graph_break
+
+    def _is_a_modules(self) -> bool:
+        """Whether the root frame is the call of a module, or goes on for one."""
+        code = self.root.parsed.code
+        return bool(code.co_varnames) and runs_a_module(code, self.request.values.get(code.co_varnames[0]))
+
     def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
+        self._plain_where_weights_are_made(graph_break)
         self._refuse_where_forbidden(graph_break)
         if graph_break.kind.id == _FINALIZED and len(graph_break.user_stack) == 1:  # as with generators, below
             raise SkipFrame(graph_break.reason)

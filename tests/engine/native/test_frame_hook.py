@@ -1128,9 +1128,9 @@ def test_interrupt_main_from_another_thread() -> None:
     assert not installed()
 
 
-@pytest.mark.parametrize("room", [0, MORE_THAN_A_CHUNK], ids=["in place", "in a new frame"])
+@pytest.mark.parametrize("room", [None, 0, MORE_THAN_A_CHUNK], ids=["its own code", "in place", "in a new frame"])
 @pytest.mark.parametrize("fails", [False, True])
-def test_an_entry_may_run_with_the_hook_off(room: int, fails: bool) -> None:
+def test_an_entry_may_run_with_the_hook_off(room: int | None, fails: bool) -> None:
     """The hook sees nothing that code which runs alone calls; behind that code, also where it raises, the region is back."""
     seen: list[object] = []
     asked: list[CodeType] = []
@@ -1158,7 +1158,8 @@ def test_an_entry_may_run_with_the_hook_off(room: int, fails: bool) -> None:
         asked.append(frame.code)
 
     region = Region(CacheStore(), ask)
-    code = fn.__code__.replace(co_stacksize=fn.__code__.co_stacksize + room)
+    own = fn.__code__
+    code = own if room is None else own.replace(co_stacksize=own.co_stacksize + room)
     entry = Entry(None, code, (), code.co_nlocals, runs_alone=True)
     region.store.cache_of(fn.__code__).entries = (entry,)  # type: ignore[union-attr]
     for calls in (1, 2):

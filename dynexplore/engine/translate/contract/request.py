@@ -36,6 +36,10 @@ class SkipFrame(Exception):
     """This frame is better run plain; says why."""
 
 
+class PlainThisTime(Exception):
+    """This call of the frame, and all that it calls, is better run plain; says why. The next one is another matter."""
+
+
 class StepObserver(Protocol):
     """Who looks at each step of a translation, so as to compare what it did with what the instruction means."""
 

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.modules.module as torch_module
 from torch import nn
 
+from dynexplore.engine.native import ENTRY_FILE
 from dynexplore.engine.provenance.dictionaries import REGISTRIES
 from dynexplore.engine.provenance.sources import PinnedSource, Source
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
@@ -58,6 +60,7 @@ _NOT_IN_STATE_DICT = "_non_persistent_buffers_set"
 ModuleAnswer = Callable[
     ["TraceContext", "NNModuleVariable", "Sequence[VariableTracker]", "Mapping[str, VariableTracker]"], "VariableTracker"
 ]
+FOR_WEIGHTS = "for its first input, to make its weights"
 UNTRACED = (torch.jit.ScriptModule, torch.jit.ScriptFunction)
 _NOT_MADE = (*UNTRACED, nn.modules.lazy.LazyModuleMixin)
 
@@ -343,7 +346,7 @@ class NNModuleVariable(UserObjectVariable):
             ctx.break_graph("DX414", type=self.cls.__qualname__)
         if waits_for_its_first_input(self.value):
             ctx.passing.append(self.guard_waiting)
-            ctx.break_graph("DX414", type=self.cls.__qualname__)
+            ctx.break_graph("DX414", type=self.cls.__qualname__, waits=FOR_WEIGHTS)
         if self.has_hooks(ctx) or self._has_call_impl_of_its_own(ctx):
             called = self.get_attribute(ctx, "_call_impl")
         else:
@@ -416,6 +419,12 @@ _STORES = {registry: _store_in(registry) for registry in REGISTRIES}
 def waits_for_its_first_input(value: object) -> bool:
     """Whether it is a lazy module without weights; `_infer_parameters` (torch/nn/modules/lazy.py) takes the mark away."""
     return is_a(value, nn.modules.lazy.LazyModuleMixin) and "_initialize_hook" in instance_dict(value)
+
+
+def runs_a_module(code: CodeType, first: object) -> bool:
+    """Whether a frame with this code and first argument is a module's `forward`, or what stands for an optimized module."""
+    forward = peek(type(first), "forward") if is_a(first, nn.Module) else None
+    return forward is not None and (code.co_filename == ENTRY_FILE or code is getattr(forward, "__code__", None))
 
 
 def _bare_module(cls: type[nn.Module], has_registries: bool) -> nn.Module:
