@@ -83,8 +83,7 @@ class _SwitchedOff:
 def make_store(backend: Backend, options: Options) -> Store:
     """A new store whose region translates on a miss."""
     store = Store(backend, options)
-    store.callback = convert.converter(store)
-    stores.follow(store)
+    store.callback = store.region.callback = convert.converter(store)
     return store
 
 
@@ -92,11 +91,11 @@ def store_for(backend: str | CompilerFn, options: Options, arguments: Mapping[st
     """The one store of a backend and options. Raises InvalidBackend, TypeError."""
     if isinstance(backend, str):
         resolved = resolve(backend, arguments)
-        return stores.store_of_name((backend, _key(arguments)), resolved, options, make_store)
+        return stores.lead(stores.store_of_name((backend, _key(arguments)), resolved, options, make_store))
     resolved = resolve(backend, arguments)
     if arguments:
-        return make_store(resolved, options)
-    return stores.store_of_callable(backend, resolved, options, make_store)
+        return stores.lead(make_store(resolved, options))
+    return stores.lead(stores.store_of_callable(backend, resolved, options, make_store))
 
 
 def _forced_store(backend: Backend, store: Store) -> Store:

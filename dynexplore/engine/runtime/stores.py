@@ -141,22 +141,25 @@ def _owned_by(owner: Any) -> _Owned | None:
     return held
 
 
-# -- another backend for all of them -------------------------------------------------------------------------------------
+# -- another backend for all of them -----------------------------------------------------------------------------------------
 
 _forced: list[Callable[[Store], Store]] = []
+_led: weakref.WeakSet[Store] = weakref.WeakSet()  # those that a program enters; tools look into their own
 
 
 def force(other: Callable[[Store], Store] | None) -> None:
-    """Let whatever enters the region of a store, now or later, be looked up in `other(store)`; None: in the store itself again."""
+    """Let what enters the region of a program's store, now or later, be looked up in `other(store)`; None: in the store itself."""
     _forced[:] = [] if other is None else [other]
-    for store in list(_all):
-        follow(store)
+    for store in list(_led):
+        lead(store)
 
 
-def follow(store: Store) -> None:
-    """Let the region of a store lead where it is to lead now."""
+def lead(store: Store) -> Store:
+    """Let the region of a store that the program uses lead where it is to lead now; the store."""
+    _led.add(store)
     led_to = _forced[0](store) if _forced else store
     store.region.store, store.region.callback = led_to.native, led_to.callback
+    return store
 
 
 def all_stores() -> Iterator[Store]:

@@ -174,6 +174,14 @@ def test_a_backend_that_a_call_forces_holds_until_the_next_stance() -> None:
     assert (forced.runs, own.runs) == (1, 1)
 
 
+def test_tools_look_into_their_own_backend_while_another_is_forced() -> None:
+    """`explain` sees the graphs that it asks for."""
+    forced = CountingBackend()
+    with dynexplore.stance(force_backend=forced):
+        assert dynexplore.explain(twice, torch.ones(2)).graph_count == 1
+    assert not forced.graphs
+
+
 def test_what_is_forced_keeps_the_options_of_each() -> None:
     """`nopython` of the function counts for the forced backend, too."""
 
