@@ -5,7 +5,7 @@ everybody knows the number beside the cell. IPython keeps the numbers, for its o
 
 In:  `co_filename` of a code object.
 Out: `shown_file(path)`: the same path, or `In [2]`. Events carry it; what opens files does not use it. `shown_line(frame, line)`:
-a line of the code that a frame runs, under that name.
+a line of the code that a frame runs, under that name. `running_cell()`: the number of the cell whose code runs now.
 
 PyTorch has no counterpart: its logs show the temporary path.
 """
@@ -26,12 +26,30 @@ def shown_file(path: str) -> str:
     >>> shown_file("/home/me/model.py")
     '/home/me/model.py'
     """
+    number = _cell_of(path)
+    return path if number is None else f"In [{number}]"
+
+
+def running_cell() -> int | None:
+    """The number of the cell that calls this; None where no cell does. IPython's own count is no answer: versions differ in whether
+    a cell is counted before it runs or after."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        number = _cell_of(frame.f_code.co_filename)
+        if number is not None:
+            return number
+        frame = frame.f_back
+    return None
+
+
+def _cell_of(path: str) -> int | None:
+    """The number of the cell that IPython compiled under this name."""
     ipython = sys.modules.get("IPython")  # where it is not loaded there is no cell
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     tell = getattr(getattr(shell, "compile", None), "format_code_name", None)
     told = tell(path) if tell is not None else None
     number = re.fullmatch(r"In ?\[(\d+)\]", told[1]) if told else None
-    return f"In [{number[1]}]" if number else path
+    return int(number[1]) if number else None
 
 
 def shown_line(frame: FrameType, line: int) -> UserFrame:

@@ -29,6 +29,7 @@ from IPython.display import display
 
 import dynexplore
 from dynexplore.engine import events as ev
+from dynexplore.engine.shown_files import running_cell
 from dynexplore.recording.engines import ENGINES, OURS
 from dynexplore.recording.recording import Recording
 from dynexplore.views import break_inspection, cache_timeline, html_text, text
@@ -149,7 +150,8 @@ class DynamoMagics(Magics):
 
     def _function(self, cell: str) -> types.FunctionType:
         source = self.shell.transform_cell(cell)
-        file = self.shell.compile.cache(source, self.shell.execution_count, raw_code=cell)
+        number = running_cell()
+        file = self.shell.compile.cache(source, self.shell.execution_count if number is None else number, raw_code=cell)
         try:
             code = function_code(source, file)
         except CellError as error:

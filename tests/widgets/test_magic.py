@@ -42,6 +42,16 @@ def test_functions_of_a_cell_have_their_source(notebook: Notebook) -> None:
     assert (notebook["h"].__qualname__, notebook["k"][0].__qualname__) == ("h", "<lambda>")
 
 
+@pytest.mark.parametrize("form", ["%%dynamo -o rec\nx = a + b\nprint('in between')", "%dynamo -o rec [print('in between'), a + b]"])
+def test_a_cell_has_the_number_that_stands_beside_it(notebook: Notebook, form: str) -> None:
+    """What is said of the cell names it as its prompt does, whichever way IPython counts the cells that have run."""
+    notebook.run("1 + 1")
+    notebook.run(form)
+    prompt = len(notebook["In"]) - 1
+    assert {entered.code.file for entered in notebook["rec"].frames} == {f"In [{prompt}]"}
+    assert notebook["rec"].breaks[0].user_stack[0].file == f"In [{prompt}]"
+
+
 def test_a_function_that_is_defined_again_is_captured_again(notebook: Notebook) -> None:
     """After a later cell defines a function anew, the new one is captured."""
     for operator in ("sin", "cos"):
