@@ -158,7 +158,7 @@ def _wrapped(recording: Recording, entered: ev.FrameEntered) -> ev.InlineEntered
     """What the engine's wrapper calls: the `forward` of what is wrapped, which decorators may stand around, else the user's
     function, else whatever is called."""
     called = [one for one in recording.of_frame(entered.frame, ev.InlineEntered) if not is_entry(one.code)]
-    return min(called, key=lambda one: (is_library(one.code.file), not _is_forward_of_target(one)), default=None)
+    return min(called, key=lambda one: (not _is_forward_of_target(one), is_library(one.code.file)), default=None)
 
 
 def _is_forward_of_target(called: ev.InlineEntered) -> bool:

@@ -3,7 +3,8 @@ nodes of attempts whose graph never ran.
 
 Which idea lives here: the explorer opens where something happened, in code that the user wrote. That is the first step whose real
 value is not as predicted; then the first graph break that ends much work, in the function that breaks (its callers break, too);
-where nothing breaks, the first operator that a line of the user's code put into the graph, of the frame that has most of them. The
+where nothing breaks, the first operator that a line of the user's code put into the graph, of the frame that has most of them; a
+line that runs the whole of a large model comes too late, then it is the first operator of the model. The
 engine's own wrapper around a module is no frame that anybody would look for: it is left out of lists wherever a frame of the user's
 code stands beside it.
 
@@ -27,6 +28,9 @@ from dynexplore.views.timeline import State
 
 Plain = dict[str, Any]
 States = Mapping[int, Sequence[State]]
+
+DRAWN = 40
+"""So many nodes of the graph so far are drawn (MOST in panes/growing.js)."""
 
 
 def story_data(recording: Recording, states: States) -> Plain:
@@ -86,7 +90,8 @@ def _work(recording: Recording, frame: int) -> int:
 
 def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -> int | None:
     """The state in which the first operator of the last attempt was added, in the user's own code where there is such a one. Where
-    all of them are in layers of torch, the model that calls these is shown, once the first has returned."""
+    all of them are in layers of torch, the model that calls these is shown, once the first has returned, while the graph is
+    still small enough to be drawn whole."""
     last = recording.final_attempt(frame)
     made = [
         (number, state)
@@ -96,8 +101,8 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
         and any(node.op.startswith("call_") for node in state.nodes)
     ]
     own = [number for number, state in made if state.code is not None and not is_library(state.code.file)]
-    if own or not made:
-        return next(iter(own), None)
+    if not made:
+        return None
     first, state = made[0]
     callers = [
         (number, one.code.file)
@@ -106,7 +111,14 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
         and one.attempt == last and one.calls == state.calls[: len(one.calls)]
     ]  # fmt: skip
     is_one: tuple[Callable[[str], bool], ...] = (is_library, is_torch)
-    return next((number for not_wanted in is_one for number, file in callers if not not_wanted(file)), first)
+    outside = [next((number for number, file in callers if not not_wanted(file)), None) for not_wanted in is_one]
+    found = [number for number in (*own[:1], *outside, first) if number is not None]
+    return next((number for number in found if _size(states[first : number + 1]) <= DRAWN), found[0])
+
+
+def _size(states: Sequence[State]) -> int:
+    """How many nodes are added in some states; what is read of a module is not drawn, and not counted."""
+    return sum(node.op != "get_attr" for state in states for node in state.nodes)
 
 
 def shown_frames(recording: Recording) -> list[ev.FrameEntered]:

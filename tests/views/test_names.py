@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -114,3 +115,17 @@ def test_frames_of_functions() -> None:
 def test_libraries() -> None:
     """Installed packages, the standard library and the engine's entry are not the user's code."""
     assert is_library(torch.__file__) and is_library(ENTRY_FILE) and not is_library("model.py")
+
+
+LIBRARYS = """class Kept(nn.Module):
+    def forward(self, x):
+        return generated(x) * 2
+"""
+
+
+def test_what_a_librarys_model_calls_does_not_name_its_frame() -> None:
+    """Code that a dataclass generates belongs to no library; the frame of a library's model is named by `forward` all the same."""
+    names = {"nn": nn, "generated": eval(compile("lambda x: x + 1", "<string>", "eval"))}
+    exec(compile(LIBRARYS, str(Path(torch.__file__).parents[1] / "kept.py"), "exec"), names)
+    recording = explain(names["Kept"]())(torch.ones(2)).recording
+    assert [frame_name(recording, entered) for entered in recording.frames] == ["Kept.forward"]

@@ -123,6 +123,17 @@ def test_a_model_of_torchs_layers_begins_where_it_calls_the_first(engine: str) -
     assert (frame["title"], line_of(data, state)) == ("Blocks.forward", Blocks.forward.__code__.co_firstlineno + 1)
 
 
+DEEP = nn.Sequential(*(nn.Linear(4, 4) for _ in range(50)))
+
+
+def test_a_line_that_runs_a_whole_large_model_comes_too_late_to_begin_at() -> None:
+    """When the user's line has run, most of the graph is there, and nothing is left to be seen growing: it begins in the model."""
+    _, state = opening(explorer_data(explain(lambda x: DEEP(x))(X).recording))
+    assert state["nodes"] == ["node:1:linear"]
+    _, state = opening(explorer_data(explain(lambda x: DEEP[:20](x))(X).recording))
+    assert state["text"] == "RETURN_VALUE" or state["text"].startswith("CALL"), "a graph that is drawn whole: the user's line"
+
+
 def test_wrappers_are_hidden_where_others_are() -> None:
     """A module that is one graph is its wrapper, by the name of its forward; with a break the frames of forward are listed."""
     assert [frame.get("hidden", 0) for frame in explorer_data(explain(Model())(X).recording)["frames"]] == [0]
