@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import torch.fx
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.collector import collector_at_rest
 from dynexplore.engine.recorder import Noted, Recorder
-from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.second_opinion import snapshots
 from dynexplore.second_opinion.deferred_checks import Attempt, Mismatch, StepMark
 from dynexplore.second_opinion.differences import Difference, difference

@@ -22,9 +22,9 @@ import torch
 import torch.fx
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.collector import collector_at_rest
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.recorder import Recorder, taker_of_notes
-from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.second_opinion import fast_checks, snapshots
 from dynexplore.second_opinion.before_step import state_before
 from dynexplore.second_opinion.contents_shown import ContentsRecorded, ViewOf, may_have_changed, record_of

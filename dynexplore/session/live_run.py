@@ -22,10 +22,10 @@ from typing import Any
 import torch
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.collector import collector_at_work
 from dynexplore.engine.counters import counters
 from dynexplore.engine.runtime import torch_state
 from dynexplore.engine.runtime.translation_lock import released
-from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.recording.recording import Recording
 from dynexplore.views import timeline
 

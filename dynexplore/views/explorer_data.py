@@ -40,10 +40,11 @@ SCHEMA = 4
 """Version of this shape; main.js there refuses another one in a sentence."""
 
 
-def explorer_data(recording: Recording) -> Plain:
-    """Return all that the explorer shows, without times and addresses: the same recording gives the same data."""
+def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Plain:
+    """Return all that the explorer shows, without times and addresses: the same recording gives the same data. The `timeline` is
+    that of the recording, where the caller has it already."""
     values = _Values()
-    timeline = Timeline(recording)
+    timeline = timeline or Timeline(recording)
     states: dict[int, list[State]] = {}
     for state in timeline:
         states.setdefault(state.frame, []).append(state)
@@ -374,10 +375,12 @@ def _item(state: State) -> str:
 
 def _common(before: Stack, after: Stack) -> int:
     pairs = enumerate(zip(before, after, strict=False))
-    return next((slot for slot, (old, new) in pairs if old != new), min(len(before), len(after)))
+    return next((slot for slot, (old, new) in pairs if old is not new and old != new), min(len(before), len(after)))
 
 
 def _changed(before: Locals, after: Locals) -> list[tuple[str, ev.ValueView | None]]:
+    if before == after:  # as most steps leave them
+        return []
     old, new = dict(before), dict(after)
     changed = [(name, view) for name, view in after if name not in old or old[name] != view]
     return [*changed, *((name, None) for name in old if name not in new)]

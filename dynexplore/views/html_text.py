@@ -69,9 +69,9 @@ def document(title: str, body: str, note: str = "") -> str:
 _fragments = itertools.count(1)
 
 
-def mimebundle(recording: Recording) -> dict[str, Any]:
+def mimebundle(recording: Recording, timeline: Timeline | None = None) -> dict[str, Any]:
     """Return what a notebook shows: one stable line of text, and a fragment whose anchors no other fragment has."""
-    return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix())}
+    return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix(), timeline)}
 
 
 def next_prefix() -> str:
@@ -84,9 +84,10 @@ def preformatted(shown: str) -> str:
     return f'<div class="dynx"><style>{STYLE}</style><pre>{escape(shown)}</pre></div>'
 
 
-def fragment(recording: Recording, prefix: str = "dynx") -> str:
-    """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors."""
-    timeline = Timeline(recording)
+def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | None = None) -> str:
+    """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors. The `timeline` is
+    that of the recording, where the caller has it already."""
+    timeline = timeline or Timeline(recording)
     parts = [section("Explanation", f"<pre>{escape(text.explanation(recording, width=0))}</pre>", is_open=False)]
     parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>", is_open=False))
     parts.append(section("Calls and cache entries", _calls(recording), is_open=False))
@@ -109,7 +110,9 @@ def escape(value: str) -> str:
     >>> escape('<b title="x">&\\x00')
     '&lt;b title=&quot;x&quot;&gt;&amp;\\ufffd'
     """
-    return html.escape("".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in value))
+    if not value.isprintable():
+        value = "".join(letter if letter.isprintable() or letter in "\n\t" else "\ufffd" for letter in value)
+    return html.escape(value)
 
 
 class _Frame:
@@ -199,7 +202,8 @@ class _Frame:
     def _steps(self) -> str:
         states = self.timeline.of_frame(self.frame)
         header = ("", "offset", "instruction", "stack", "changes")
-        return table(header, [[escape(cell) for cell in text.step_row(state)] for state in states])
+        shown = ([escape(cell) for cell in text.step_row(state)] for state in states[:MOST_ROWS])
+        return table(header, shown, left_out=len(states) - MOST_ROWS)
 
     def _link(self, event: ev.PlacedEvent) -> str:
         """The offset of an event, as a link to its instruction where that is in the frame's own code."""
@@ -220,8 +224,9 @@ def _calls(recording: Recording) -> str:
     return table(text.CALLS_HEADER, [[escape(cell) for cell in row] for row in text.call_rows(recording)])
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = ()) -> str:
-    """Return a table whose cells are HTML already; `ids` are the anchors of its rows."""
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = (), left_out: int = 0) -> str:
+    """Return a table whose cells are HTML already; `ids` are the anchors of its rows, `left_out` counts those that the caller did
+    not make because they would be cut."""
     all_rows = list(rows)
     anchors = list(ids)
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
@@ -230,5 +235,5 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[st
         anchor = f' id="{escape(anchors[number])}"' if number < len(anchors) else ""
         lines.append(f"<tr{anchor}>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>")
     whole = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    left_out = len(all_rows) - MOST_ROWS
+    left_out = max(left_out, len(all_rows) - MOST_ROWS)
     return f"{whole}<p>... and {left_out} more rows</p>" if left_out > 0 else whole

@@ -21,6 +21,7 @@ PyTorch's counterpart: none; tlparse shows the same artifacts as separate pages.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -95,19 +96,16 @@ class Links:
         self._add_graphs_and_guards()
         self._add_breaks()
         self._add_modified_code()
-        self._items_at: dict[Place, list[str]] = {}
-        self._items_of: dict[str, list[str]] = {}
-        self._index()
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def related(self, item: str) -> frozenset[str]:
         """Every item, instruction and span that belongs to `item` (itself left out); empty for an unknown item."""
         if item.startswith(("instruction:", "span:")):
-            items = {*self._items_of.get(item, ()), *self._near(item)}
+            items = {*self._index[1].get(item, ()), *self._near(item)}
         else:
             places = self.places.get(item, ())
-            items = {other for place in places for other in self._items_at[place]}
+            items = {other for place in places for other in self._index[0][place]}
             items |= {key for place in places for key in self.keys(place)}
         return frozenset(items - {item})
 
@@ -246,12 +244,17 @@ class Links:
 
     # -- both ways ---------------------------------------------------------------------------------------------------
 
-    def _index(self) -> None:
+    @cached_property
+    def _index(self) -> tuple[dict[Place, list[str]], dict[str, list[str]]]:
+        """The items at each place, and under each key of a place: for those who ask in Python; a browser makes its own."""
+        at: dict[Place, list[str]] = {}
+        of: dict[str, list[str]] = {}
         for item, places in self.places.items():
             for place in places:
-                self._items_at.setdefault(place, []).append(item)
+                at.setdefault(place, []).append(item)
                 for key in self.keys(place):
-                    self._items_of.setdefault(key, []).append(item)
+                    of.setdefault(key, []).append(item)
+        return at, of
 
     def _near(self, key: str) -> set[str]:
         """An instruction's span, or a span's instructions."""

@@ -19,6 +19,7 @@ import base64
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 KINDS, WHICH, COLUMNS, DELTAS, PREFIX, NAMES, VALUES = "$kinds", "$which", "$columns", "$deltas", "$prefix", "$names", "$values"
@@ -30,6 +31,9 @@ MANY = 40
 """A dictionary with so many keys is told as two lists."""
 
 _NUMBERED = re.compile(r"(.*?)(0|[1-9]\d{0,14})", re.DOTALL)
+
+_PLAIN = {str, int, bool, float, type(None)}
+"""What has no parts."""
 
 _SAFE = bytes.maketrans(b"<&", b".,")
 """Letters of base 85 that mean something in HTML -> letters that base 85 leaves free."""
@@ -47,11 +51,13 @@ def packed(data: Any) -> Any:
         return _many(data) if len(data) >= MANY else {key: packed(value) for key, value in data.items()}
     if not isinstance(data, (list, tuple)):
         return data
-    if len(data) < FEW:
-        return [packed(one) for one in data]
-    if all(isinstance(one, dict) for one in data):
+    kinds = set(map(type, data))
+    if len(data) >= FEW and kinds == {dict}:
         return _table(data)
-    return _counted(data) or [packed(one) for one in data]
+    counted = _counted(data, kinds) if len(data) >= FEW else None
+    if counted is not None:
+        return counted
+    return list(data) if kinds <= _PLAIN else [packed(one) for one in data]
 
 
 def _table(rows: Any) -> dict[str, Any]:
@@ -87,21 +93,29 @@ def _runs(names: list[str]) -> list[Any]:
     return [packed(run) for run in runs]
 
 
-def _counted(values: Any) -> dict[str, Any] | None:
+def _counted(values: Any, kinds: set[type]) -> dict[str, Any] | None:
     """Numbers, or texts of one beginning that end in numbers, by what is added each time; None where that is no shorter."""
-    if all(type(value) is int for value in values):
-        numbers, more = list(values), {}
-    elif all(isinstance(value, str) for value in values):
-        matches = [_NUMBERED.fullmatch(value) for value in values]
-        prefixes = {match[1] for match in matches if match is not None}
-        if None in matches or len(prefixes) > 1:
-            return None
-        numbers, more = [int(match[2]) for match in matches if match is not None], {PREFIX: prefixes.pop()}
+    more: dict[str, Any] = {}
+    if kinds == {int}:
+        numbers = list(values)
+    elif kinds == {str} and (counted := _one_beginning(values)) is not None:
+        more[PREFIX], numbers = counted
     else:
         return None
     deltas = [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
     made = {**more, DELTAS: deltas}
     return made if len(str(made)) < len(str(values)) else None
+
+
+def _one_beginning(values: Sequence[str]) -> tuple[str, list[int]] | None:
+    """The one beginning of all texts, and the numbers that they end in; None at the first that is another."""
+    numbers, beginning = [], None
+    for value in values:
+        match = _NUMBERED.fullmatch(value)
+        if match is None or match[1] != (beginning := match[1] if beginning is None else beginning):
+            return None
+        numbers.append(int(match[2]))
+    return (beginning, numbers) if beginning is not None else None
 
 
 def compressed(data: Any) -> str:

@@ -22,10 +22,12 @@ from typing import Any
 import anywidget
 import traitlets
 
+from dynexplore.engine.collector import collector_at_rest
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.packing import packed
+from dynexplore.views.timeline import Timeline
 from dynexplore.widgets import assets
 from dynexplore.widgets.colours import coloured
 from dynexplore.widgets.live import Answerer, CannotAnswer, Seat
@@ -47,11 +49,14 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None) -> None:
         recording: Recording = getattr(shown, "recording", shown)
         session = getattr(shown, "session", None)
-        self._static = html_text.mimebundle(recording)
+        with collector_at_rest():  # it would walk again and again over objects of which none is garbage yet
+            timeline = Timeline(recording)
+            self._static = html_text.mimebundle(recording, timeline)
+            data = json.dumps(packed(coloured(explorer_data(recording, timeline))), ensure_ascii=False, separators=(",", ":"))
         self._seat = Seat(session) if session is not None else None
         asked = self._seat.answerers if self._seat is not None else {}
         self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, **asked, **(answerers or {})}
-        super().__init__(data=json.dumps(packed(coloured(explorer_data(recording))), ensure_ascii=False, separators=(",", ":")))
+        super().__init__(data=data)
         self.on_msg(self._on_question)
 
     def end(self) -> None:

@@ -125,6 +125,35 @@ def test_everything_is_in_view_at_each_step(opened: Opened, name: str, width: in
     assert page.evaluate("dynexplore.walk.at(-1) === dynexplore.frame"), "the steps lead through all frames"
 
 
+CUT = """() => {
+  const body = dynexplore.root.querySelector('.dynx-boxes .dynx-body'), view = body.getBoundingClientRect();
+  const line = body.querySelector('.dynx-more-boxes'), low = line.hidden ? view.bottom : line.getBoundingClientRect().top;
+  const boxes = [...body.querySelectorAll('.dynx-box')].map((box) => box.getBoundingClientRect());
+  const at = (edge) => boxes.some(({ top, bottom }) => top < edge - 1 && bottom > edge + 1);
+  const pushed = body.querySelector('.dynx-pushed')?.getBoundingClientRect();
+  const below = boxes.filter(({ bottom }) => bottom > low + 1).length;
+  return [at(view.top), at(low), Boolean(pushed) && pushed.bottom > low + 1, below !== parseInt(line.textContent || 0)];
+}"""
+"""Whether a box is cut at the upper or at the lower edge, what was pushed is not seen, or the count of those below is wrong."""
+
+
+@pytest.mark.parametrize("width", [1040, 914])
+@pytest.mark.parametrize("name", ["training", "loop"])
+def test_no_box_of_the_stack_is_cut(opened: Opened, name: str, width: int) -> None:
+    """Where there is no room for all boxes each takes one line, rows are seen whole or not at all, and those below are counted."""
+    page = opened(RECORDINGS[name](), reduced_motion="reduce")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    page.evaluate("dynexplore.show(dynexplore.walk[0], 0)")
+    found = page.evaluate(
+        f"async () => {{ const cut = {CUT}, found = []; for (let at = 0; at < 300; at += 1) {{"
+        " await new Promise(requestAnimationFrame);"
+        " if (cut().includes(true)) found.push([dynexplore.root.querySelector('.dynx-status').textContent, ...cut()]);"
+        " dynexplore.step(1); } return found; }"
+    )
+    assert found == []
+
+
 LONG = "\n".join(["def long(x):", *[f"    y{at} = {at}" for at in range(120)], "    x = x.sin()", "    return x + 1", ""])
 
 
@@ -158,6 +187,23 @@ def test_where_it_is_narrow_source_and_state_take_turns(opened: Opened) -> None:
     assert page.locator(".dynx-growing .dynx-newest").is_visible()
     page.get_by_role("button", name="Source", exact=True).click()
     assert page.evaluate(in_view) == [".dynx-boxes .dynx-body", ".dynx-growing .dynx-body"]
+
+
+def test_where_it_is_narrow_every_tab_is_seen_and_no_opcode_is_cut(opened: Opened) -> None:
+    """Tabs stand in two rows, and the two listings take turns: each has the whole width, which is enough for its texts."""
+    page = opened(explained(trains, X))
+    page.set_viewport_size({"width": 600, "height": 700})
+    tabs = page.locator(".dynx-tablist")
+    assert page.get_by_role("tab").count() == 10 and tabs.evaluate("e => e.scrollWidth <= e.clientWidth")
+    cut = "cells => cells.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)"
+    for shown, hidden in (("Original bytecode", "Modified bytecode"), ("Modified bytecode", "Original bytecode")):
+        page.locator(".dynx-turn:visible", has_text=shown).click()
+        assert page.get_by_role("table", name=hidden).count() == 0
+        assert page.locator(".dynx-panel-bytecode td:nth-child(3):visible").count() > 3
+        assert page.locator(".dynx-panel-bytecode td:nth-child(3):visible").evaluate_all(cut) == []
+    page.set_viewport_size({"width": 1040, "height": 700})
+    assert page.locator(".dynx-turn:visible").count() == 0
+    assert page.locator(".dynx-original").is_visible() and page.locator(".dynx-modified").is_visible()
 
 
 def test_inputs_bear_the_names_of_the_program(opened: Opened) -> None:

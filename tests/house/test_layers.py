@@ -18,6 +18,7 @@ LAYERS = {
             "dynexplore.engine.events",
             "dynexplore.engine.records",
             "dynexplore.engine.shown_files",
+            "dynexplore.engine.collector",
             "dynexplore.engine.recorder",
             "dynexplore.engine.graph_breaks",
             "dynexplore.engine.errors",
@@ -93,6 +94,8 @@ ONLY = {
         "dynexplore.lenses",
         "dynexplore.engine.events",
         "dynexplore.engine.display_hooks",
+        "dynexplore.engine.shown_files",
+        "dynexplore.engine.collector",
     ),
 }
 

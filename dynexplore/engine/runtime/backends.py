@@ -32,6 +32,7 @@ from torch._guards import TracingContext, tracing
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dynexplore.engine import native, tool_hooks
+from dynexplore.engine.collector import collector_at_rest
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
@@ -49,7 +50,6 @@ from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
 from dynexplore.engine.runtime.torch_state import hooks_away
 from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
 from dynexplore.engine.translate.asked_of_autograd import backward_raises
-from dynexplore.engine.translate.collector import collector_at_rest
 
 CompilerFn = Callable[..., Any]
 F = TypeVar("F", bound=CompilerFn)

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, cast
 import torch.fx
 
 from dynexplore.engine.bytecode import Instruction, Writer, assemble
+from dynexplore.engine.collector import collector_at_work
 from dynexplore.engine.graph.builder import FinishedGraph
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
 from dynexplore.engine.provenance.sources import Namer, Source
 from dynexplore.engine.translate.asked_of_autograd import changes_inference_tensors_outside, runs_as_it_stands
-from dynexplore.engine.translate.collector import collector_at_work
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
 from dynexplore.engine.translate.graph_call import (
     GraphCall,

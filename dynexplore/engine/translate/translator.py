@@ -21,6 +21,7 @@ import torch
 import torch.fx
 
 from dynexplore.engine.bytecode import ParsedCode, Step, read
+from dynexplore.engine.collector import collector_at_rest
 from dynexplore.engine.config import config
 from dynexplore.engine.errors import MarkViolated
 from dynexplore.engine.events import UserFrame
@@ -59,7 +60,6 @@ from dynexplore.engine.translate import comptime, handlers, inlining, operations
 from dynexplore.engine.translate.abandoned_generators import does_something_when_closed, may_do_something_when_closed
 from dynexplore.engine.translate.break_code import finish_with_break
 from dynexplore.engine.translate.codegen import NotRebuilt, finish_with_return
-from dynexplore.engine.translate.collector import collector_at_rest
 from dynexplore.engine.translate.contract.request import PlainThisTime, Plan, SkipFrame, Translation, TranslationRequest
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.left_to_python import relaxed

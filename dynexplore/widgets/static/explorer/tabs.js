@@ -34,6 +34,9 @@ const TABS = [
 /** Tabs whose panes need the whole width, one at a time: a button for each. */
 const TURNS = ["guards"];
 
+/** Those whose panes need it where the explorer is narrow: page.css shows the buttons there only. */
+const TURNS_WHERE_NARROW = ["bytecode"];
+
 /** The row of tabs, and what is open. */
 export class Tabs {
   /** @param {import("./page.js").Explorer} explorer */
@@ -91,12 +94,14 @@ export class Tabs {
     this.tabs.sort((one, other) => rank(one) - rank(other));
     this.tabs.forEach(({ key, button }, at) => (button.title = `${button.textContent} (${at + 1})\n${meaningOf(key)}`.trimEnd()));
     this.list.replaceChildren(...this.tabs.map(({ button }) => button));
-    for (const tab of this.tabs) if (TURNS.includes(tab.key) && tab.parts.length > 1) this.takeTurns(tab);
+    for (const tab of this.tabs) if (tab.parts.length > 1) this.takeTurns(tab);
     if (this.tabs.length) this.open(this.tabs[0]);
   }
 
   /** A button for each pane of a tab; one of them is on show. @param {Tab} tab */
   takeTurns(tab) {
+    const always = TURNS.includes(tab.key);
+    if (!always && !TURNS_WHERE_NARROW.includes(tab.key)) return;
     const buttons = tab.parts.map((part) => {
       const button = makeButton(part.title, () => this.turnTo(tab, part), { name: "dynx-turn" });
       button.dataset.pane = part.key;
@@ -106,15 +111,17 @@ export class Tabs {
     bar.setAttribute("role", "group");
     bar.setAttribute("aria-label", `Parts of ${tab.button.textContent}`);
     tab.panel.prepend(bar);
-    tab.panel.classList.add("dynx-takes-turns");
+    tab.panel.classList.add(always ? "dynx-takes-turns" : "dynx-turns-where-narrow");
     this.turnTo(tab, tab.parts[0]);
   }
 
   /** @param {Tab} tab @param {Part} wanted */
   turnTo(tab, wanted) {
-    tab.one = wanted;
+    const always = TURNS.includes(tab.key);
+    if (always) tab.one = wanted;
     for (const { key, section } of tab.parts) {
-      section.hidden = key !== wanted.key;
+      if (always) section.hidden = key !== wanted.key;
+      else section.classList.toggle("dynx-turned-away", key !== wanted.key);
       tab.panel.querySelector(`[data-pane="${key}"]`)?.setAttribute("aria-pressed", String(key === wanted.key));
     }
     if (tab === this.shown) this.explorer.catchUp(viewsOf(tab));

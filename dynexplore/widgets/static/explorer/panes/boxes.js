@@ -6,7 +6,7 @@
 
 import { make, note } from "../dom.js";
 import { RealValues } from "../real.js";
-import { Rows } from "../rows.js";
+import { Rows, bestOf } from "../rows.js";
 
 /** The class of a box by its sign. @type {Record<string, string>} */
 const SIGNS = { "+": "dynx-pushed", "~": "dynx-changed", "−": "dynx-popped" };
@@ -14,13 +14,22 @@ const SIGNS = { "+": "dynx-pushed", "~": "dynx-changed", "−": "dynx-popped" };
 /** Longer texts are cut in a box; the tab has them whole. */
 const LONGEST = 26;
 
+/** Pixels above the first row where the boxes are scrolled. */
+const EDGE = 2;
+
+/** Pixels from one row of those that take a line each to the next (page.css). */
+const PITCH = 22;
+
+/** Pixels that the line at the lower edge needs. */
+const LINE = 14;
+
 /** @type {import("../types.js").Pane} */
 export const boxesPane = {
   key: "boxes",
   title: "Stack and locals",
   place: "now",
   build(explorer, { body, heading, tools }) {
-    const rows = new Rows();
+    const rows = new Boxes(body);
     const real = new RealValues(explorer);
     const rule = make("span", "dynx-facts dynx-rule");
     tools.append(rule);
@@ -29,10 +38,13 @@ export const boxesPane = {
     const diverges = make("div");
     heading.textContent = "Stack";
     const shelves = make("div", "dynx-shelves", "", make("div", "dynx-shelf", "", make("h4", "", "Stack"), stack), make("div", "dynx-shelf", "", make("h4", "", "Locals"), locals));
-    body.append(diverges, shelves);
+    body.append(diverges, shelves, make("div", "dynx-edge-of-boxes", "", rows.more));
     return {
       lists: [rows],
-      showFrame: (frame) => real.showFrame(frame),
+      showFrame(frame) {
+        rows.spread();
+        real.showFrame(frame);
+      },
       showState(state, position) {
         rows.clear();
         const { before, after } = explorer.states().around(position);
@@ -58,6 +70,61 @@ export const boxesPane = {
     };
   },
 };
+
+/**
+ * Boxes that are read whole: where those of a step do not fit, each of this frame takes one line from then on (they are not to
+ * jump from step to step). What does not fit even so is scrolled by whole rows, and a line at the lower edge counts it.
+ */
+class Boxes extends Rows {
+  /** @param {HTMLElement} body what they stand in */
+  constructor(body) {
+    super();
+    this.body = body;
+    this.more = make("div", "dynx-more-boxes");
+    this.more.hidden = true;
+    body.addEventListener("scroll", () => this.count(), { passive: true });
+  }
+
+  /** Another frame may have room for more. */
+  spread() {
+    this.body.classList.remove("dynx-dense");
+  }
+
+  /** @param {Map<string, string>} marks */
+  aim(marks) {
+    const { body } = this;
+    if (body.scrollHeight > body.clientHeight) body.classList.add("dynx-dense");
+    const chosen = [...this.at.keys()].find((key) => marks.get(key)?.includes("dynx-chosen"));
+    const wanted = this.at.get(chosen ?? "")?.[0] ?? body.querySelector(".dynx-pushed, .dynx-changed") ?? bestOf(this.at, marks)?.[0];
+    const boxes = [...body.querySelectorAll(".dynx-box")].map((box) => box.getBoundingClientRect());
+    const from = body.getBoundingClientRect().top - body.scrollTop;
+    const target = wanted?.getBoundingClientRect();
+    const fits = boxes.every(({ bottom }) => bottom - from <= body.clientHeight);
+    const least = target && !fits ? target.bottom - from - body.clientHeight + LINE : 0;
+    const above = least > 0 ? boxes[0].top - from - EDGE : 0;
+    this.goal = { scroller: body, top: least > 0 ? above + Math.max(0, Math.ceil((least - above) / PITCH)) * PITCH : 0 };
+  }
+
+  /** @param {Map<string, string>} marks */
+  light(marks) {
+    super.light(marks);
+    this.count();
+  }
+
+  /** The line at the lower edge: it covers the row that is cut there, and says how many boxes stand in it and below. */
+  count() {
+    const { body, more } = this;
+    const isDense = body.classList.contains("dynx-dense");
+    if (!isDense && more.hidden) return; // nothing is measured where all boxes have room
+    const edge = body.getBoundingClientRect().bottom;
+    const boxes = isDense ? [...body.querySelectorAll(".dynx-box")].map((box) => box.getBoundingClientRect()) : [];
+    const whole = boxes.filter(({ bottom }) => bottom <= edge - LINE);
+    const below = whole.length && boxes.some(({ bottom }) => bottom > edge) ? boxes.length - whole.length : 0;
+    more.textContent = below ? `${below} more below` : "";
+    more.style.height = below ? `${edge - Math.max(...whole.map(({ bottom }) => bottom)) - 1}px` : "";
+    more.hidden = !below;
+  }
+}
 
 /** What this step is, in words. @param {import("../page.js").Explorer} explorer @param {import("../types.js").State} state */
 function headingOf(explorer, state) {

@@ -1,6 +1,6 @@
-"""The garbage collector rests while a frame is translated.
+"""The garbage collector rests while a frame is translated, and while the data of an explorer is made.
 
-The idea: translating makes many objects that live to its end. The collector would walk over them again and again, which makes
+The idea: such work makes many objects that live to its end. The collector would walk over them again and again, which makes
 capture grow faster than linearly; and nearly none of them is garbage. A backend is somebody else's program and runs with the
 collector on.
 
