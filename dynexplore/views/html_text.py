@@ -136,8 +136,7 @@ class _Frame:
         parts.append(section("Bytecode", self._bytecode(), is_open=False))
         parts += [self._resume_function(made) for made in self.recording.of_frame(self.frame, ev.ResumeFunctionMade)]
         parts.append(section("Steps", self._steps(), is_open=False))
-        code = self.entered.code
-        title = f"Frame {self.frame}: {code.qualname}, {code.file} line {code.first_line}"
+        title = f"Frame {self.frame}: {text.frame_place(self.recording, self.entered)}"
         return section(title, "".join(parts), is_open=False)
 
     def _source(self) -> str:

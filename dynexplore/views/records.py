@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
@@ -34,6 +36,11 @@ MOST_LINES = 60
 """So many rows of a table are printed."""
 
 
+def terminal_width() -> int:
+    """How many letters a line of the terminal holds; 0 where what is printed goes elsewhere, and stands as it is."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
+
+
 def words(shown: Any) -> str:
     """What it says, in plain text."""
     if isinstance(shown, Shown):
@@ -41,7 +48,7 @@ def words(shown: Any) -> str:
     if isinstance(shown, GraphView):
         return text.graph(shown)
     if isinstance(shown, RealStep):
-        return "\n".join([_step_line(shown.step), text.table(_REAL, _real_rows(shown))])
+        return "\n".join([_step_line(shown.step), text.table(_REAL, _real_rows(shown), terminal_width())])
     header, cells = _columns(shown)
     width = max(map(len, header))
     return "\n".join([_kind(shown), *(f"  {name:<{width}}  {cell}" for name, cell in zip(header, cells, strict=True) if cell)])
@@ -72,7 +79,7 @@ def _table_text(shown: Shown[Any]) -> str:
         return f"no {shown.noun}s"
     header, rows = _table(shown, MOST_LINES)
     more = len(shown) - len(rows)
-    return text.table(header, rows) + (f"\n... and {more} more" if more else "")
+    return text.table(header, rows, terminal_width()) + (f"\n... and {more} more" if more else "")
 
 
 def _table(shown: Shown[Any], most: int) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

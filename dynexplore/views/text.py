@@ -1,7 +1,7 @@
 """Every view of a recording as plain text: for terminals, the debug printout, tests and screen readers.
 
 Which idea lives here: one small pure function per view, from records to a string without a final line end. Tables are
-aligned with spaces, nothing is coloured, nothing depends on the width of the terminal. What the widget shows in panes
+aligned with spaces, nothing is coloured, nothing asks how wide the terminal is (who prints there says it). What the widget shows
 is here, too, so that no view needs a browser.
 
 In:  a Recording, or single records of it.
@@ -14,6 +14,8 @@ PyTorch's counterpart: the logs that TORCH_LOGS="bytecode,graph,guards" prints, 
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -22,23 +24,53 @@ from dynexplore.recording.recording import GraphView, Recording, resumed_at
 from dynexplore.views import real_run
 from dynexplore.views.counts import plural
 from dynexplore.views.headline import headline
-from dynexplore.views.names import goes_on, is_library
+from dynexplore.views.names import frame_code, frame_name, goes_on, is_library
 from dynexplore.views.timeline import State, Timeline
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with a line of dashes below the header; columns as wide as their widest cell.
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], width: int = 0) -> str:
+    """A table with a line of dashes below the header; columns as wide as their widest cell. Where a `width` is given that this
+    exceeds, the widest columns are folded.
 
     >>> print(table(("opcode", "name"), [("placeholder", "x"), ("output", "output")]))
     opcode       name
     -----------  ------
     placeholder  x
     output       output
+    >>> print(table(("kind", "because"), [("EQUALS", "the value equals this constant")], width=25))
+    kind    because
+    ------  -----------------
+    EQUALS  the value equals
+            this constant
     """
     cells = [tuple(header), *(tuple(cell.replace("\n", " ") for cell in row) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    cells.insert(1, tuple("-" * width for width in widths))
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
+    if width:
+        widths = _narrowed(widths, [max(NARROWEST, len(name)) for name in header], width)
+    folded = [[_folded(cell, most) for cell, most in zip(row, widths, strict=True)] for row in cells]
+    lines = [line for row in folded for line in itertools.zip_longest(*row, fillvalue="")]
+    lines.insert(1, tuple("-" * width for width in widths))
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+NARROWEST = 12
+"""A folded column has room for so many letters: below that words fall apart."""
+
+
+def _narrowed(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
+    """The widest columns lose as much as it takes to fit; a terminal too narrow for that breaks lines itself."""
+    narrowed = list(widths)
+    while sum(narrowed) + 2 * (len(narrowed) - 1) > width:
+        widest = max(range(len(narrowed)), key=lambda column: narrowed[column] - least[column])
+        if narrowed[widest] <= least[widest]:
+            break
+        narrowed[widest] -= 1
+    return narrowed
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    """The lines of a cell: as it stands where it has room, else broken between words, and a long word within itself."""
+    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
 # -- bytecode ----------------------------------------------------------------------------------------------------------
@@ -377,9 +409,17 @@ def frames(recording: Recording) -> str:
     return "\n".join(lines) or "no frame was translated"
 
 
+def frame_place(recording: Recording, entered: ev.FrameEntered) -> str:
+    """A frame by the name that people know, with the one that the modified code calls where it is a resume function, and where its
+    code stands."""
+    code = frame_code(recording, entered)
+    called = f" ({entered.code.qualname})" if entered.code.resumes >= 0 else ""
+    return f"{frame_name(recording, entered)}{called} {code.file} line {code.first_line}"
+
+
 def _frame_line(recording: Recording, entered: ev.FrameEntered) -> str:
     frame = entered.frame
-    parts = [f"frame {frame}: {_place(entered.code)}"]
+    parts = [f"frame {frame}: {frame_place(recording, entered)}"]
     parts += [event.outcome for event in recording.of_frame(frame, ev.FrameFinished)]
     graphs = recording.of_frame(frame, ev.SubgraphCompiled)
     parts += [f"{graph.graph} ({plural(graph.op_count, 'operator')})" for graph in graphs]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
+from collections import Counter
 from types import NoneType
 from typing import Any
 
@@ -59,6 +61,20 @@ def test_every_answer_is_readable() -> None:
 
 
 @pytest.mark.plain("recordings written by hand")
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Columns that are too wide are folded between words, and no word is lost; what goes to a file stays as wide as it is."""
+    recording = dynexplore.explain(branching, torch.ones(2, 4)).recording
+    tables = {"guards": recording.guards, "breaks": recording.breaks, "frames": recording.frames, "steps": recording.steps}
+    before = {name: str(one) for name, one in tables.items()}
+    assert max(map(len, before["guards"].splitlines())) > 120 and len(recording.breaks) == 1
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    for name, one in tables.items():
+        assert max(map(len, str(one).splitlines())) <= width, name
+        assert Counter("".join(str(one).split()).replace("-", "")) == Counter("".join(before[name].split()).replace("-", "")), name
+
+
 def test_every_kind_of_event_is_told() -> None:
     """Each event of a recording has words, which name no class, and HTML, in which its texts are escaped."""
     recording = toy()
