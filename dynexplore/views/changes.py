@@ -134,8 +134,8 @@ def change(failed: ev.GuardFailed) -> str:
         return f"{name} was {failed.expected}, now {failed.actual}"
     if failed.kind == "SHAPE_ENV":
         return f"`{failed.expected}` fails: {failed.actual}"
-    if failed.expected == "no such attribute":
-        return f"{name} did not exist before, now it is {failed.actual}"
+    if failed.expected == "no such attribute":  # its class may have one
+        return f"{name} was not set on the object itself, now it is {failed.actual}"
     if failed.kind == "MODULE_STATE":
         before = "" if failed.expected == "the same value" else f" from {failed.expected}"
         return f"{name} changed{before}, now {failed.actual}"

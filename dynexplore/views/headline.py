@@ -461,7 +461,7 @@ def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.Gua
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"
-    is_text = failed is not None and failed.expected[:1] in ("'", '"')
+    is_text = failed is not None and any(value[:1] in ("'", '"') for value in (failed.expected, failed.actual))
     return f"Keep {name} equal from call to call{'' if is_text else ', or pass it as a tensor'}."
 
 

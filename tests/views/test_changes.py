@@ -148,7 +148,7 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
         ("TYPE_MATCH", "int", "str", "the type of `x` was int, now str"),
         ("LIST_LENGTH", "2", "3", "the length of `x` was 2, now 3"),
         ("SHAPE_ENV", "2 <= x.size()[0]", "x.size()[0] is 1", "`2 <= x.size()[0]` fails: x.size()[0] is 1"),
-        ("MODULE_STATE", "no such attribute", "4", "`x` did not exist before, now it is 4"),
+        ("MODULE_STATE", "no such attribute", "4", "`x` was not set on the object itself, now it is 4"),
         ("MODULE_STATE", "True", "False", "`x` changed from True, now False"),
         ("ATTRIBUTE_ABSENT", "'mode'", "Config object", "`x` had no attribute 'mode' of its own, now it has one"),
         ("ID_MATCH", "<f>", "<g>", "`x` was <f>, now <g>"),

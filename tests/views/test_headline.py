@@ -136,6 +136,28 @@ def test_a_recompile_by_number() -> None:
     assert where == f"scales ({stands(scales)}) was compiled again in call 2: `n` was 2, now 3."
 
 
+class Mode:
+    mode = "train"
+
+
+MODE = Mode()
+
+
+def asks(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if MODE.mode == "train" else x * 3
+
+
+def test_an_attribute_of_the_class_that_the_object_gets_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was there before, in the class: it is not said to be new; and nobody is told to pass a text as a tensor."""
+    explanation = explain(asks)(X)
+    monkeypatch.setattr(MODE, "mode", "eval")
+    explanation.call(X)
+    assert lines(explanation)[1:] == [
+        f"asks ({stands(asks)}) was compiled again in call 2: `MODE.mode` was not set on the object itself, now it is 'eval'.",
+        "Keep `MODE.mode` equal from call to call.",
+    ]
+
+
 def test_a_recompile_of_a_lambda() -> None:
     """What has no name is called what it is."""
     where = lines(explain(lambda x, n: x * n).calls((X, 2), (X, 3)))[1]
