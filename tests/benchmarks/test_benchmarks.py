@@ -108,6 +108,13 @@ def test_explorer(tmp_path: Path) -> None:
     assert row["file KB"] <= 500
 
 
+def test_explorer_in_jupyterlab(tmp_path: Path) -> None:
+    """The same in a notebook: what the kernel takes is a part of the first view, and keys that are pressed lead to paints."""
+    row, total = rows_of("explorer", tmp_path, "--jupyterlab", "--repeats", "1", "--models", "2000")
+    assert 0 < row["of it kernel ms"] < row["first view ms"] and row["kernel CPU ms"] > 0 and row["again ms"] > 0
+    assert total["step ms"] == row["step ms"] > 0 and row["step CPU ms"] > 0
+
+
 def test_callbacks(tmp_path: Path) -> None:
     """Comparisons that `qsort` calls, under both engines."""
     out = tmp_path / "rows.json"
