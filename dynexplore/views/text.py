@@ -413,7 +413,8 @@ def frame_place(recording: Recording, entered: ev.FrameEntered) -> str:
     """A frame by the name that people know, with the one that the modified code calls where it is a resume function, and where its
     code stands."""
     code = frame_code(recording, entered)
-    called = f" ({entered.code.qualname})" if entered.code.resumes >= 0 else ""
+    name = entered.code.qualname
+    called = f" ({name})" if entered.code.resumes >= 0 and name.isidentifier() else ""  # torch.compile's are put into words already
     return f"{frame_name(recording, entered)}{called} {code.file} line {code.first_line}"
 
 
