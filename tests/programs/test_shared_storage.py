@@ -345,3 +345,24 @@ def test_backward_computes_with_what_was_read_before_a_write(way: Any) -> None:
     for expected, actual in zip(gradient(way), found, strict=True):
         torch.testing.assert_close(actual, expected)
     assert graphs_compiled() == 1
+
+
+def test_a_buffer_that_is_only_kept_up_is_no_reason_to_leave_a_graph_uncompiled() -> None:
+    """A running mean reads what it writes, but nothing with a gradient comes of it."""
+
+    def kept_up(x: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        with torch.no_grad():
+            mean.copy_(mean * 0.9 + y.mean(0) * 0.1)
+        return y
+
+    def gradient(fn: Any) -> Any:
+        x, mean = torch.ones(3, 2, requires_grad=True), torch.zeros(2)
+        fn(x, mean).sum().backward()
+        return x.grad, mean
+
+    backend = CountingBackend("aot_eager")
+    found = gradient(dynexplore.optimize(backend)(kept_up))
+    for expected, actual in zip(gradient(kept_up), found, strict=True):
+        torch.testing.assert_close(actual, expected)
+    assert backend.runs == 1

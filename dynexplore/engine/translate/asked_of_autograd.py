@@ -8,7 +8,7 @@ a tensor of autograd's that the graph writes to. A graph that changes what autog
 raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
 what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
 what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. So
-it does where something was computed of an input before the graph writes to it, if it means to compute that again in the backward.
+it does where something with a gradient came of an input before the graph writes to it, if it computes that again in the backward.
 And autograd refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
 place: a graph that ends at an operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but
 not compiled.
@@ -28,6 +28,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 
 from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
@@ -58,27 +59,52 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
         return True
     if any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written):
         return True
-    return any(value.requires_grad for value in map(example_value, graph.outputs) if isinstance(value, torch.Tensor)) and any(
-        _is_read_and_then_written(graph, graph.inputs[place].node) for place in graph.written)
+    return any(_is_read_for_backward_and_then_written(graph, graph.inputs[place].node) for place in graph.written)
 
 
-def _is_read_and_then_written(graph: FinishedGraph, written: torch.fx.Node) -> bool:
-    """Whether something is computed of an input that a later operator writes to.
+def _is_read_for_backward_and_then_written(graph: FinishedGraph, written: torch.fx.Node) -> bool:
+    """Whether something with a gradient comes of what is computed of an input that a later operator writes to.
 
     A compiler that would rather compute it again than keep it for the backward (`min_cut_rematerialization_partition`) keeps the
     input, as it is when the graph has run.
     """
-    storage, read = storage_of(example_value(written)), False
+    storage = storage_of(example_value(written))
+    reads: list[torch.fx.Node] = []
     for node in graph.module.graph.nodes:
         if node.op not in ("call_function", "call_method") or not any(_lies_in(one, storage) for one in node.all_input_nodes):
             continue
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-        if name.endswith("_") or name in _WRITES or "out" in node.kwargs:
-            if read:
+        if _written_by(node):
+            if any(map(_has_gradient, _all_that_comes_of(reads))):
                 return True
         elif not _lies_in(node, storage):
-            read = True
+            reads.append(node)
     return False
+
+
+def _all_that_comes_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
+    """These nodes, those that use them, and so on; what one of them writes to is one of them, too."""
+    found: set[torch.fx.Node] = set()
+    ahead = list(nodes)
+    while ahead:
+        node = ahead.pop()
+        if node not in found:
+            found.add(node)
+            ahead += node.users
+            ahead += _written_by(node)
+    return found
+
+
+def _has_gradient(node: torch.fx.Node) -> bool:
+    values = pytree.tree_leaves(node.meta.get("example_value"))
+    return any(isinstance(value, torch.Tensor) and value.requires_grad for value in values)
+
+
+def _written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The nodes whose values an operator changes."""
+    if "out" in node.kwargs:
+        return [one for one in pytree.tree_leaves(node.kwargs["out"]) if isinstance(one, torch.fx.Node)]
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return node.all_input_nodes[:1] if name.endswith("_") or name in _WRITES else []
 
 
 _WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
