@@ -29,7 +29,7 @@ from dynexplore.watching.attempt import Attempt
 from dynexplore.watching.codes import Codes, resume_codes
 from dynexplore.watching.compiler_output import CompilerOutput
 from dynexplore.watching.guard_tree import GuardTree
-from dynexplore.watching.looks import Looks
+from dynexplore.watching.looks import UNREADABLE, Looks
 from dynexplore.watching.private_torch import Replacements
 from dynexplore.watching.real_guards import BEFORE_THE_WATCH, KnownEntry
 
@@ -305,17 +305,20 @@ class Listener:
             attempt.keep(functools.partial(_restarted, attempt, reason))
 
     def _step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        part, frames = self._look.part, self._frames
+        look, frames = self._look, self._frames
 
         def step(translator: Any) -> Any:  # the one look that is made thousands of times in a compile
             try:
                 goes_on = original(translator)
             except BaseException:
                 if frames and self._is_on and frames[-1].attempts:
-                    part(None, frames[-1].attempts[-1].raised, translator)
+                    look(frames[-1].attempts[-1].raised, translator)
                 raise
             if frames and self._is_on and frames[-1].attempts:
-                part(None, frames[-1].attempts[-1].stepped, translator)
+                try:  # as `look` does, without a call of its own
+                    frames[-1].attempts[-1].stepped(translator)
+                except UNREADABLE as error:
+                    look.unreadable(Attempt.stepped, error)
             return goes_on
 
         return step

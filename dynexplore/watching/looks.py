@@ -39,7 +39,7 @@ class Looks:
         try:
             return look(*args)
         except UNREADABLE as error:
-            self._unreadable(look, error)
+            self.unreadable(look, error)
             return cast("T", instead)
 
     def __call__(self, look: Callable[..., T], *args: Any) -> T | None:
@@ -51,6 +51,7 @@ class Looks:
         if notice not in self.notices:
             self.notices.append(notice)
 
-    def _unreadable(self, look: Callable[..., Any], error: Exception) -> None:
+    def unreadable(self, look: Callable[..., Any], error: Exception) -> None:
+        """Say that a look could not be made."""
         what = getattr(look, "__name__", type(look).__name__).strip("_").replace("_", " ")
         self.notice(f"Part of this capture could not be read ({what}: {type(error).__name__}: {error}).")

@@ -175,20 +175,20 @@ def changing(fields: Fields) -> int | None:
     return -1 if lazy.vt is None else changing(fields_of(lazy.vt))
 
 
-def tracker_words(tracker: Any) -> tuple[str, str, str, torch.fx.Node | None]:
+def tracker_words(tracker: Any, fields: Fields) -> tuple[str, str, str, torch.fx.Node | None]:
     """Of a tracker: the name of its class, what it holds in words, torch's name of its source, and the node that holds it."""
-    fields = fields_of(tracker)
-    source = fields.get("source")
-    if "_cache" in fields and hasattr(type(tracker), "is_realized"):
-        if not tracker.is_realized():
-            return type(tracker).__name__, _lazy_text(tracker), _source_name(source), None
-        return tracker_words(fields["_cache"].vt)
-    kind = type(tracker).__name__
+    lazy = fields.get("_cache")
+    if lazy is not None:
+        if lazy.vt is not None:
+            return tracker_words(lazy.vt, fields_of(lazy.vt))
+        return type(tracker).__name__, _lazy_text(tracker), _source_name(fields.get("source")), None
+    kind, source = type(tracker).__name__, fields.get("source")
+    name = "" if source is None else _source_name(source)
     proxy = fields.get("proxy")
     node = getattr(proxy, "node", None) if isinstance(proxy, torch.fx.Proxy) else None
     if node is not None:
-        return kind, value_text(node.meta.get("example_value")) or kind, _source_name(source), node
-    return kind, _held_text(kind, fields), _source_name(source), None
+        return kind, value_text(node.meta.get("example_value")) or kind, name, node
+    return kind, _held_text(kind, fields), name, None
 
 
 def _lazy_text(tracker: Any) -> str:
@@ -206,8 +206,8 @@ def _held_text(kind: str, fields: dict[str, Any]) -> str:
     value = fields.get("value", _OWN)
     if value is _OWN:
         value = fields.get("fn", _OWN)
-    if value is _OWN:
-        return kind
+        if value is _OWN:
+            return kind
     if type(value) in PLAIN_TYPES:
         return ev.safe_repr(value)
     if issubclass(type(value), _NAMED):

@@ -59,7 +59,10 @@ class Values:
     def stack(self, trackers: Sequence[Any]) -> Stack:
         """The facts of a whole stack, bottom first."""
         lasting, read = self._lasting.get, self._read
-        return tuple([lasting(id(one)) or read(one) for one in trackers])
+        seen = []
+        for one in trackers:  # no comprehension: on 3.11 that is a function of its own, and most stacks are short
+            seen.append(lasting(id(one)) or read(one))
+        return tuple(seen)
 
     def named(self, trackers: Mapping[str, Any]) -> Named:
         """The facts of locals. Names that torch made up are left out."""
@@ -75,10 +78,7 @@ class Values:
             return self._first_read(tracker)
         fields, before, facts = passing
         now = private_torch.changing(fields)
-        if now == before:
-            return facts
-        read = self._facts_of(tracker, facts[0])
-        return self._know(tracker, fields, now, facts if read == facts else read)
+        return facts if now == before else self._read_again(tracker, fields, now, facts)
 
     def _first_read(self, tracker: Any) -> Facts:
         self._held.append(tracker)
@@ -87,21 +87,24 @@ class Values:
             return _NULL
         self._count += 1
         fields = private_torch.fields_of(tracker)
-        return self._know(tracker, fields, private_torch.changing(fields), self._facts_of(tracker, self._count))
+        return self._know(tracker, fields, private_torch.changing(fields), self._count)
 
-    def _know(self, tracker: Any, fields: private_torch.Fields, changing: int | None, facts: Facts) -> Facts:
+    def _read_again(self, tracker: Any, fields: private_torch.Fields, changing: int | None, before: Facts) -> Facts:
+        self._passing.pop(id(tracker))
+        return self._know(tracker, fields, changing, before[0])
+
+    def _know(self, tracker: Any, fields: private_torch.Fields, changing: int | None, number: int) -> Facts:
+        kind, text, source, node = private_torch.tracker_words(tracker, fields)
+        if node is None:
+            facts = number, kind, text, source, ""
+        else:
+            self._nodes[node.name] = node
+            facts = number, kind, text, source, node.name
         if changing is None:
             self._lasting[id(tracker)] = facts
         else:
             self._passing[id(tracker)] = fields, changing, facts
         return facts
-
-    def _facts_of(self, tracker: Any, number: int) -> Facts:
-        kind, text, source, node = private_torch.tracker_words(tracker)
-        if node is None:
-            return number, kind, text, source, ""
-        self._nodes[node.name] = node
-        return number, kind, text, source, node.name
 
     def close(self) -> None:
         """The attempt is over: forget the trackers, keep which nodes have another name in the end."""

@@ -74,7 +74,7 @@ def _is_read_for_backward_and_then_written(graph: FinishedGraph, written: torch.
         if node.op not in ("call_function", "call_method") or not any(_lies_in(one, storage) for one in node.all_input_nodes):
             continue
         if _written_by(node):
-            if any(map(_has_gradient, _all_that_comes_of(reads))):
+            if any(map(_has_history, _all_that_comes_of(reads))):
                 return True
         elif not _lies_in(node, storage):
             reads.append(node)
@@ -94,9 +94,10 @@ def _all_that_comes_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
     return found
 
 
-def _has_gradient(node: torch.fx.Node) -> bool:
+def _has_history(node: torch.fx.Node) -> bool:
+    """Whether autograd has noted how it was made: not of a parameter, which an optimizer changes unseen."""
     values = pytree.tree_leaves(node.meta.get("example_value"))
-    return any(isinstance(value, torch.Tensor) and value.requires_grad for value in values)
+    return any(isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf for value in values)
 
 
 def _written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
