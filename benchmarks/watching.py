@@ -1,4 +1,5 @@
-"""What watching torch.compile costs: the CPU time of a watched compile over that of an unwatched one, with the steps and without.
+"""What watching torch.compile costs: the CPU time of a watched compile over that of an unwatched one, with the steps and without;
+and whether torch does the same.
 
     python -m dynexplore bench watching [--quick] [--models bert unet] [--repeats N] [--backend eager] [--json OUT]
 
@@ -7,6 +8,9 @@ takes another one. Each repeat compiles the model once in each way, from nothing
 shortest times, for what else a machine does can only add to them.
 "unwatched again" is nothing other than "unwatched", measured as the ways beside it are: how far it is from 1 is what the
 measurement itself is worth, and a ratio no further from 1 than that says nothing.
+"unchanged": whether torch's counters, the graphs that its backend is given and the text of its guards are the same in all of these
+ways, to the letter, but for the numbers that torch gives in passing (of a compile, of an object). This is looked at apart from the
+times.
 """
 
 from __future__ import annotations
@@ -14,14 +18,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 from support.measuring import forget, geomean, seconds
 from support.models import Model
 from support.report import Row, main
+from torch._dynamo import guards
+from torch._dynamo.utils import counters
 
 import dynexplore
 
@@ -44,8 +52,10 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
             turn = repeat % len(names)
             for name in names[turn:] + names[:turn]:
                 taken[name].append(_compile(module, args, kwargs, name, options.backend))
+        seen = [_facts(module, args, kwargs, name) for name in names]
     least = {name: min(times) for name, times in taken.items()}
-    return {"compile s": least["unwatched"], **{name: least[name] / least["unwatched"] for name in names[1:]}}
+    ratios = {name: least[name] / least["unwatched"] for name in names[1:]}
+    return {"compile s": least["unwatched"], **ratios, "unchanged": str(all(one == seen[0] for one in seen))}
 
 
 def _compile(module: Any, args: Any, kwargs: Any, name: str, backend: str) -> float:
@@ -56,13 +66,39 @@ def _compile(module: Any, args: Any, kwargs: Any, name: str, backend: str) -> fl
         return seconds(lambda: torch.compile(module, backend=backend)(*args, **kwargs))
 
 
+def _facts(module: Any, args: Any, kwargs: Any, name: str) -> tuple[Any, list[str], list[str]]:
+    """What torch does in one way: its counters, its graphs as text, and the trees of its guards."""
+    graphs: list[str] = []
+    trees: list[str] = []
+    original = guards.CheckFunctionManager.__init__
+
+    def keep(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        graphs.append(graph.print_readable(print_output=False))
+        return graph.forward
+
+    def collect(manager: Any, *args: Any, **kwargs: Any) -> None:
+        original(manager, *args, **kwargs)
+        trees.append(_IN_PASSING.sub("", str(manager.guard_manager)))
+
+    forget()
+    counters.clear()
+    with mock.patch.object(guards.CheckFunctionManager, "__init__", collect), WAYS[name]():
+        torch.compile(module, backend=keep)(*args, **kwargs)
+    return {kind: dict(counts) for kind, counts in counters.items() if counts}, graphs, trees
+
+
+_IN_PASSING = re.compile(r"(?<=__builtins_dict___)\d+|\b_?\d{9,}(_c\d+)?\b|0x[0-9a-f]+")
+"""The identity of an object, and what torch counts over the whole process."""
+
+
 def _ask(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", default="eager", help="what compiles the graphs")
 
 
 def summary(rows: list[Row]) -> Row:
-    """Geometric means."""
-    return {name: geomean(row[name] for row in rows) for name in WAYS if name in rows[0]}
+    """Geometric means, and in how many models nothing changed."""
+    means = {name: geomean(row[name] for row in rows) for name in WAYS if name in rows[0]}
+    return {**means, "unchanged": f"{sum(row['unchanged'] == 'True' for row in rows)}/{len(rows)}"}
 
 
 if __name__ == "__main__":
