@@ -4,7 +4,7 @@ Which idea lives here: torch.compile says little to the outside, and names insid
 with what is lost without it; whether they are there is asked once, when a watch begins, and what is missing is told in one sentence
 while the rest goes on. A function is watched by putting another in its place that calls it, and it is put back afterwards.
 Objects of torch are only read in ways that change nothing: a lazy tracker becomes real, and installs guards, when any attribute
-of it is read, so it is asked by `type()`, by `is_realized` and by `peek_value` alone, and other trackers by their `__dict__`.
+of it is read, so it is asked by `type()`, by its `__dict__` and by `peek_value` alone, and other trackers by their `__dict__`.
 
 In:  objects of torch._dynamo.
 Out: `TABLE`, `missing()`, `Replacements`; the readers of trackers, nodes, guards, resume functions and results of a compilation.

@@ -100,11 +100,15 @@ def _has_history(node: torch.fx.Node) -> bool:
     return any(isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf for value in values)
 
 
+def _operator(node: torch.fx.Node) -> str:
+    return str(node.target if isinstance(node.target, str) else getattr(node.target, "__name__", ""))
+
+
 def _written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
     """The nodes whose values an operator changes."""
     if "out" in node.kwargs:
         return [one for one in pytree.tree_leaves(node.kwargs["out"]) if isinstance(one, torch.fx.Node)]
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    name = _operator(node)
     return node.all_input_nodes[:1] if name.endswith("_") or name in _WRITES else []
 
 
@@ -121,7 +125,7 @@ def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
 
     A compiler that makes a write again on the base walks back through the views, and this one does not lead back.
     """
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    name = _operator(node)
     if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
         return False
     turned = viewed.target in IN_PLACE_VIEWS or any(user.target in IN_PLACE_VIEWS for user in viewed.users)
