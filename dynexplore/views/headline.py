@@ -73,19 +73,18 @@ def headline(recording: Recording) -> Headline:
 def counted(recording: Recording) -> str:
     """Return graphs, breaks and recompiles in one phrase: `2 graphs, 1 graph break, 0 recompiles`."""
     graphs, breaks, recompiles = len(recording.graphs), len(recording.breaks), len(recording.of(ev.Recompiled))
-    again = _counted_in_callers(recording)
-    return f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}{again}, {plural(recompiles, 'recompile')}"
+    lines = _at_so_many_lines(recording)
+    return f"{plural(graphs, 'graph')}, {plural(breaks, 'graph break')}{lines}, {plural(recompiles, 'recompile')}"
 
 
-def _counted_in_callers(recording: Recording) -> str:
-    """How many of the breaks happened while a function was inlined that then broke as a frame of its own, too.
+def _at_so_many_lines(recording: Recording) -> str:
+    """At how many lines the breaks are, where one line breaks several times.
 
-    Each of them ends a graph, so counters count them all, and so does the headline: one place of a program may be two.
+    Each break ends a graph, so counters count them all, and so does the headline. But a loop breaks in each round, and a function
+    that was inlined when it broke does so again as a frame of its own: what has to be mended are the lines.
     """
-    stacks = [broke.user_stack for broke in recording.breaks]
-    own = {(stack[0].file, stack[0].line) for stack in stacks if len(stack) == 1}
-    again = sum(len(stack) > 1 and (stack[-1].file, stack[-1].line) in own for stack in stacks)
-    return f" ({again} of them counted again in {'a caller' if again == 1 else 'callers'})" if again else ""
+    places = {(broke.user_stack[-1].file, broke.user_stack[-1].line) if broke.user_stack else broke for broke in recording.breaks}
+    return f" at {plural(len(places), 'line')}" if len(places) < len(recording.breaks) else ""
 
 
 def _name(recording: Recording) -> str:
@@ -112,12 +111,13 @@ def _divergence(recording: Recording) -> Headline | None:
     values = f"{plural(len(wrong), 'value')} of the real run {'is' if len(wrong) == 1 else 'are'}"
     what = f"{_name(recording)}: {values} not as predicted."
     who, remedy = _SUSPECTS.get(first.where, _SUSPECTS["node"])
-    where = f"First {_at(recording, first)}, {first.sentence}: {who}."
+    place = f"{'First ' if len(wrong) > 1 else ''}{_at(recording, first)}"
+    where = f"{place}, {first.sentence}: {who}."
     if first.where == "step":
         handler = f"the handler of {first.name}{_in_parentheses(_handler_of(recording, first))}"
-        where = f"First {_at(recording, first)}: {handler} differs from CPython: {first.difference}."
-        if len(where) > LONGEST:  # how many elements differ says least
-            where = re.sub(r" \(\d+ of \d+ elements differ\)", "", where)
+        actual = re.sub(r" \(\d+ of \d+ elements differ\)$", "", first.actual)  # one of them says enough here
+        where = f"{place}: {handler} differs from CPython: its {first.aspect} is {actual}, CPython's {first.expected}."
+    where = where[0].upper() + where[1:]
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
 
@@ -143,24 +143,36 @@ def _failed_backend(recording: Recording) -> Headline | None:
     if not failures:
         return None
     first = failures[0]
-    what = f"{_name(recording)}: the backend {plain_name(first.backend)} failed; {counted(recording)}."
+    backend = plain_name(first.backend)
+    rest = f"; {counted(recording)}" if recording.graphs else ": no graph was compiled"
+    what = f"{_name(recording)}: the backend {backend} failed{rest}."
     error = first.error.strip().splitlines()
     reason = error[0] if error else "no reason is given"
     raised = first.raised_at
     said = f" and raised {_said((raised.file, raised.line, raised.function))}" if raised is not None else ""
     where = f"It {_stopped(recording, first)}{said}: {reason}"
-    remedy = 'Run it with backend="eager" to see that the program is right; dynexplore.minify finds the smallest graph that fails.'
+    remedy = 'Run it with backend="eager" to see whether the program is right; dynexplore.minify finds the least graph that fails.'
+    if _in_hand(recording, first) is not None:
+        remedy = f'Teach {backend} this operator, or do without it; backend="eager" shows whether the program itself is right.'
     return Headline(what, where, remedy, "bad", _position(recording, first))
+
+
+def _in_hand(recording: Recording, failed: ev.BackendFailed) -> ev.NodeAdded | None:
+    """The operator that the backend was at, where it is known."""
+    return next((node for node in _nodes_of(recording, failed) if node.name == failed.node), None)
+
+
+def _nodes_of(recording: Recording, failed: ev.BackendFailed) -> list[ev.NodeAdded]:
+    last = failed.attempt or recording.final_attempt(failed.frame)
+    return [node for node in recording.of_frame(failed.frame, ev.NodeAdded) if node.attempt == last]
 
 
 def _stopped(recording: Recording, failed: ev.BackendFailed) -> str:
     """What the backend failed at: an operator of the graph, where it is known, else all of it."""
-    last = failed.attempt or recording.final_attempt(failed.frame)
-    nodes = [node for node in recording.of_frame(failed.frame, ev.NodeAdded) if node.attempt == last]
-    in_hand = next((node for node in nodes if node.name == failed.node), None)
+    in_hand = _in_hand(recording, failed)
     if in_hand is not None:
         return f"stopped at the operator {in_hand.name} {_at(recording, in_hand)}"
-    operators = plural(sum(node.op.startswith("call_") for node in nodes), "operator")
+    operators = plural(sum(node.op.startswith("call_") for node in _nodes_of(recording, failed)), "operator")
     function = _function_of(recording, failed.frame)
     function = {"": "the function", "<cell>": "this cell"}.get(function, function)
     stands = f" at {stand}" if (stand := _stand(recording, failed.frame)) else ""
@@ -453,11 +465,12 @@ def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.Gua
         return "Nothing to do where both are wanted, as in training and evaluation: each state has code of its own."
     if kind == "DICT_CONTAINS" and failed is not None:
         return f"Give `{failed.source}` the same keys in all calls, or let each case call a function of its own."
-    if failed is not None and {failed.expected, failed.actual} == {"True", "False"} and recording.engine != OURS:
+    if failed is not None and {failed.expected, failed.actual} == {"True", "False"}:
         return f"Nothing to do where both values of `{failed.source}` are wanted: each has code of its own, compiled once."
     if kind in ("TENSOR_MATCH", "EQUALS", "NUMBER") and failed is not None and _varies(recording, again.frame, failed):
         at_once = kind == "TENSOR_MATCH" or recording.engine != OURS  # a number of ours varies from its second value on, always
-        return "Nothing to do: the new code takes every value of it." + (" dynamic=True compiles that at once." if at_once else "")
+        what = "any such size" if kind == "TENSOR_MATCH" else f"any value of `{failed.source}`"
+        return f"Nothing to do: the new code takes {what}." + (" With dynamic=True the first call compiles it." if at_once else "")
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"
@@ -521,15 +534,24 @@ def _nothing(recording: Recording) -> Headline | None:
     return Headline(what, f"{_function_of(recording, first)}{stands} holds no tensor operation.", "", "note")
 
 
+_CLEAN = "no graph break, no recompile"
+
+
+def _in_calls(recording: Recording) -> str:
+    """How many calls that is said of: after one call nothing could be compiled again."""
+    calls = len(recording.of(ev.CallBegan))
+    return f" in {calls} calls" if calls > 1 else ""
+
+
 def _clean(recording: Recording) -> Headline:
     graphs = recording.graphs
     if len(graphs) == 1:
         does = "is" if recording.engine == OURS else "makes"
-        what = f"{_name(recording)} {does} one graph of {plural(graphs[0].op_count, 'operator')}: no graph break, no recompile."
+        what = f"{_name(recording)} {does} one graph of {plural(graphs[0].op_count, 'operator')}: {_CLEAN}{_in_calls(recording)}."
     else:
         operators = sum(graph.op_count for graph in graphs)
         of = f"{plural(len(graphs), 'graph')} of {plural(operators, 'operator')} in all" if graphs else "no graph"
-        what = f"{_name(recording)}: {of}, no graph break, no recompile."
+        what = f"{_name(recording)}: {of}, {_CLEAN}{_in_calls(recording)}."
     skipped = recording.of(ev.FrameSkipped)
     if not skipped:
         return Headline(what)

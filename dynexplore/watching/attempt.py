@@ -6,6 +6,9 @@ of a graph, when it is handed to the backend. So the attempt keeps short rows wh
 end. What a row says of an object of torch is read at once, for these change; words are made of it when the recording is read, and
 hold nothing of torch.
 
+Steps are most of what is kept. Each is a row of `_steps`, one list for all of them: a tuple a step would be one more object for
+Python's garbage collector to walk through, again and again while torch makes its own, and costs more by that than by what it says.
+
 Our own steps show the stack after an instruction. A step of torch is watched from outside, and looked at once, when it has
 returned: which translators are at work, and the instruction that each is at, torch knows itself. What comes up in the midst of a
 step has its place from there.
@@ -25,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.collector import collector_at_rest
 from dynexplore.engine.recorder import Noted
 from dynexplore.recording.recording import Recording
 from dynexplore.traces.torch_words import plain_source
@@ -33,7 +37,6 @@ from dynexplore.watching.codes import Codes
 from dynexplore.watching.guard_tree import GuardTree
 from dynexplore.watching.looks import Looks
 from dynexplore.watching.places import NOWHERE, Called, Place, resolved
-from dynexplore.watching.private_torch import Written
 from dynexplore.watching.values import Facts, Named, Stack, Values
 
 
@@ -46,8 +49,9 @@ class _Hand:
     called_from: Place
 
 
-Changed = tuple[str, Facts | None]
-"""A local that an instruction changes, and what it is then; None: it is gone."""
+_STEP = 6
+"""A step in the list of all: the function, torch's offset, the instruction where it is not found by that, the local that it changes
+and what it is then (None: it is gone), how many values the stack has; then these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,10 @@ class _Compiled:
     made: Callable[..., ev.SubgraphCompiled]
 
 
+_Row = Noted | _Node | _Guard | _Compiled | Callable[[int], ev.Event]
+"""What is told beside the steps: an event as it is noted, or what becomes one in the end."""
+
+
 class Attempt:
     """See the head of this file."""
 
@@ -89,8 +97,8 @@ class Attempt:
         self._codes = codes
         self._look = looks
         self._is_resume = codes.is_resume(code)
-        self._rows: list[Any] = []  # events as they are noted, and at the positions of the next list what becomes one later
-        self._unworded: list[int] = []
+        self._steps: list[Any] = []  # one after the other, see _STEP
+        self._rows: list[tuple[int, _Row]] = []  # all else, with the length of that list at the time
         self._facts: dict[str, private_torch.NodeFacts] = {}
         self._hand: list[_Hand] = []
         self._callees = 0
@@ -117,8 +125,10 @@ class Attempt:
         if self._is_resume and not hand.called.number and not hand.called.has_row(at):
             return  # the prefix of a resume function, which puts stack and locals back: no instruction of the user's
         written = None if at is not None else private_torch.written(instruction)  # else found by its offset
-        changed = self._changed(translator, instruction) if instruction.opname in _CHANGE_LOCALS else None
-        self._rows.append((_step_made, self, hand.called, at, written, self.values.stack(translator.stack), changed))
+        name, value = self._changed(translator, instruction) if instruction.opname in _CHANGE_LOCALS else _UNCHANGED
+        stack = self.values.stack(translator.stack)
+        self._steps += (hand.called, at, written, name, value, len(stack))
+        self._steps += stack
 
     def raised(self, translator: Any) -> None:
         """It raised: the innermost instruction that did is where the attempt fails."""
@@ -153,7 +163,7 @@ class Attempt:
         called, place = Called(self._codes, translator.f_code, self._callees, len(self._hand)), _place_in(self._hand[-1])
         self._hand.append(_Hand(translator, called, place))
         arguments = self.values.named(translator.symbolic_locals)
-        self._rows.append((self._entered, called, place, arguments))
+        self.keep((self._entered, called, place, arguments))
 
     def _entered(self, called: Called, place: Place, arguments: Named) -> ev.Event:
         inline, offset = resolved(place)
@@ -167,7 +177,7 @@ class Attempt:
             return
         result = vars(hand.translator).get("symbolic_result")
         facts = None if result is None or how != "returned" else self.values.facts(result)
-        self._rows.append((self._left, hand.called, hand.called_from, facts, how))
+        self.keep((self._left, hand.called, hand.called_from, facts, how))
 
     def _left(self, called: Called, place: Place, facts: Facts | None, how: str) -> ev.Event:
         inline, offset = resolved(place)
@@ -176,20 +186,20 @@ class Attempt:
             frame=self._frame, attempt=self.number, offset=offset, inline=inline, callee=called.number, result=result, how=how
         )
 
-    def _changed(self, translator: Any, instruction: Any) -> Changed | None:
+    def _changed(self, translator: Any, instruction: Any) -> tuple[str | None, Facts | None]:
         name = instruction.argval
         if not isinstance(name, str):
-            return None
+            return _UNCHANGED
         value = translator.symbolic_locals.get(name)
         return name, None if value is None else self.values.facts(value)
 
-    def step_event(
-        self, called: Called, at: int | None, written: Written | None, stack: Stack, changed: Changed | None
-    ) -> ev.Event:
-        """The event of a step, when the recording is read."""
+    def step_event(self, position: int) -> ev.Event:
+        """The event of the step at a position of the list, when the recording is read."""
+        called, at, written, name, value, size = self._steps[position : position + _STEP]
+        stack = tuple(self._steps[position + _STEP : position + _STEP + size])
         row = called.row(at)  # None: torch put the instruction in
         op, arg = (row.op, row.arg) if row is not None else written or called.words(at)
-        local = () if changed is None else ((changed[0], changed[1] and self.values.view(changed[1])),)
+        local = () if name is None else ((name, value and self.values.view(value)),)
         return ev.InstructionStepped(
             frame=self._frame, attempt=self.number, offset=-1 if row is None else row.offset, inline=called.number,
             step=row.steps[-1].index if row is not None and row.steps else 0, op=op, arg=arg,
@@ -199,7 +209,7 @@ class Attempt:
     def node(self, output: Any, node: Any) -> None:
         """A node was put into a graph, by the instruction that is at work."""
         translator = private_torch.translator_at_work(output)
-        self._later(_Node(NOWHERE if translator is None else _place_in(self._hand_of(translator)), node))
+        self.keep(_Node(NOWHERE if translator is None else _place_in(self._hand_of(translator)), node))
 
     def _note_guards(self) -> None:
         known, self._guard_count = self._guard_count, private_torch.guard_count(self._torchs_guards)
@@ -211,7 +221,7 @@ class Attempt:
         known = len(self._guards)
         self._guards.add(guard)  # torch works out the hash of a guard anew each time it is asked
         if len(self._guards) > known:
-            self._later(_Guard(place, guard))
+            self.keep(_Guard(place, guard))
 
     # -- moments ---------------------------------------------------------------------------------------------------------
 
@@ -232,18 +242,18 @@ class Attempt:
             )  # fmt: skip
 
         self._end = end
-        self._later(end)
+        self.keep(end)
 
     def broke_whole(self, event: Callable[[int], ev.Event]) -> None:
         """The frame is given up: this is its break, instead of the one that was to end a graph of it."""
         self.unbroken()
         self._end = event
-        self._later(event)
+        self.keep(event)
 
     def unbroken(self) -> None:
         """The attempt is given up after its graph had ended: the next one breaks there, if any does."""
         if self._end is not None:
-            self._rows[self._rows.index(self._end)] = None
+            self._rows = [(steps, row) for steps, row in self._rows if row is not self._end]
             self._end = None
 
     def describe(self, graph: Any) -> None:
@@ -260,11 +270,11 @@ class Attempt:
 
     def compiled(self, made: Callable[..., ev.SubgraphCompiled]) -> None:
         """A graph came back from the backend."""
-        self._later(_Compiled(made))
+        self.keep(_Compiled(made))
 
-    def keep(self, event: Callable[[int], ev.Event]) -> None:
-        """Something else to be told in its place; it gets the number of the frame."""
-        self._later(event)
+    def keep(self, row: _Row) -> None:
+        """Something else to be told in its place, after the steps so far; a function gets the number of the frame."""
+        self._rows.append((len(self._steps), row))
 
     def add_guards(self, guards: Any) -> None:
         """All guards that were built: those that no step needed stand at the end."""
@@ -279,23 +289,29 @@ class Attempt:
         while self._hand:
             self._leave(self._hand.pop(), "broke")
         self.values.close()
-        told: set[str] = set()
-        events: list[Noted] = []
-        done = 0
-        for position in self._unworded:
-            events += self._rows[done:position]
-            events += self._worded(self._rows[position], told)
-            done = position + 1
-        events += self._rows[done:]
-        recording.note_all(events)
+        with collector_at_rest():
+            recording.note_all(self._noted())
         self._rows.clear()
-        self._unworded.clear()
         self._guards.clear()
         self._facts.clear()
         self._broken = None
 
-    def _worded(self, row: Any, told: set[str]) -> list[Noted]:
-        """The events of a row that could not be one before the attempt was over."""
+    def _noted(self) -> list[Noted]:
+        """All events, in order."""
+        told: set[str] = set()
+        noted: list[Noted] = []
+        position = 0
+        for steps, row in [*self._rows, (len(self._steps), None)]:
+            while position < steps:
+                noted.append((self.step_event, position))
+                position += _STEP + self._steps[position + _STEP - 1]
+            noted += [] if row is None else self._worded(row, told)
+        return noted
+
+    def _worded(self, row: _Row, told: set[str]) -> list[Noted]:
+        """The events of a row."""
+        if isinstance(row, tuple):
+            return [row]
         if isinstance(row, _Node):
             return self._node_told(row.place, row.node.name, told)
         if isinstance(row, _Guard):
@@ -303,12 +319,7 @@ class Attempt:
         if isinstance(row, _Compiled):
             nodes = [event for name in self._facts for event in self._node_told(NOWHERE, name, told)]
             return [*nodes, (functools.partial(row.made, frame=self._frame, attempt=self.number, graph=self.graph),)]
-        return [] if row is None else [(row, self._frame)]
-
-    def _later(self, row: _Node | _Guard | _Compiled | Callable[[int], ev.Event]) -> None:
-        """Keep a row of which an event is made in the end. There are few beside the steps, so they are found by their positions."""
-        self._unworded.append(len(self._rows))
-        self._rows.append(row)
+        return [(row, self._frame)]
 
     def _node_told(self, place: Place, name: str, told: set[str]) -> list[Noted]:
         facts = self._facts.get(name)
@@ -352,16 +363,13 @@ class Attempt:
         return {source: words for source, (words, _) in self.tree.tensor_checks.items()} if self.tree is not None else {}
 
 
+_UNCHANGED = (None, None)
 _CHANGE_LOCALS = frozenset(["STORE_FAST", "DELETE_FAST", "STORE_DEREF", "DELETE_DEREF", "LOAD_FAST_AND_CLEAR"])
 
 
 def _place_in(hand: _Hand) -> Place:
     """The instruction that torch is at in a function."""
     return hand.called, hand.translator.current_instruction.offset
-
-
-def _step_made(attempt: Attempt, *seen: Any) -> ev.Event:
-    return attempt.step_event(*seen)
 
 
 def _node_added(frame: int, attempt: int, place: Place, graph: str, name: str, facts: private_torch.NodeFacts) -> ev.NodeAdded:

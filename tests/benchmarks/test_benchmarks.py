@@ -126,6 +126,7 @@ def test_callbacks(tmp_path: Path) -> None:
     assert all(row["plain us"] > 0 and {"dynexplore above", "torch.compile above"} < set(row) for row in rows)
 
 
+@pytest.mark.soak  # four processes compile with Inductor
 def test_warm_start(tmp_path: Path) -> None:
     """A second process finds the caches on disk full, whichever engine filled them."""
     out = tmp_path / "rows.json"

@@ -114,7 +114,7 @@ def test_the_last_round_is_named() -> None:
         return x.relu()
 
     assert headline(explain(rounds)(X).recording).what == (
-        "rounds: 3 graphs, 2 graph breaks, 1 recompile (the last round of a loop)."
+        "rounds: 3 graphs, 2 graph breaks at 1 line, 1 recompile (the last round of a loop)."
     )
 
 

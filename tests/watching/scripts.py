@@ -61,13 +61,13 @@ SCRIPTS: dict[str, Script] = dict(
         _recompiling(
             "int",
             "@torch.compile(backend='eager')\ndef f(x, n):\n    return x * n\n\nfor n in (2, 3, 4):\n    f(torch.ones(3), n)\n",
-            "`n` was 2, now 3, on which line 5 relies", "the new code takes every value of it",
+            "`n` was 2, now 3, on which line 5 relies", "the new code takes any value of `n`",
         ),
         _recompiling(
             "float",
             "@torch.compile(backend='eager')\ndef f(x, rate):\n    return x * rate\n\n"
             "for r in (0.5, 0.25):\n    f(torch.ones(3), r)\n",
-            "`rate` was 0.5, now 0.25, on which line 5 relies", "the new code takes every value of it",
+            "`rate` was 0.5, now 0.25, on which line 5 relies", "the new code takes any value of `rate`",
         ),
         _recompiling(
             "attribute",

@@ -46,7 +46,7 @@ def test_explain_tells_what_torch_compile_does() -> None:
     two, three = torch.ones(2), torch.ones(3)
     explained = dynexplore.explain(branches, engine="torch.compile").calls((two, two), (three, three))
     assert explained.recording.engine == "torch.compile"
-    assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks, 2 recompiles.")
+    assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks at 1 line, 2 recompiles.")
     assert explained.outcomes == ["compile", "recompile"]
     assert len(explained.graphs) == 4
     assert all(isinstance(graph, torch.fx.GraphModule) for graph in explained.graphs)

@@ -507,6 +507,8 @@ class BuiltinVariable(LiveCallableVariable):
         if skip.is_numpy(self.function):
             return call_numpy(ctx, self.function, name, args, kwargs)
         module = getattr(self.function, "__module__", None)
+        if isinstance(module, str) and module != "builtins" and "." not in name:
+            name = f"{module}.{name}"  # `time.sleep`: a bare `sleep` may be anybody's
         ctx.break_graph(kind_of_break(self.function, "DX204" if module == "builtins" else "DX201"), function=name)
 
     def _method_row(self) -> MethodAnswer | None:
