@@ -76,3 +76,39 @@ def test_a_rank_that_nobody_has_is_asked_for_again() -> None:
         assert torch.equal(optimized(X), X)
     assert torch.equal(optimized(X), X * 2)
     assert len(backend.graphs) == 2
+
+
+@contextmanager
+def casting_to(dtype: torch.dtype) -> Iterator[None]:
+    """Autocast casts to this type, and is off."""
+    before = torch.get_autocast_dtype("cpu")
+    torch.set_autocast_dtype("cpu", dtype)
+    try:
+        yield
+    finally:
+        torch.set_autocast_dtype("cpu", before)
+
+
+def asks_for_the_type(x: torch.Tensor) -> torch.Tensor:
+    return x.to(torch.get_autocast_dtype("cpu"))
+
+
+def turns_it_on(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu"):
+        return x @ x
+
+
+def turns_it_on_for_a_type(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return x @ x
+
+
+@pytest.mark.parametrize(("program", "graphs"), [(asks_for_the_type, 2), (turns_it_on, 2), (turns_it_on_for_a_type, 1)])
+def test_the_type_of_autocast_is_guarded_where_autocast_is_off(program, graphs) -> None:
+    """Torch's guard of the modes looks at the type only where autocast is on."""
+    backend = CountingBackend()
+    compiled = dynexplore.optimize(backend)(program)
+    for dtype in (torch.bfloat16, torch.float16, torch.bfloat16):
+        with casting_to(dtype):
+            assert compiled(X).dtype is program(X).dtype
+    assert len(backend.graphs) == graphs

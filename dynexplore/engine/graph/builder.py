@@ -133,6 +133,14 @@ class GraphBuilder:
         if has_data_dependent_symbols():
             self.need_shape_env()
 
+    def let_go(self) -> None:
+        """The graph is compiled: forget which real tensors the fake twins stand for. The notes are weak references, with which
+        `torch.utils.swap_tensors` refuses a tensor.
+        """
+        describer = self.fake_mode.fake_tensor_converter.meta_converter.describer
+        describer.lookup_tensor.clear()
+        describer.lookup_storage.clear()
+
     # -- values
 
     def need_shape_env(self) -> Any:

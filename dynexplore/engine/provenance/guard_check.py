@@ -48,6 +48,7 @@ from dynexplore.engine.records import record
 
 _function_modes = torch._C._len_torch_function_stack
 _function_mode_at: Any = torch._C._get_function_stack_at
+_CASTING_DEVICES = ("cpu", "cuda")
 ShapeExpressions = Callable[[Callable[[Source], str]], list[str]]
 
 
@@ -58,12 +59,31 @@ def default_devices() -> tuple[torch.device, ...]:
 
 
 class GlobalState:
-    """The modes of the process when the frame began: what is traced in it may enter others before the check is made."""
+    """The modes of the process when the frame began: what is traced in it may enter others before the check is made.
+
+    Torch's guard looks at the type that autocast casts to only where autocast is on; but a program that turns it on, or asks for
+    the type, reads it where it is off, too.
+    """
 
     def __init__(self) -> None:
         self.modes = GlobalStateGuard()
         self.function_modes = _function_modes()
         self.devices = default_devices()
+        self.cast_types: dict[str, torch.dtype] = {}
+        self._all_cast_types = {device: torch.get_autocast_dtype(device) for device in _CASTING_DEVICES}
+
+    def rely_on_cast_type(self, device: str) -> None:
+        """The program asked for the type that autocast casts to on this kind of device."""
+        if device in self._all_cast_types:
+            self.cast_types[device] = self._all_cast_types[device]
+
+    def cast_type_now(self) -> tuple[str, str] | None:
+        """The first type relied on that is another one now: which it was, and which it is, in words; None if all stand."""
+        for device, expected in self.cast_types.items():
+            actual = torch.get_autocast_dtype(device)
+            if actual is not expected:
+                return f"autocast on {device} to {expected}", f"to {actual}"
+        return None
 
     def __str__(self) -> str:
         return "modes"
@@ -86,13 +106,14 @@ class TensorMatch:
         because: int,
     ) -> None:
         self.source, self.sizes, self.strides, self.because = source, sizes, strides, because
-        self._example = weakref.ref(example)
+        self._example: weakref.ref[torch.Tensor] | None = weakref.ref(example)
         self._words = describe_tensor(example, sizes)
         self._alone: Any = None
 
     @property
     def example(self) -> torch.Tensor:
         """The tensor itself, while the frame is translated."""
+        assert self._example is not None, "the frame of a guard was translated"
         tensor = self._example()
         assert tensor is not None, "the tensor of a guard is gone"
         return tensor
@@ -100,6 +121,10 @@ class TensorMatch:
     def remember(self) -> None:
         """Make the guard that explains a mismatch, while the tensor is there."""
         self._alone = _tensor_guards([self])
+
+    def let_go(self) -> None:
+        """The frame is translated: nothing refers to the tensor any more, so that `torch.utils.swap_tensors` takes it."""
+        self._example = None
 
     def mismatch(self, value: Any) -> str | None:
         """Why a value does not match, in words; None when it does."""
@@ -226,6 +251,9 @@ class GuardCheck:
         if state.function_modes != _function_modes() or state.devices != default_devices():
             return Failure(guard, _modes_in_words(state.function_modes, state.devices),
                            _modes_in_words(_function_modes(), default_devices()))
+        cast_type = state.cast_type_now()
+        if cast_type is not None:
+            return Failure(guard, *cast_type)
         answer = self.subclass_answers.first_failure() if self.subclass_answers is not None else None
         if answer is not None:
             return Failure(guard, f"{answer[0]} is {answer[1]}", f"{answer[0]} is {answer[2]}")
@@ -412,6 +440,8 @@ def compile_check(
         emitter.require(f"{emitter.namer.name(_function_modes)}() == {state.function_modes}")
         if state.devices:
             emitter.require(f"{emitter.namer.name(default_devices)}() == {emitter.namer.name(state.devices)}")
+        for device, dtype in state.cast_types.items():
+            emitter.require(f"{emitter.namer.name(torch.get_autocast_dtype)}({device!r}) is {emitter.namer.name(dtype)}")
     if subclass_answers:
         emitter.require(f"{emitter.namer.name(subclass_answers.hold)}()")
     tensors = [guard for guard in guards.guards if guard.kind == "TENSOR_MATCH"]

@@ -33,6 +33,8 @@ from dataclasses import field
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+import torch
+
 from dynexplore.engine.native import type_version
 from dynexplore.engine.provenance.guards import Guard
 from dynexplore.engine.provenance.sources import NamedSource, ObjectSource, Source
@@ -90,7 +92,12 @@ def by_identity(expected: Any) -> tuple[str, Any]:
 
 
 def _item_checks(mapping: dict[Any, Any], wanted: dict[Any, Any]) -> tuple[Check, ...]:
-    return tuple((key, *by_identity(value)) if key in wanted else (key, "any", None) for key, value in mapping.items())
+    return tuple((key, *_item_check(value)) if key in wanted else (key, "any", None) for key, value in mapping.items())
+
+
+def _item_check(expected: Any) -> tuple[str, Any]:
+    """A module's tensors are held by the entry itself; `torch.utils.swap_tensors` refuses those that are referred to weakly."""
+    return ("is", expected) if isinstance(expected, torch.Tensor) else by_identity(expected)
 
 
 def _names(wanted: dict[Any, Any]) -> list[str]:

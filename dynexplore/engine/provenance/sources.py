@@ -317,17 +317,22 @@ class NamedSource(Source):
 class PinnedSource(ObjectSource):
     """An object that the cache entry holds because its place (`origin`) is guarded by identity: a module's parameter.
 
-    Guards and modified code use the object itself instead of walking to it. The source itself holds it weakly: sources of one
-    frame refer to each other in circles, and a weight must not wait for the garbage collector once its module and entry are gone.
+    Guards and modified code use the object itself instead of walking to it. The source itself holds it weakly, and only while the
+    frame is translated: sources of one frame refer to each other in circles, and a weight must not wait for the garbage collector
+    once its module and entry are gone. `torch.utils.swap_tensors` refuses tensors to which there are weak references.
     """
 
     def __init__(self, value: object, origin: Source) -> None:
         super().__init__(None, origin.text())
         self.origin = origin
-        self.held = weakref.ref(value)
+        self.held: weakref.ref[Any] | None = weakref.ref(value)
+
+    def let_go(self) -> None:
+        """The frame is translated: from now on the object is found where it came from."""
+        self.held = None
 
     def step(self, base: Any, scope: Scope) -> Any:
-        return self._alive()
+        return self.origin.fetch(scope) if self.held is None else self._alive()
 
     def expression(self, base: str, namer: Namer) -> str:
         return namer.name(self._alive())
@@ -336,7 +341,7 @@ class PinnedSource(ObjectSource):
         writer.load_fast(namer.name(self._alive()))
 
     def _alive(self) -> object:
-        value = self.held()
+        value = self.held() if self.held is not None else None
         if value is None:
             raise ReferenceError(f"{self.label} is gone")
         return value

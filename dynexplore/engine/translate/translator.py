@@ -179,6 +179,10 @@ class Translator:
         leave_all(self.active_modes)
         for open_circle in self.let_go:
             open_circle()
+        for guard in self.guards.guards:
+            if guard.kind == "TENSOR_MATCH":
+                guard.expected.let_go()
+        self.graph.let_go()
         vars(self).clear()
 
     # -- the root frame
@@ -259,7 +263,8 @@ class Translator:
 
     def run(self) -> Translation | Plan:
         """Interpret the root frame to its end; a Translation, or the plan of the next attempt."""
-        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", GlobalState(), 0)
+        self.global_state = GlobalState()
+        modes = self.guards.add(GlobalsSource(), "GLOBAL_STATE", self.global_state, 0)
         if self.narrator is not None:
             self.narrator.attempt_started()
             if modes is not None:

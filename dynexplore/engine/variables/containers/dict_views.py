@@ -145,20 +145,23 @@ class DictIteratorVariable(IteratorVariable):
         if len(entries) != len(self.places):
             what = "OrderedDict mutated" if self.mapping.value_type is OrderedDict else "dictionary changed size"
             ctx.raise_exception(RuntimeError, f"{what} during iteration")
+        if not self._walks_what_it_began_with():
+            ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
         self.index += 1
         if self.index > len(self.places):
             return None
-        pair = entries.get(self.places[self.index - 1])
-        if pair is None:
-            ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
-        return part_of(ctx, pair, self.part)
+        return part_of(ctx, entries[self.places[self.index - 1]], self.part)
+
+    def _walks_what_it_began_with(self) -> bool:
+        """As many keys, but others, or in another order: what CPython then gives, or raises, depends on where it stores them."""
+        return list(self.mapping.entries)[:: -1 if self.backwards else 1] == self.places
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.index > len(self.places):
             build.call_object(iter, TupleVariable([]))
             return
-        if len(self.mapping.entries) != len(self.places):
-            raise NotImplementedError("an iterator over a dict that has changed its size meanwhile")
+        if not self._walks_what_it_began_with():
+            raise NotImplementedError("an iterator over a dict whose keys have changed meanwhile")
         view = DictViewVariable(self.mapping, self.part)
         walked = self.mapping if self.part == "keys" else view
         if self.backwards:

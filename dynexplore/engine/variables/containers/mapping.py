@@ -13,6 +13,7 @@ torch/_dynamo/variables/dicts.py does the same job; dict_views.py holds keys(), 
 
 from __future__ import annotations
 
+import itertools
 import reprlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
@@ -225,13 +226,19 @@ class ExistingDictVariable(DictVariable):
 def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """Give a dict these entries in this order.
 
-    One that only gained or changed entries is not emptied: it may be walked just now.
+    It may be walked just now, and a walk counts places: what stays where it was is not touched. What went, or went to the end, is
+    taken out, which leaves its place empty, and what came is put behind.
     """
     old, new = list(dict.keys(target)), list(entries)
-    if len(old) > len(new) or any(before is not after for before, after in zip(old, new, strict=False)):
+    ahead = iter(old)
+    staying = set(map(id, itertools.takewhile(lambda key: any(before is key for before in ahead), new)))
+    going = [key for key in old if id(key) not in staying]
+    if going and not staying:
         kind.clear(target)
         kind.update(target, entries)
         return
+    for key in going:
+        kind.__delitem__(target, key)
     for key, value in entries.items():
         if dict.get(target, key, _MISSING) is not value:
             kind.__setitem__(target, key, value)

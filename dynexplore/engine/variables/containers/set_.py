@@ -160,20 +160,23 @@ class SetIteratorVariable(IteratorVariable):
 
     def __init__(self, walked: SetVariable, order: list[VariableTracker]) -> None:
         self.walked, self.order, self.index = walked, order, 0
+        self.places = set(walked.members)
 
     def next_item(self, ctx: TraceContext) -> VariableTracker | None:
         if self.index > len(self.order):
             return None
         if len(self.walked.members) != len(self.order):
             ctx.raise_exception(RuntimeError, "Set changed size during iteration")
+        if self.walked.members.keys() != self.places:  # which of the new ones CPython gives depends on where it stores them
+            ctx.break_graph("DX307", type="a set whose members changed during iteration")
         self.index += 1
         return self.order[self.index - 1] if self.index <= len(self.order) else None
 
     def reconstruct(self, build: Reconstruction) -> None:
         if self.index > len(self.order):
             ItemsIteratorVariable([]).reconstruct(build)
-        elif len(self.walked.members) != len(self.order):
-            raise NotImplementedError("an iterator over a set that has changed its size meanwhile")
+        elif self.walked.members.keys() != self.places:
+            raise NotImplementedError("an iterator over a set whose members have changed meanwhile")
         else:
             build.call_object(set_iterator_at, self.walked, TupleVariable(self.order[self.index :]))
 

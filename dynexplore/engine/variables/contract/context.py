@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 if TYPE_CHECKING:
     from dynexplore.engine.graph.builder import GraphBuilder
     from dynexplore.engine.graph.function_question import Asked
+    from dynexplore.engine.provenance.guard_check import GlobalState
     from dynexplore.engine.provenance.module_guards import ModuleGuards
     from dynexplore.engine.provenance.sources import Source
     from dynexplore.engine.recorder import Recorder
@@ -43,6 +44,7 @@ class TraceContext(Protocol):
     journal: Journal
     recorder: Recorder | None
     module_guards: ModuleGuards
+    global_state: GlobalState
     active_modes: list[ActiveMode]
     function_modes: FunctionModes  # the TorchFunctionModes that traced code has entered
     draws: list[tuple[str, Any, tuple[Any, ...]]]  # random numbers: the local each goes to, the function, its arguments

@@ -386,6 +386,8 @@ class AutocastVariable(ModeManagerVariable):
 
     def enter(self, ctx: TraceContext) -> VariableTracker:
         real = self.cls(*self.arguments, **self.keywords)
+        if len(self.arguments) < 2 and self.keywords.get("dtype") is None:
+            ctx.global_state.rely_on_cast_type(real.device)
         values = (real.device, real.fast_dtype, real._enabled, real._cache_enabled)
         entered = _enter_autocast(*values)
         node = add_mode_node(ctx, _enter_autocast, *values)

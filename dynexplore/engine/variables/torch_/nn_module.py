@@ -191,7 +191,8 @@ class NNModuleVariable(UserObjectVariable):
         ctx.module_guards.rely_on_item(self.value, registry, name)
         ctx.module_guards.know(source)
         if isinstance(value, torch.Tensor):
-            pinned: Source = source.child("pinned", lambda: PinnedSource(value, source))
+            pinned = source.child("pinned", lambda: PinnedSource(value, source))
+            ctx.let_go.append(pinned.let_go)
             ctx.module_guards.know(pinned)
             return ctx.build(value, pinned)
         return ctx.build(value, source)

@@ -57,6 +57,8 @@ def _runs_now(function: Callable[..., Any]) -> Answer:
         ctx.graph.asked_about_gradients |= function is torch.is_grad_enabled
         values = [constant_of(ctx, arg, name) for arg in args]
         named = {key: constant_of(ctx, arg, name) for key, arg in kwargs.items()}
+        if function is torch.get_autocast_dtype:
+            ctx.global_state.rely_on_cast_type(str([*values, *named.values(), ""][0]))
         return ctx.build(run_now(ctx, function, *values, **named), None)
 
     return answer
