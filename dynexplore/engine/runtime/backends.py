@@ -43,7 +43,7 @@ from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
 from dynexplore.engine.records import record
-from dynexplore.engine.runtime import backend_failures, distributed, float_inputs, inference_blocks, recurrent_layers
+from dynexplore.engine.runtime import backend_failures, distributed, equal_outputs, float_inputs, inference_blocks, recurrent_layers
 from dynexplore.engine.runtime.direct_calls import with_compilers
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
@@ -291,13 +291,14 @@ def _ask(
     if floats and not float_inputs.can_become_tensors(module):
         raise BackendCompilerError(name, module, TypeError("a float among the inputs"), backend=backend.name)
     still_floats = float_inputs.kept_symbolic(examples, floats) if floats else contextlib.nullcontext()
+    apart = equal_outputs.kept_apart(module)
     alone = torch_backend_lock if _is_of_torch(backend) else contextlib.nullcontext()
     try:
         if floats:
             module, examples = float_inputs.as_tensors(module, examples, floats, fake_mode)
         if fake_mode.shape_env is None:
             fake_mode.shape_env = make_shape_env()  # caches on disk refuse a graph without one; a backend may ask it for sizes
-        with still_floats, released(), alone, tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
+        with still_floats, released(), alone, apart, tracing(TracingContext(fake_mode)), _modes_off(), hooks_away():
             _import_at_rest(backend)
             watched = _watched_compiler(backend.name, recorder, frame, name)
             compiled = backend(module, examples) if watched is None else watched(module, examples, **backend.options)
