@@ -67,6 +67,7 @@ class FinishedGraph:
     may_fail: bool = False  # whether the data of tensors decides if an operator raises
     written_inside: bool = False  # whether anything is changed in place, be it an input or not
     as_it_stands: bool = False  # whether no backend is to compile it
+    read_from_copies: tuple[int, ...] = ()  # the inputs that a compiler is to read from copies, as they are written to later
     seen_as_storages: tuple[int, ...] = ()  # which inputs are looked at from the start of their storage (`as_strided`)
     pieces: list[GraphPiece] = field(default_factory=list)  # where it was split for DistributedDataParallel: its parts
 

@@ -126,7 +126,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         super().__init__(shape_env=None, allow_non_fake_inputs=False, static_shapes=True)
         self.watching = True
         self.written: set[int] = set()  # the storages that were written to
-        self.written_last = False  # whether anything was, since this was last set to False
+        self.written_last: set[int] = set()  # those that were, since this was last emptied
         # whether one operator writes to one memory twice, or may read there what it writes: such a thing has no functional form
         self.writes_twice = False
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
@@ -206,7 +206,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             for tensor in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(tensor, FakeTensor):
                     storages.append(storage_of(tensor))
-                    self.written_last = True
+                    self.written_last.add(storage_of(tensor))
                     others = _others_in_its_memory(tensor, [*args, *kwargs.values()])
                     is_twice = _is_there_twice(tensor)
                     self.may_fail |= is_twice or bool(others)

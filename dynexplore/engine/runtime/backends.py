@@ -38,6 +38,7 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.copies_for_backward import with_copies
 from dynexplore.engine.graph.shapes import make_shape_env
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
@@ -220,14 +221,16 @@ def compile_graph(
     Raises BackendCompilerError, which names the graph, MissingBackendPackage and MissingCompiler.
     """
     module = graph.module
+    buckets = distributed.pieces_of(graph)
+    graph.as_it_stands |= bool(buckets and graph.read_from_copies)  # a piece is cut from the graph as it was captured
     if graph.as_it_stands:
         backend = uncompiled(backend)
     if recorder is not None and (tools := tool_hooks.connected()) is not None:
         tools.note_memory(recorder, frame, name, module)
     reference = copy.deepcopy(module) if config.verify_correctness and backend.function is not eager else None
     ask = functools.partial(_ask, backend, fake_mode=fake_mode, recorder=recorder, frame=frame)
-    if pieces := distributed.pieces_of(graph):
-        compiled = distributed.compiled_in_pieces(graph, pieces, name, ask)
+    if buckets:
+        compiled = distributed.compiled_in_pieces(graph, buckets, name, ask)
     elif backend.function is eager:
         compiled = ask(graph.module, [], name)
     elif _is_of_torch(backend) and (pieces := recurrent_layers.pieces_of(graph)):
@@ -252,8 +255,11 @@ def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any
     """What the backend makes of a graph that is not split; one whose backward raises runs as it stands."""
     module, examples = graph.module, [_as_it_comes(graph_input) for graph_input in graph.inputs]
     blocks = not torch.is_inference_mode_enabled() and inference_blocks.has_blocks(module)
+    given = inference_blocks.without_gradients(module) if blocks else module
+    if graph.read_from_copies:
+        given = with_copies(given, [graph.inputs[place].node.name for place in graph.read_from_copies])
     try:
-        compiled = ask(inference_blocks.without_gradients(module) if blocks else module, examples, name)
+        compiled = ask(given, examples, name)
         outputs = list(map(example_value, graph.outputs))
         if getattr(compiled, "__self__", None) is not module:  # it does not run as it is
             compiled = inference_blocks.without_their_gradients(compiled, examples, outputs)

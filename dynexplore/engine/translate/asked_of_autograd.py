@@ -8,7 +8,8 @@ a tensor of autograd's that the graph writes to. A graph that changes what autog
 raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
 what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
 what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. So
-it does where something with a gradient came of an input before the graph writes to it, if it computes that again in the backward.
+it does where something with a gradient came of an input before the graph writes to it, if it computes that again in the backward;
+such an input is read from copies (graph/copies_for_backward.py), and only where that cannot be the graph runs as it stands.
 And autograd refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
 place: a graph that ends at an operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but
 not compiled.
@@ -32,7 +33,9 @@ import torch.utils._pytree as pytree
 
 from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
+from dynexplore.engine.graph.copies_for_backward import can_be_read_from_copies
 from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
+from dynexplore.engine.graph.written_nodes import lies_in, operator_of, written_by
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
@@ -59,7 +62,11 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
         return True
     if any(_is_seen_by_autograd(graph.inputs[place]) for place in graph.written):
         return True
-    return any(_is_read_for_backward_and_then_written(graph, graph.inputs[place].node) for place in graph.written)
+    read_before = [place for place in graph.written if _is_read_for_backward_and_then_written(graph, graph.inputs[place].node)]
+    if not all(can_be_read_from_copies(graph.module.graph, graph.inputs[place].node) for place in read_before):
+        return True
+    graph.read_from_copies = tuple(read_before)
+    return False
 
 
 def _is_read_for_backward_and_then_written(graph: FinishedGraph, written: torch.fx.Node) -> bool:
@@ -71,12 +78,12 @@ def _is_read_for_backward_and_then_written(graph: FinishedGraph, written: torch.
     storage = storage_of(example_value(written))
     reads: list[torch.fx.Node] = []
     for node in graph.module.graph.nodes:
-        if node.op not in ("call_function", "call_method") or not any(_lies_in(one, storage) for one in node.all_input_nodes):
+        if node.op not in ("call_function", "call_method") or not any(lies_in(one, storage) for one in node.all_input_nodes):
             continue
-        if _written_by(node):
+        if written_by(node):
             if any(map(_has_history, _all_that_comes_of(reads))):
                 return True
-        elif not _lies_in(node, storage):
+        elif not lies_in(node, storage):
             reads.append(node)
     return False
 
@@ -90,7 +97,7 @@ def _all_that_comes_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
         if node not in found:
             found.add(node)
             ahead += node.users
-            ahead += _written_by(node)
+            ahead += written_by(node)
     return found
 
 
@@ -100,32 +107,12 @@ def _has_history(node: torch.fx.Node) -> bool:
     return any(isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf for value in values)
 
 
-def _operator(node: torch.fx.Node) -> str:
-    return str(node.target if isinstance(node.target, str) else getattr(node.target, "__name__", ""))
-
-
-def _written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """The nodes whose values an operator changes."""
-    if "out" in node.kwargs:
-        return [one for one in pytree.tree_leaves(node.kwargs["out"]) if isinstance(one, torch.fx.Node)]
-    name = _operator(node)
-    return node.all_input_nodes[:1] if name.endswith("_") or name in _WRITES else []
-
-
-_WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
-
-
-def _lies_in(node: torch.fx.Node, storage: int) -> bool:
-    value = node.meta.get("example_value")
-    return isinstance(value, torch.Tensor) and storage_of(value) == storage
-
-
 def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
     """Whether it is `as_strided` of a view, or of what was turned round in place.
 
     A compiler that makes a write again on the base walks back through the views, and this one does not lead back.
     """
-    name = _operator(node)
+    name = operator_of(node)
     if not name.startswith("as_strided") or not isinstance(viewed := node.args[0], torch.fx.Node):
         return False
     turned = viewed.target in IN_PLACE_VIEWS or any(user.target in IN_PLACE_VIEWS for user in viewed.users)

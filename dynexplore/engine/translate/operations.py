@@ -53,7 +53,7 @@ def add(
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
     if getattr(target, "__name__", target) in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
         ctx.break_graph("DX408", operation="other sizes in place, of an input whose sizes vary")
-    ctx.graph.fake_mode.written_last = False
+    ctx.graph.fake_mode.written_last = set()
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
     except OperatorFailed as failure:
@@ -73,6 +73,8 @@ def add(
     if any(map(_holds_numpy_number, (*args, *kwargs.values()))):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
     node = ctx.graph.add(op, target, proxies, named, fake)
+    if ctx.graph.fake_mode.written_last:
+        node.meta["writes"] = frozenset(ctx.graph.fake_mode.written_last)
     if ctx.narrator is not None:
         ctx.narrator.node_added(node, ctx)
     describe(ctx, node)

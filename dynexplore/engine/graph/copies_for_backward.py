@@ -1,0 +1,90 @@
+"""Graphs that read an input before they write to it, rewritten so that backward has what was read.
+
+The idea: what a compiler does not keep for the backward it computes again there, from the graph's inputs; and of an input that
+the graph writes to it finds what was written. So what is read of such an input before a write is read from a copy, which the
+compiler is told to keep. A spectral norm reads its vector, and puts a new one in its place; its gradient depends on both.
+
+That is possible where the input is not one with a gradient and shares its memory with no other one, and where views that are read
+are not needed behind the write: they are views of the copy then.
+
+In:  a finished graph and an input of it. Out: whether it can be rewritten; a copy of the graph for the compiler.
+AOTAutograd has no counterpart: torch.compile gives other gradients there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+
+import torch
+import torch.fx
+from torch.utils.checkpoint import CheckpointPolicy
+
+from dynexplore.engine.graph.builder import example_value
+from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.written_nodes import lies_in, operator_of, written_by
+
+
+def can_be_read_from_copies(graph: torch.fx.Graph, written: torch.fx.Node) -> bool:
+    """Whether what is read of an input before it is written to can be read from copies of it."""
+    value = example_value(written)
+    if value.requires_grad or value.layout is not torch.strided:
+        return False
+    storage = storage_of(value)
+    held = [node for node in graph.nodes if node.op in ("placeholder", "get_attr") and lies_in(node, storage)]
+    return held == [written] and _stretches(graph, written) is not None
+
+
+def with_copies(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.GraphModule:
+    """A copy of the graph that reads the inputs of these names from copies, where a write comes later."""
+    copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
+    for written in [node for node in copied.graph.nodes if node.op == "placeholder" and node.name in names]:
+        for readers in _stretches(copied.graph, written) or ():
+            _read_a_copy(copied.graph, written, readers)
+    copied.recompile()
+    return copied
+
+
+def _read_a_copy(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequence[torch.fx.Node]) -> None:
+    with graph.inserting_before(readers[0]):
+        made = graph.call_method("clone", (written,))
+    made.meta["example_value"] = example_value(written)
+    made.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+    for reader in readers:
+        reader.replace_input_with(written, made)
+
+
+def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch.fx.Node]] | None:
+    """For each stretch before a write, the nodes that are to take a copy of the input in its place; None if they cannot."""
+    storage = storage_of(example_value(written))
+    place = {node: number for number, node in enumerate(graph.nodes)}
+    writes = [node for node in place if any(lies_in(one, storage) for one in written_by(node))]
+    stretches: dict[torch.fx.Node, list[torch.fx.Node]] = {}
+    for user in sorted(written.users, key=place.__getitem__):
+        ahead = [write for write in writes if place[write] >= place[user]]
+        if user in writes or not ahead:
+            continue
+        seen = _all_that_look(user, storage)
+        views = [node for node in seen if lies_in(node, storage)]
+        if len(views) == len(seen) or (views and seen <= {*views, *writes}):
+            continue  # only written through
+        if any(node in writes or place[node] > place[ahead[0]] or operator_of(node).startswith("as_strided") for node in seen):
+            return None
+        stretches.setdefault(ahead[0], []).append(user)
+    return list(stretches.values())
+
+
+def _all_that_look(node: torch.fx.Node, storage: int) -> set[torch.fx.Node]:
+    """A node that is given memory; if it gives a view of that, those that are given the view, and so on."""
+    found: set[torch.fx.Node] = set()
+    ahead: list[torch.fx.Node] = [node]
+    while ahead:
+        one = ahead.pop()
+        if one not in found:
+            found.add(one)
+            ahead += _those_who_get(one, storage)
+    return found
+
+
+def _those_who_get(node: torch.fx.Node, storage: int) -> Iterable[torch.fx.Node]:
+    return node.users if lies_in(node, storage) else ()

@@ -1,0 +1,47 @@
+"""Which nodes of a graph change what was there before them, and what lies in whose memory.
+
+The idea: what an operator writes is noted when it runs on fake tensors (`fake_mode.py`), by the memory that it writes to: a batch
+norm changes the statistics that it is given, and its name says nothing of it. Where nothing was noted, the name of the operator
+says it.
+
+In:  nodes whose fake values stand in `meta["example_value"]`, and what they wrote in `meta["writes"]`. Out: answers.
+torch._dynamo has no counterpart: AOTAutograd finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import torch.fx
+import torch.utils._pytree as pytree
+
+from dynexplore.engine.graph.fake_mode import storage_of
+
+_WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor"})
+
+
+def operator_of(node: torch.fx.Node) -> str:
+    """The name of what a node calls."""
+    return str(node.target if isinstance(node.target, str) else getattr(node.target, "__name__", ""))
+
+
+def written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The nodes among its inputs whose values an operator changes."""
+    storages = node.meta.get("writes", ())
+    noted = [one for one in node.all_input_nodes if any(lies_in(one, storage) for storage in storages)]
+    if noted:
+        return noted
+    if "out" in node.kwargs:
+        return [one for one in pytree.tree_leaves(node.kwargs["out"]) if isinstance(one, torch.fx.Node)]
+    name = operator_of(node)
+    return node.all_input_nodes[:1] if name.endswith("_") or name in _WRITES else []
+
+
+def lies_in(node: torch.fx.Node, storage: int) -> bool:
+    """Whether its value, or a part of it, is a tensor in this memory."""
+    return any(storage_of(value) == storage for value in _tensors_of(node))
+
+
+def _tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+    return (value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor))
