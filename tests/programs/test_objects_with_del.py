@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import pytest
@@ -129,3 +130,56 @@ def test_one_that_is_given_is_read_like_any_object() -> None:
     """Only making one breaks the graph."""
     given = Resource(3)
     assert_same_as_eager(lambda x: holds_given(x, given), X, graphs=1, breaks=0)
+
+
+class Plain:
+    k = 3
+
+
+def with_a_callback(x):
+    made = Plain()
+    kept = weakref.ref(made, lambda _: LOG.append("gone"))
+    x = x * made.k
+    del made
+    return x + len(LOG), kept() is None
+
+
+def with_a_finalizer(x):
+    made = Plain()
+    weakref.finalize(made, LOG.append, "gone")
+    x = x * made.k
+    del made
+    return x + len(LOG)
+
+
+def behind_a_proxy(x):
+    made = Plain()
+    proxy = weakref.proxy(made, lambda _: LOG.append("gone"))
+    x = x * proxy.k
+    made = None
+    return x + len(LOG)
+
+
+def as_a_weak_key(x):
+    keys, made = weakref.WeakKeyDictionary(), Plain()
+    keys[made] = 1
+    x = x * len(keys)
+    made = None
+    return x + len(keys)
+
+
+def as_a_weak_value(x):
+    values, made = weakref.WeakValueDictionary(), Plain()
+    values["k"] = made
+    x = x * len(values)
+    del made
+    return x + len(values)
+
+
+WEAKLY = [with_a_callback, with_a_finalizer, behind_a_proxy, as_a_weak_key, as_a_weak_value]
+
+
+@pytest.mark.parametrize("fn", WEAKLY, ids=lambda fn: fn.__name__)
+def test_one_that_is_referred_to_weakly_goes_when_the_frame_lets_it_go(fn: Any) -> None:
+    """Also where the weak reference is made in a function that the frame calls."""
+    assert_same_as_eager(fn, X, calls=2, setup=LOG.clear, observe=lambda: list(LOG), graphs=0)

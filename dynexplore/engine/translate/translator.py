@@ -82,6 +82,7 @@ from dynexplore.engine.variables.objects.exception import ExceptionVariable, exc
 from dynexplore.engine.variables.objects.function import CellVariable
 from dynexplore.engine.variables.objects.generator import GeneratorVariable
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
+from dynexplore.engine.variables.objects.weak_reference import HELD_BY_THE_FRAME
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.scalars.unspecialized import UnspecializedVariable
@@ -321,7 +322,8 @@ class Translator:
     def _broke(self, graph_break: GraphBreak) -> Translation | Plan:
         self._plain_where_weights_are_made(graph_break)
         self._refuse_where_forbidden(graph_break)
-        if graph_break.kind.id == _FINALIZED and len(graph_break.user_stack) == 1:  # as with generators, below
+        here = len(graph_break.user_stack) == 1 or graph_break.facts.get("how") == HELD_BY_THE_FRAME
+        if graph_break.kind.id == _FINALIZED and here:  # as with generators, below
             raise SkipFrame(graph_break.reason)
         if self.plan is not None and self.plan.stop_at <= self.unit_began_at and not self.root.exceptions:
             raise SkipFrame(graph_break.reason)
@@ -687,6 +689,10 @@ class Translator:
         if self.narrator is not None:
             self.narrator.broke(graph_break, self.root)
         return graph_break
+
+    def is_held_by_the_frame(self, value: VariableTracker) -> bool:
+        """Whether a local of the frame that is translated is this very object."""
+        return any(held is value for held in self.root.locals.values())
 
     def operator_failed(self, failure: OperatorFailed) -> NoReturn:
         """An operator raised on fake tensors: break, with the kind that fits."""

@@ -73,6 +73,10 @@ class TraceContext(Protocol):
         """
         ...
 
+    def is_held_by_the_frame(self, value: VariableTracker) -> bool:
+        """Whether a local of the frame that is translated, not of one that it calls, is this very object."""
+        ...
+
     def is_stable(self, source: Source) -> bool:
         """Whether the object at `source` may be guarded by its identity.
 

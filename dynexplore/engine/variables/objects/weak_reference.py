@@ -71,6 +71,9 @@ class WeakReferenceVariable(VariableTracker):
         return "weak reference"
 
 
+HELD_BY_THE_FRAME = "a weak reference to a local"  # how the program hears of the end of an object that it made
+
+
 def referent_of(reference: Any) -> Any:
     """The object behind a weak reference, or None."""
     return reference()
@@ -79,11 +82,31 @@ def referent_of(reference: Any) -> Any:
 @rule(weakref.ref)
 def _make(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
     """weakref.ref(obj); one with a callback is left to Python."""
+    _refuse_new_objects(ctx, args)
     if len(args) != 1 or kwargs:
         ctx.break_graph("DX205", function="weakref.ref", arguments="a callback")
-    if getattr(args[0], "source", None) is None:
-        ctx.break_graph("DX321", type=args[0].type_name())
     return WeakReferenceVariable(None, None, args[0])
+
+
+@rule(weakref.proxy)
+def _make_proxy(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """A stand-in, whose every use asks what it stands for, is left to Python."""
+    _refuse_new_objects(ctx, args)
+    ctx.break_graph("DX201", function="proxy")
+
+
+@rule(weakref.ref.__new__)
+def _make_derived(ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]) -> VariableTracker:
+    """One of a class derived from it, as a WeakValueDictionary has, is left to Python."""
+    _refuse_new_objects(ctx, args[1:])
+    ctx.break_graph("DX201", function="ReferenceType.__new__")
+
+
+def _refuse_new_objects(ctx: TraceContext, args: Sequence[VariableTracker]) -> None:
+    """An object that the program made in this frame, and refers to weakly, ends when the program lets it go."""
+    if args and getattr(args[0], "source", None) is None:
+        facts = {"how": HELD_BY_THE_FRAME} if ctx.is_held_by_the_frame(args[0]) else {}
+        ctx.break_graph("DX321", type=args[0].type_name(), **facts)
 
 
 @builds(weakref.ref)
