@@ -20,6 +20,7 @@ torch/_dynamo/source.py does the same job. ShapeEnv asks that we subclass `torch
 from __future__ import annotations
 
 import builtins
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Mapping
@@ -58,6 +59,8 @@ class Source(torch._guards.Source):
     base: Source | None = None
     guardable = True  # whether it can be fetched before the frame runs
     varies = False  # whether the value here is known to be another one in each call: an item of a loop
+    size_of_data = False  # whether the first size of a tensor here is what only its data told: another one in each call
+    chosen = False  # whether the object here is one of several, as the program chooses in each call (`ChosenItemSource`)
     # torch's class is a dataclass without fields: left alone, all sources of a class would be equal
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -112,6 +115,10 @@ class Source(torch._guards.Source):
     def item(self, key: object) -> ItemSource:
         """`base[key]` of an exact list, tuple or dict (or a subclass that does not override the access)."""
         return self.child(("item", type(key), key), lambda: ItemSource(self, key))  # type: ignore[no-any-return]
+
+    def chosen_item(self, key: Source) -> ChosenItemSource:
+        """`base[key]`, where the key is another one in each call."""
+        return self.child(("chosen", key), lambda: ChosenItemSource(self, key))  # type: ignore[no-any-return]
 
     def key(self, index: int) -> KeySource:
         """The index-th key of a dict."""
@@ -364,6 +371,7 @@ class ChainedSource(Source):
     def __init__(self, base: Source) -> None:
         super().__init__()
         self.base = base
+        self.chosen, self.size_of_data = base.chosen, base.size_of_data
 
 
 class AttributeSource(ChainedSource):
@@ -607,6 +615,22 @@ class ComputedSource(ChainedSource):
         for operand in (self.base, *self.others):
             operand.load(writer, namer)
         writer.call(1 + len(self.others))
+
+
+class ChosenItemSource(ComputedSource):
+    """`base[key]` of an exact list, tuple or dict, where the key is another one in each call: what a round of a loop chooses."""
+
+    def __init__(self, base: Source, key: Source) -> None:
+        super().__init__(base, operator.getitem, (key,), "{}[{}]")
+        self.chosen = True
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{base}[{_whole_expression(self.others[0], namer)}]"
+
+    def load(self, writer: Writer, namer: Namer) -> None:
+        self.base.load(writer, namer)
+        self.others[0].load(writer, namer)
+        writer.binary_subscr()
 
 
 def _whole_expression(source: Source, namer: Namer) -> str:

@@ -21,6 +21,7 @@ from dynexplore.engine.translate.left_to_python import is_numbers_so_far, leave_
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
 from dynexplore.engine.translate.symbolic_frame import NULL
+from dynexplore.engine.translate.varying_locals import note_sizes_of_data
 from dynexplore.engine.variables.containers.iterator import IteratorVariable
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -47,6 +48,8 @@ def _may_hold_tensor(value: VariableTracker) -> bool:
 
 
 _PLAIN: tuple[type[Any], ...] = (type(iter(range(0))), type(iter(())), type(iter([])), type(iter("")), range, str)
+_SIZE_OF_DATA = "DX107"
+
 
 class BreakWriter:
     """Writes what follows a graph that ends at a break."""
@@ -188,6 +191,8 @@ class BreakWriter:
                 writer.emit("NOP")
             self._copy_unit(jumped if jump is not None else None)
         if not self._ends_here():
+            if self.graph_break.kind.id == _SIZE_OF_DATA and len(self.graph_break.user_stack) == 1:
+                note_sizes_of_data(self.parsed, self.parsed.next_unit(self.broken))
             self.resumes.resume(self.parsed.next_unit(self.broken), slots[:kept], after[kept:])
         elif self.steps[-1].op == "RETURN_VALUE":
             pass

@@ -48,8 +48,13 @@ class FrameHistory:
                 if type(key) in (int, str):
                     self.note_uncompiled(ItemSource(source, key), item, depth - 1)
 
-    def dynamic_dims(self, where: str, tensor: torch.Tensor, wanted: bool | None) -> frozenset[int]:
-        """The dimensions of this input that vary; `wanted` forces all (True) or none (False)."""
+    def dynamic_dims(
+        self, where: str, tensor: torch.Tensor, wanted: bool | None, size_of_data: bool = False
+    ) -> frozenset[int]:
+        """The dimensions of this input that vary; `wanted` forces all (True) or none (False).
+
+        `size_of_data`: the first is known to vary before another one was seen.
+        """
         choice = wanted if wanted is not None else config.dynamic_shapes
         marked, never = dimensions.wanted_dynamic(tensor), dimensions.static(tensor)
         if choice is False:
@@ -57,7 +62,7 @@ class FrameHistory:
         sizes = tuple(tensor.shape)
         if choice is True:
             return frozenset(dim for dim, size in enumerate(sizes) if size not in (0, 1)) - never | marked
-        seen = self._sizes.get(where)
+        seen = self._sizes.get(where, (None, *sizes[1:]) if size_of_data and sizes else None)
         if seen is None or len(seen) != len(sizes):
             self._sizes[where] = sizes
             return marked

@@ -45,6 +45,7 @@ from dynexplore.engine.provenance.guard_filter import GuardFilter, kept_by
 from dynexplore.engine.provenance.guards import GuardSet
 from dynexplore.engine.provenance.module_guards import ModuleGuards, StateWalk
 from dynexplore.engine.provenance.sources import (
+    AttributeSource,
     CellSource,
     ClosureSource,
     GlobalsSource,
@@ -67,7 +68,7 @@ from dynexplore.engine.translate.narrator import Narrator
 from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another, guard_that_they_are_apart
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
-from dynexplore.engine.translate.varying_locals import stored_around, varying_locals
+from dynexplore.engine.translate.varying_locals import gives_sizes_of_data, stored_around, varying_locals
 from dynexplore.engine.variables import all_rows
 from dynexplore.engine.variables.containers.lazy import LazyVariable
 from dynexplore.engine.variables.containers.sequence import TupleVariable
@@ -237,6 +238,8 @@ class Translator:
         for value in frame.stack:
             if value.source is not None:
                 value.source.varies = True
+        if gives_sizes_of_data(frame.parsed, resume.target) and frame.stack and frame.stack[-1].source is not None:
+            frame.stack[-1].source.size_of_data = True
         in_loop = stored_around(frame.parsed, resume.target)
         if self.chosen:  # what stands around one of several blocks may hang on it
             self.chosen = self.chosen.union(resume.locals, filter(None, resume.stack_parameters))
@@ -503,6 +506,8 @@ class Translator:
         """Whether the object at `source` may be guarded by its identity; not where another one has been, or will be, seen there."""
         if self.request.guard_filter is not None:
             return False  # its guard may be left out
+        if source.chosen:
+            return False
         unstable, chosen = self.history.unstable, self.chosen
         step: Source | None = source if unstable or chosen else None
         while step is not None:
@@ -510,6 +515,10 @@ class Translator:
                 return False
             step = step.base
         return True
+
+    def _is_of_several(self, source: Source) -> bool:
+        """Whether a number stands on an object that is one of several: a layer's own index is another one on each."""
+        return self.request.guard_filter is None and not self.is_stable(source)
 
     def note_number(self, source: Source, value: object) -> None:
         """Remember a number that is taken as a constant without a guard of its own on `source`: another one there varies."""
@@ -537,7 +546,8 @@ class Translator:
         context = None
         if not isinstance(source, PinnedSource):
             where, wanted = source.text(), self.request.dynamic
-            dynamic, strides = self.history.dynamic_dims(where, tensor, wanted), self.history.dynamic_strides(where, tensor, wanted)
+            dynamic = self.history.dynamic_dims(where, tensor, wanted, source.size_of_data)
+            strides = self.history.dynamic_strides(where, tensor, wanted)
             if is_wrapper(tensor):  # the sizes of what is inside would have to follow
                 dynamic = strides = frozenset()
             context = dynamic_context(tensor, dynamic, strides) if dynamic or strides else None
@@ -567,6 +577,8 @@ class Translator:
         if source.varies or (self.resume is not None and isinstance(source, LocalSource)):
             in_graph = type(value) is int and self.history.is_known_to_vary(where)
             return None if in_graph else UnspecializedVariable(self, value, source)
+        if type(value) is int and isinstance(source, AttributeSource) and self._is_of_several(source):
+            return None if self.history.is_known_to_vary(where) else UnspecializedVariable(self, value, source)
         if type(value) is float and self.history.is_dynamic_number(where, value, self.request.dynamic):
             source.varies = True
             return UnspecializedVariable(self, value, source)

@@ -6,6 +6,8 @@ code itself counts up (`i += 1`) or takes from an iterator (`for i in ...`) are 
 Objects come and go in the same way: a module that a round of the loop chooses (`expert = self.experts[i]`) is another one in the
 next, so what a resume function inside the loop is given is not guarded by identity first (`stored_around`).
 
+And what a resume function is handed by an operator whose result has a size that only data tells has another size in each call.
+
 In: parsed code, an instruction of it. Out: names. torch/_dynamo has no counterpart: it does not resume inside loops.
 """
 
@@ -30,6 +32,16 @@ def stored_around(parsed: ParsedCode, instruction: Instruction) -> frozenset[str
     if not loops:
         return None
     return frozenset(steps[index].arg for loop in loops for index in loop if steps[index].op == "STORE_FAST")
+
+
+def note_sizes_of_data(parsed: ParsedCode, instruction: Instruction) -> None:
+    """What is on top of the stack at an instruction has a size that only the data of another tensor told (`nonzero`)."""
+    parsed.memo.setdefault("sizes of data", set()).add(instruction)
+
+
+def gives_sizes_of_data(parsed: ParsedCode, instruction: Instruction) -> bool:
+    """Whether `note_sizes_of_data` was told so."""
+    return instruction in parsed.memo.get("sizes of data", ())
 
 
 def _names(parsed: ParsedCode) -> set[str]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynexplore.engine.provenance.sources import Source
+from dynexplore.engine.variables.containers.chosen import chosen_item
 from dynexplore.engine.variables.containers.iterator import SequenceIteratorVariable
 from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sorting import sorted_items
@@ -207,6 +208,10 @@ class ExistingListVariable(ListVariable):
     def add(self, items: Iterable[VariableTracker]) -> None:
         (self.added if self._items is None else self._items).extend(items)
 
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        chosen = None if ctx.journal.is_changed(self) else chosen_item(ctx, self.real_list, self.source, key)
+        return super().get_item(ctx, key) if chosen is None else chosen
+
     def contents(self) -> Contents | None:
         return Contents(list(self.added), self.real_list) if self._items is None else Contents(list(self._items))
 
@@ -234,6 +239,12 @@ class TupleVariable(SequenceVariable):
     mutable = True  # it cannot change, but two references to one tuple must stay so
     iterator_type = type(iter(()))
     reversed_type = reversed
+    live: tuple[Any, ...] | None = None
+    """The tuple itself, where it existed before the frame."""
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        chosen = chosen_item(ctx, self.live, self.source, key) if self.live is not None else None
+        return super().get_item(ctx, key) if chosen is None else chosen
 
     def real(self) -> Any:
         return tuple(self.items)
@@ -316,7 +327,9 @@ def build_list(ctx: TraceContext, value: list[Any], source: Source | None) -> Va
 @builds(tuple)
 def build_tuple(ctx: TraceContext, value: tuple[Any, ...], source: Source | None) -> VariableTracker:
     """A tuple: type and length are guarded, items when they are read."""
-    return TupleVariable(existing_items(ctx, value, source), source)
+    existing = TupleVariable(existing_items(ctx, value, source), source)
+    existing.live = value
+    return existing
 
 
 @builds(torch.Size)

@@ -123,6 +123,10 @@ class VariableTracker(Inspection):
             return False
         return True
 
+    def varying_key(self) -> tuple[object, Source] | None:
+        """An index or key that is known to be another one in each call: this call's, and its source. None: it is taken as it is."""
+        return None
+
     def read(self, ctx: TraceContext) -> VariableTracker:
         """The tracker itself; a container's item that was never looked at becomes a real tracker (lazy.py)."""
         return self

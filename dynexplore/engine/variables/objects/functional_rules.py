@@ -113,7 +113,7 @@ def _delitem(ctx: TraceContext, container: VariableTracker, key: VariableTracker
 
 @builtin(operator.index)
 def _index(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
-    if value.kind == "symbolic number":
+    if value.kind == "symbolic number" or (value.varying_key() is not None and value.python_type() is int):
         return value
     return ConstantVariable(known_index(ctx, value, "operator.index()"))
 

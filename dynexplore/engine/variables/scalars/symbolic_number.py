@@ -49,6 +49,10 @@ class SymbolicNumberVariable(VariableTracker):
     def python_type(self) -> type[Any]:
         return _PYTHON_TYPES[type(self.value)]
 
+    def varying_key(self) -> tuple[object, Source] | None:
+        varies = self.source is not None and self.source.guardable and isinstance(self.value, torch.SymInt) and _have_values(self)
+        return (self.value.node.hint, self.source) if varies and self.source is not None else None
+
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         known = known_bool(self.value)
         return self if known is None else known

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch.fx
 
-from dynexplore.engine.provenance.sources import ComputedSource, LiteralSource, Source
+from dynexplore.engine.provenance.sources import AttributeSource, ComputedSource, LiteralSource, Source
 from dynexplore.engine.variables import builtin_rules
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.inspection import Contents, Unknown
@@ -63,6 +63,10 @@ class UnspecializedVariable(ConstantVariable):
     def python_type(self) -> type[Any]:
         self.ctx.guard(self.source, "TYPE_MATCH", type(self.known))
         return type(self.known)
+
+    def varying_key(self) -> tuple[object, Source] | None:
+        source = self.source
+        return (self.known, source) if source.guardable and not self.relied_on and _varies(self.ctx, source) else None
 
     def type_name(self) -> str:
         return type(self.known).__name__
@@ -131,6 +135,13 @@ class DrawnVariable(UnspecializedVariable):
         if self._proxy is None:
             raise Unknown
         return self._proxy
+
+
+def _varies(ctx: TraceContext, source: Source) -> bool:
+    """Whether a number is known to be another one in each call: one of an object that is one of several is, too."""
+    if isinstance(source, ComputedSource):
+        return any(_varies(ctx, operand) for operand in (source.base, *source.others))
+    return source.varies or (isinstance(source, AttributeSource) and not ctx.is_stable(source))
 
 
 # -- computing --------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from dynexplore.engine.native import ENTRY_FILE
 from dynexplore.engine.provenance.dictionaries import REGISTRIES
 from dynexplore.engine.provenance.sources import PinnedSource, Source
 from dynexplore.engine.raw_attributes import has_python_getattribute, instance_dict, is_a
+from dynexplore.engine.variables.containers.chosen import chosen_item
 from dynexplore.engine.variables.containers.mapping import DictVariable, OrderedDictVariable
 from dynexplore.engine.variables.containers.set_ import SetVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
@@ -485,6 +486,10 @@ class RegistryVariable(VariableTracker):
 
     def find(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker | None:
         """The value under a key."""
+        if not self.module.stored and self.module.value is not None:
+            chosen = chosen_item(ctx, instance_dict(self.module.value)[self.registry], self.source, key)
+            if chosen is not None:
+                return chosen
         if not key.is_constant() or key.as_constant() not in self.names(ctx):
             return None
         return self.module.entry(ctx, self.registry, key.as_constant())

@@ -41,6 +41,7 @@ from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, SETTERS, attr
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.input_state import UNMATCHED, rely_on_state
+from dynexplore.engine.variables.torch_.symbolic_index import selected
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -239,12 +240,14 @@ class TensorVariable(VariableTracker):
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         _refuse_clipped(ctx, key)
         _rely_on_operator(ctx, "__getitem__")
-        return ctx.operation("call_function", operator.getitem, [self, key], {})
+        part, rest = selected(ctx, self, self.fake.dim(), key)
+        return part if rest is None else ctx.operation("call_function", operator.getitem, [part, rest], {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         _refuse_clipped(ctx, key)
         _rely_on_operator(ctx, "__setitem__")
-        ctx.operation("call_function", operator.setitem, [self, key, value], {})
+        part, rest = selected(ctx, self, self.fake.dim(), key)
+        ctx.operation("call_function", operator.setitem, [part, rest or ConstantVariable(Ellipsis), value], {})
 
     # -- calls
 
