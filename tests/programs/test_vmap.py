@@ -18,6 +18,20 @@ X = torch.arange(6.0).reshape(2, 3).requires_grad_()
 WEIGHT = torch.arange(12.0).reshape(3, 4) / 10
 
 
+@program(X.detach().clone(), graphs=1, ops=8)
+def beside_a_write_to_an_argument(x):
+    """Whether a tensor under vmap lies in the memory that is written to is asked of the one inside."""
+    mask = torch.vmap(lambda number: number < 2)(torch.arange(2))
+    return x.add_(1) * mask[:, None]
+
+
+@program(X.detach().clone(), graphs=1, ops=8)
+def beside_a_write_inside(x):
+    x.mul_(2)
+    torch.vmap(torch.vmap(lambda number: number.add_(1)))(x)
+    return x
+
+
 @program(X, graphs=1, ops=7)
 def a_closure_over_a_global_and_a_local_tensor(x):
     shift = x.sum()

@@ -281,7 +281,12 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """What names the memory of a fake tensor: views of one tensor share it. A sparse one is named itself."""
+    """What names the memory of a fake tensor: views of one tensor share it. A sparse one is named itself.
+
+    Under a transform of torch.func it is that of the tensor inside.
+    """
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
     if tensor.layout is not torch.strided:
         return id(tensor)
     return int(tensor.untyped_storage()._cdata)
