@@ -65,6 +65,37 @@ def test_experts_that_look_alike_share_the_graph_round_the_loop(count: int) -> N
     assert_same_as_eager(router, X, then=[(X.flip(0),), (X * 2,)], graphs=3, gradients=False)
 
 
+class Named(nn.Module):
+    """Modules in a dict, chosen by name."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict({name: nn.Linear(3, 3) for name in names}).requires_grad_(False)
+
+    def forward(self, x: Any, names: Any) -> Any:
+        for name in names:
+            x = x + 1
+            print(name)
+            x = self.layers[name](x)
+        return x
+
+
+def test_modules_of_a_dict_share_the_graph_too() -> None:
+    """Three graphs for any names behind the first, and eager's KeyError for one that is not there."""
+    torch.manual_seed(0)
+    names = ["a", "b", "c", "d"]
+    named = Named(names)
+    assert_same_as_eager(named, X, names, then=[(X, ["a", "d", "c", "b"]), (X, ["a", "b", "b", "c"])], graphs=3)
+
+    def tried(x: Any, names: Any) -> Any:
+        try:
+            return named(x, names)
+        except KeyError as error:
+            return str(error)
+
+    assert_same_as_eager(tried, X, names, then=[(X, ["a", "c", "e", "b"]), (X, names)])
+
+
 def _other_width(router: Router) -> None:
     router.experts[1] = Expert(width=7).eval()
 
@@ -128,13 +159,15 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_changes_on_one_expert_is_noticed(change: Callable[[Router], None]) -> None:
+@pytest.mark.parametrize(
+    "change, backend", [*((change, "eager") for change in CHANGES), (_other_width, "aot_eager"), (_same_twice, "aot_eager")]
+)
+def test_what_changes_on_one_expert_is_noticed(change: Callable[[Router], None], backend: str) -> None:
     """The guards on a chosen module are asked of the one that is chosen in this round."""
     torch.manual_seed(0)
     plain = Router(3).eval()
     changed = copy.deepcopy(plain)
-    counting = CountingBackend()
+    counting = CountingBackend(backend)
     compiled = dynexplore.optimize(counting)(changed)
     for step in (None, change, None):
         for model in (plain, changed):
