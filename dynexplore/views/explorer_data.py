@@ -18,7 +18,7 @@ PyTorch's counterpart: none; tlparse writes one text file per artifact.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +29,7 @@ from dynexplore.views import anatomy, break_inspection, cache_timeline, groups, 
 from dynexplore.views.annotated import Annotations
 from dynexplore.views.modified_python import python_of_frame
 from dynexplore.views.names import decorator_of, is_entry, module_name, module_path
-from dynexplore.views.timeline import Locals, Stack, State, Timeline
+from dynexplore.views.timeline import Locals, Stack, State, Timeline, common
 
 Plain = dict[str, Any]
 
@@ -43,40 +43,27 @@ SCHEMA = 4
 def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Plain:
     """Return all that the explorer shows, without times and addresses: the same recording gives the same data. The `timeline` is
     that of the recording, where the caller has it already."""
-    values = _Values()
+    values = Values()
     timeline = timeline or Timeline(recording)
     states: dict[int, list[State]] = {}
     for state in timeline:
         states.setdefault(state.frame, []).append(state)
-    rules, table = _rules(recording), real_run.RealTable(recording)
-    annotations = Annotations(recording)
+    rules, table = rules_of(recording), real_run.RealTable(recording)
     shown = {entered.frame for entered in story.shown_frames(recording)}
     frames = [
         {
-            **story.frame_story(recording, entered, shown, _node),
+            **story.frame_story(recording, entered, shown, node_data),
             **_frame(recording, entered, states.get(entered.frame, []), values, rules),
             "real": real_run.frame_data(recording, entered.frame, states.get(entered.frame, []), table),
         }
         for entered in recording.frames
     ]
     return {
-        "schema": SCHEMA,
-        "title": recording.title or "recording",
-        "engine": recording.engine,
-        "versions": recording.versions,
-        "summary": text.summary(recording),
-        "explanation": text.explanation(recording, width=0),
-        "story": story.story_data(recording, states),
-        "cut": str(recording.cut or ""),
-        "codes": {
-            str(number): {**_code(code), "marks": story.marks_of(annotations, code, links.break_key)}
-            for number, code in sorted(recording.codes.items())
-        },
-        "help": _help(recording),
+        **head_data(recording, states),
+        "codes": codes_data(recording, sorted(recording.codes)),
         "rules": rules,
         "frames": frames,
         "real": real_run.page_data(recording, states, table),
-        "timeline": cache_timeline.timeline_data(recording),
         "anatomy": anatomy.anatomy_data(recording),
         "inspection": break_inspection.inspection_data(recording),
         "memory": memory_picture.memory_data(recording),
@@ -86,7 +73,23 @@ def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Pla
     }
 
 
-class _Values:
+def head_data(recording: Recording, states: Mapping[int, Sequence[State]]) -> Plain:
+    """What is said of a recording as a whole: its names, the headline and where to begin, its calls, and what opcodes do."""
+    return {
+        "schema": SCHEMA,
+        "title": recording.title or "recording",
+        "engine": recording.engine,
+        "versions": recording.versions,
+        "summary": text.summary(recording),
+        "explanation": text.explanation(recording, width=0),
+        "story": story.story_data(recording, states),
+        "cut": str(recording.cut or ""),
+        "help": help_of(recording),
+        "timeline": cache_timeline.timeline_data(recording),
+    }
+
+
+class Values:
     """The table of values: each ValueView once, by its fields of the same names."""
 
     def __init__(self) -> None:
@@ -110,6 +113,15 @@ class _Values:
 
 
 # -- code --------------------------------------------------------------------------------------------------------------
+
+
+def codes_data(recording: Recording, numbers: Iterable[int]) -> Plain:
+    """The original code objects of these numbers, with the marks of their lines."""
+    annotations = Annotations(recording)
+    return {
+        str(number): {**_code(code), "marks": story.marks_of(annotations, code, links.break_key)}
+        for number, code in ((number, recording.codes[number]) for number in numbers)
+    }
 
 
 def _code(code: ev.CodeView) -> Plain:
@@ -154,7 +166,7 @@ def _emitted(code: ev.CodeView | None) -> list[Plain] | None:
     return [{**_row(row), "role": row.role, "origin": row.origin} for row in code.rows]
 
 
-def _help(recording: Recording) -> dict[str, list[str]]:
+def help_of(recording: Recording) -> dict[str, list[str]]:
     """Canonical opcode -> [its stack effect in words, what it does in one sentence], of those that occur."""
     used = {step.op for code in recording.codes.values() for row in code.rows for step in row.steps}
     return {name: [OPCODES[name].effect, OPCODES[name].sentence] for name in sorted(used & OPCODES.keys())}
@@ -163,26 +175,20 @@ def _help(recording: Recording) -> dict[str, list[str]]:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def _rules(recording: Recording) -> dict[str, str]:
+def rules_of(recording: Recording) -> dict[str, str]:
     """Canonical opcode -> the handler that interpreted it, as a rule; a step that was interpreted by another one says so."""
-    seen: dict[str, Counter[str]] = {}
+    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for step in recording.steps:
         if step.rule:
-            seen.setdefault(step.op, Counter())[step.rule] += 1
+            seen[step.op][step.rule] += 1
     return {op: count.most_common(1)[0][0] for op, count in sorted(seen.items())}
 
 
-def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: _Values, rules: dict[str, str]) -> Plain:
+def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], values: Values, rules: dict[str, str]) -> Plain:
     """A translated frame: where it stands in the tree of frames, and the rows of each of its panes."""
     frame, wraps = entered.frame, is_entry(recording.original_code(entered.frame))
     return {
-        "id": frame,
-        "parent": entered.parent,
-        "name": entered.code.qualname,
-        "code": recording.original_code(frame).id,
-        "resumes": resumed_at(entered.code),
-        "outcome": " ".join(event.outcome for event in recording.of_frame(frame, ev.FrameFinished)),
-        "skipped": " ".join(event.reason for event in recording.of_frame(frame, ev.FrameSkipped)),
+        **frame_facts(recording, entered),
         "modified": _emitted(recording.modified_code(frame)),
         "python": python_of_frame(recording, frame),
         "graphs": [_graph(graph, recording) for graph in recording.graphs if graph.frame == frame],
@@ -192,8 +198,22 @@ def _frame(recording: Recording, entered: ev.FrameEntered, states: list[State], 
         ],
         "resume": [_resume(made) for made in recording.of_frame(frame, ev.ResumeFunctionMade)],
         **_artifacts(recording, frame),
-        "states": _states(states, values, rules),
-        "order": _order(states),
+        "states": states_data(states, values, rules),
+        "order": order_data(states),
+    }
+
+
+def frame_facts(recording: Recording, entered: ev.FrameEntered) -> Plain:
+    """Where a frame stands in the tree of frames, and what became of it."""
+    frame = entered.frame
+    return {
+        "id": frame,
+        "parent": entered.parent,
+        "name": entered.code.qualname,
+        "code": recording.original_code(frame).id,
+        "resumes": resumed_at(entered.code),
+        "outcome": " ".join(event.outcome for event in recording.of_frame(frame, ev.FrameFinished)),
+        "skipped": " ".join(event.reason for event in recording.of_frame(frame, ev.FrameSkipped)),
     }
 
 
@@ -206,14 +226,11 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
     `config.artifacts` asked for what the compiler makes, `artifacts` has each text.
     """
     piece_of = graph.piece_of
+    facts = graph_facts(graph, graph.nodes)
+    for row in facts["nodes"]:
+        if row["name"] in piece_of:
+            row["piece"] = piece_of[row["name"]]
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
-    rows: list[Plain] = [
-        {**_node(node), **({"piece": piece_of[node.name]} if node.name in piece_of else {})} for node in graph.nodes
-    ]
-    for row, node in zip(rows, graph.nodes, strict=True):
-        if node.inputs:
-            row["inputs"] = [numbers[name] for name in dict.fromkeys(node.inputs) if name in numbers]
-    backend = graph.compiled.backend if graph.compiled else ""
     more: Plain = {"pieces": text.piece_lines(graph)} if graph.pieces else {}
     made = [_artifact(one) for one in recording.of_frame(graph.frame, ev.ArtifactMade) if _is_of(one, graph)]
     if made:
@@ -224,10 +241,25 @@ def _graph(graph: GraphView, recording: Recording) -> Plain:
         "startClosed": sorted(groups.start_closed(root)),
         "stayClosed": sorted(groups.start_closed(root, groups.MOST)),
     }
-    return {"name": graph.name, "backend": backend, "calls": graph.op_count, "nodes": rows, **more}
+    return {**facts, **more}
 
 
-def _node(node: ev.NodeAdded) -> Plain:
+def graph_facts(graph: GraphView, nodes: Sequence[ev.NodeAdded]) -> Plain:
+    """What a graph is called, and the rows of these nodes of it."""
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    rows = [node_data(node) for node in nodes]
+    for row, node in zip(rows, nodes, strict=True):
+        if node.inputs:
+            row["inputs"] = [numbers[name] for name in dict.fromkeys(node.inputs) if name in numbers]
+    return {
+        "name": graph.name,
+        "backend": graph.compiled.backend if graph.compiled else "",
+        "calls": graph.op_count,
+        "nodes": rows,
+    }
+
+
+def node_data(node: ev.NodeAdded) -> Plain:
     """A node as a row of the table of its graph."""
     return {
         "key": links.node_key(node.frame, node.name),
@@ -282,7 +314,7 @@ def _guard(guard: ev.GuardInstalled, *, wraps: bool) -> Plain:
     }
 
 
-def _break(recording: Recording, position: int, broke: ev.GraphBroke, values: _Values) -> Plain:
+def _break(recording: Recording, position: int, broke: ev.GraphBroke, values: Values) -> Plain:
     """A graph break: its report, and the symbolic stack and live locals there."""
     return {
         "key": links.break_key(position),
@@ -307,19 +339,19 @@ def _resume(made: ev.ResumeFunctionMade) -> Plain:
 # -- states ------------------------------------------------------------------------------------------------------------
 
 
-def _states(states: Iterable[State], values: _Values, rules: dict[str, str]) -> list[Plain]:
+def states_data(states: Iterable[State], values: Values, rules: dict[str, str]) -> list[Plain]:
     """The moments of one frame, each as its difference to the moment before in the same function and attempt."""
     before: dict[Hand, State] = {}
     moments = []
     for state in states:
         if isinstance(state.event, ev.InlineEntered):
-            before.pop(_hand(state), None)  # a callee that is entered anew begins with nothing
-        moments.append(_state(state, before.get(_hand(state)), values, rules))
-        before[_hand(state)] = state
+            before.pop(hand_of(state), None)  # a callee that is entered anew begins with nothing
+        moments.append(_state(state, before.get(hand_of(state)), values, rules))
+        before[hand_of(state)] = state
     return moments
 
 
-def _order(states: Sequence[State]) -> list[list[int]]:
+def order_data(states: Sequence[State]) -> list[list[int]]:
     """Where the moments of a frame stand among those of all frames: [number in the frame, number among all], where a row begins."""
     return [
         [place, state.number]
@@ -328,18 +360,19 @@ def _order(states: Sequence[State]) -> list[list[int]]:
     ]  # fmt: skip
 
 
-def _hand(state: State) -> Hand:
+def hand_of(state: State) -> Hand:
+    """Which function is at hand in a state."""
     return state.attempt, state.calls
 
 
-def _state(state: State, before: State | None, values: _Values, rules: dict[str, str]) -> Plain:
+def _state(state: State, before: State | None, values: Values, rules: dict[str, str]) -> Plain:
     """One moment: `keep` slots of the stack stay and `push` come on top, `set` locals change (-1: is deleted).
 
     `kind` is left out for an instruction; `new` says that there is nothing before to differ from. `made` is what came
     into being, in words, `nodes` and `guards` are the links to what of it the panes show, `item` is the link of the
     moment itself, `rule` the handler where it is not the one of `rules`. `line` is said where no instruction says it.
     """
-    keep = 0 if before is None else _common(before.stack, state.stack)
+    keep = 0 if before is None else common(before.stack, state.stack)
     full = {
         "kind": "" if isinstance(state.event, ev.InstructionStepped) else type(state.event).__name__,
         "text": text.step_row(state)[2].strip(),
@@ -371,11 +404,6 @@ def _item(state: State) -> str:
     if isinstance(state.event, ev.NodeAdded):
         return links.node_key(state.frame, state.event.name)
     return links.break_key(state.position) if isinstance(state.event, ev.GraphBroke) else ""
-
-
-def _common(before: Stack, after: Stack) -> int:
-    pairs = enumerate(zip(before, after, strict=False))
-    return next((slot for slot, (old, new) in pairs if old is not new and old != new), min(len(before), len(after)))
 
 
 def _changed(before: Locals, after: Locals) -> list[tuple[str, ev.ValueView | None]]:

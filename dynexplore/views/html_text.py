@@ -30,6 +30,9 @@ from dynexplore.views.timeline import Timeline
 MOST_ROWS = 2000
 """A longer table is cut here, and says so: a browser gets slow, and nobody reads on."""
 
+MOST_IN_NOTEBOOK = 200
+"""So many rows of a table a notebook keeps beside the explorer, for whoever cannot run it: they are saved with each output."""
+
 STYLE = """
 .dynx { font: 13px/1.45 system-ui, sans-serif; color: var(--jp-content-font-color1, CanvasText); }
 .dynx { color-scheme: light dark; }
@@ -71,7 +74,7 @@ _fragments = itertools.count(1)
 
 def mimebundle(recording: Recording, timeline: Timeline | None = None) -> dict[str, Any]:
     """Return what a notebook shows: one stable line of text, and a fragment whose anchors no other fragment has."""
-    return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix(), timeline)}
+    return {"text/plain": text.summary(recording), "text/html": fragment(recording, next_prefix(), timeline, MOST_IN_NOTEBOOK)}
 
 
 def next_prefix() -> str:
@@ -84,15 +87,15 @@ def preformatted(shown: str) -> str:
     return f'<div class="dynx"><style>{STYLE}</style><pre>{escape(shown)}</pre></div>'
 
 
-def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | None = None) -> str:
+def fragment(recording: Recording, prefix: str = "dynx", timeline: Timeline | None = None, most: int = MOST_ROWS) -> str:
     """Return the recording as HTML to put into a page. Two fragments on one page need two prefixes, for anchors. The `timeline` is
-    that of the recording, where the caller has it already."""
+    that of the recording, where the caller has it already; `most` rows of a table of a frame are shown."""
     timeline = timeline or Timeline(recording)
     parts = [section("Explanation", f"<pre>{escape(text.explanation(recording, width=0))}</pre>", is_open=False)]
     parts.append(section("Frames", f"<pre>{escape(text.frames(recording))}</pre>", is_open=False))
     parts.append(section("Calls and cache entries", _calls(recording), is_open=False))
     for entered in recording.frames:
-        parts.append(_Frame(recording, timeline, entered, prefix).section())
+        parts.append(_Frame(recording, timeline, entered, prefix, most).section())
     return f'<div class="dynx"><style>{STYLE}</style>{_story(recording)}{"".join(parts)}</div>'
 
 
@@ -118,7 +121,8 @@ def escape(value: str) -> str:
 class _Frame:
     """The section of one frame: its source, bytecode, graph, guards, breaks and steps."""
 
-    def __init__(self, recording: Recording, timeline: Timeline, entered: ev.FrameEntered, prefix: str) -> None:
+    def __init__(self, recording: Recording, timeline: Timeline, entered: ev.FrameEntered, prefix: str, most: int) -> None:
+        self.most = most
         self.recording, self.timeline, self.entered = recording, timeline, entered
         self.frame = entered.frame
         self.code = recording.original_code(entered.frame)
@@ -157,7 +161,7 @@ class _Frame:
             for node in graph.nodes
         ]
         title = f"{graph.name}: {plural(graph.op_count, 'operator')}"
-        return section(title, table(header, rows))
+        return section(title, self._table(header, rows))
 
     def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:
         header = ("", "source", "kind", "expected", "check", "asked for at", "because")
@@ -171,15 +175,15 @@ class _Frame:
             ]
             for guard in guards
         ]
-        return table(header, rows)
+        return self._table(header, rows)
 
     def _bytecode(self) -> str:
         modified = self.recording.modified_code(self.frame)
-        original = table(("line", "offset", "original", ""), self._rows(self.code, "i"), self._ids("i"))
+        original = self._table(("line", "offset", "original", ""), self._rows(self.code, "i"), self._ids("i"))
         if modified is None:
             return original
         header = ("line", "offset", "modified", "", "role", "from")
-        return f'<div class="side">{original}{table(header, self._rows(modified, "m"), self._ids("m"))}</div>'
+        return f'<div class="side">{original}{self._table(header, self._rows(modified, "m"), self._ids("m"))}</div>'
 
     def _rows(self, code: ev.CodeView, kind: str) -> Iterable[Sequence[str]]:
         for row in code.rows:
@@ -196,13 +200,16 @@ class _Frame:
     def _resume_function(self, made: ev.ResumeFunctionMade) -> str:
         title = f"{made.name}({', '.join(made.parameters)}), which continues {goes_on(made.code, made.offset)}"
         header = ("line", "offset", "instruction", "", "role", "from")
-        return section(title, table(header, self._rows(made.code, "m")), is_open=False)
+        return section(title, self._table(header, self._rows(made.code, "m")), is_open=False)
 
     def _steps(self) -> str:
         states = self.timeline.of_frame(self.frame)
         header = ("", "offset", "instruction", "stack", "changes")
-        shown = ([escape(cell) for cell in text.step_row(state)] for state in states[:MOST_ROWS])
-        return table(header, shown, left_out=len(states) - MOST_ROWS)
+        shown = ([escape(cell) for cell in text.step_row(state)] for state in states[: self.most])
+        return self._table(header, shown, left_out=len(states) - self.most)
+
+    def _table(self, header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = (), left_out: int = 0) -> str:
+        return table(header, rows, ids, left_out, self.most)
 
     def _link(self, event: ev.PlacedEvent) -> str:
         """The offset of an event, as a link to its instruction where that is in the frame's own code."""
@@ -223,16 +230,18 @@ def _calls(recording: Recording) -> str:
     return table(text.CALLS_HEADER, [[escape(cell) for cell in row] for row in text.call_rows(recording)])
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = (), left_out: int = 0) -> str:
-    """Return a table whose cells are HTML already; `ids` are the anchors of its rows, `left_out` counts those that the caller did
-    not make because they would be cut."""
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], ids: Iterable[str] = (), left_out: int = 0, most: int = MOST_ROWS
+) -> str:
+    """Return a table whose cells are HTML already, of `most` rows; `ids` are the anchors of its rows, `left_out` counts those that
+    the caller did not make because they would be cut."""
     all_rows = list(rows)
     anchors = list(ids)
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
     lines = []
-    for number, row in enumerate(all_rows[:MOST_ROWS]):
+    for number, row in enumerate(all_rows[:most]):
         anchor = f' id="{escape(anchors[number])}"' if number < len(anchors) else ""
         lines.append(f"<tr{anchor}>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>")
     whole = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    left_out = max(left_out, len(all_rows) - MOST_ROWS)
+    left_out = max(left_out, len(all_rows) - most)
     return f"{whole}<p>... and {left_out} more rows</p>" if left_out > 0 else whole

@@ -16,7 +16,7 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dynexplore.engine import events as ev
@@ -93,32 +93,46 @@ def _first_operator(recording: Recording, frame: int, states: Sequence[State]) -
     all of them are in layers of torch, the model that calls these is shown, once the first has returned, while the graph is
     still small enough to be drawn whole."""
     last = recording.final_attempt(frame)
-    made = [
-        (number, state)
-        for number, state in enumerate(states)
-        if state.attempt == last
-        and not isinstance(state.event, ev.SubgraphCompiled)  # what ends a block of no_grad is put there, and is nobody's line
-        and any(node.op.startswith("call_") for node in state.nodes)
-    ]
-    own = [number for number, state in made if state.code is not None and not is_library(state.code.file)]
-    if not made:
+
+    def adds_an_operator(state: State) -> bool:
+        # what ends a block of no_grad is put there by SubgraphCompiled, and is nobody's line
+        return (
+            state.attempt == last
+            and not isinstance(state.event, ev.SubgraphCompiled)
+            and any(node.op.startswith("call_") for node in state.nodes)
+        )
+
+    first = next((number for number, state in enumerate(states) if state.caused and adds_an_operator(state)), None)
+    if first is None:
         return None
-    first, state = made[0]
+    near = list(enumerate(_drawn_whole(states[first:]), first))
+    own = [
+        number
+        for number, state in near
+        if state.caused and adds_an_operator(state) and state.code is not None and not is_library(state.code.file)
+    ]
+    calls = states[first].calls
     callers = [
         (number, one.code.file)
-        for number, one in enumerate(states[first:], first)
+        for number, one in near
         if isinstance(one.event, ev.InstructionStepped) and one.code is not None
-        and one.attempt == last and one.calls == state.calls[: len(one.calls)]
+        and one.attempt == last and one.calls == calls[: len(one.calls)]
     ]  # fmt: skip
     is_one: tuple[Callable[[str], bool], ...] = (is_library, is_torch)
-    outside = [next((number for number, file in callers if not not_wanted(file)), None) for not_wanted in is_one]
-    found = [number for number in (*own[:1], *outside, first) if number is not None]
-    return next((number for number in found if _size(states[first : number + 1]) <= DRAWN), found[0])
+    outside = [number for not_wanted in is_one for number, file in callers if not not_wanted(file)]
+    return next(iter((*own, *outside)), first)
 
 
-def _size(states: Sequence[State]) -> int:
-    """How many nodes are added in some states; what is read of a module is not drawn, and not counted."""
-    return sum(node.op != "get_attr" for state in states for node in state.nodes)
+def _drawn_whole(states: Sequence[State]) -> Iterator[State]:
+    """The first of some states, and those behind it up to which the graph is small enough to be drawn whole (what is read of a
+    module is not drawn)."""
+    size = 0
+    for number, state in enumerate(states):
+        if state.caused:
+            size += sum(node.op != "get_attr" for node in state.nodes)
+        if number and size > DRAWN:
+            return
+        yield state
 
 
 def shown_frames(recording: Recording) -> list[ev.FrameEntered]:

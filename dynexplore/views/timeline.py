@@ -15,6 +15,7 @@ PyTorch's counterpart: none.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -145,6 +146,12 @@ class _Function:
     stack: Stack = ()
     locals: dict[str, ev.ValueView] = field(default_factory=dict)
     offset: int = -1
+    named: Locals | None = None  # the locals as a state has them: most steps leave them as they are
+
+    def all_locals(self) -> Locals:
+        if self.named is None:
+            self.named = tuple(self.locals.items())
+        return self.named
 
 
 @dataclass(slots=True)
@@ -176,7 +183,10 @@ class Timeline:
         self.events = tuple(events)
         nodes_too = isinstance(events, Recording) and not events.steps
         self.states: tuple[State, ...] = tuple(states(self.events, nodes_too=nodes_too))
-        self._number_at = _numbers(self.events, {state.position: state.number for state in self.states})
+
+    @functools.cached_property
+    def _number_at(self) -> dict[int, int]:
+        return _numbers(self.events, {state.position: state.number for state in self.states})
 
     def __len__(self) -> int:
         return len(self.states)
@@ -227,19 +237,22 @@ def _numbers(events: tuple[ev.Event, ...], moments: dict[int, int]) -> dict[int,
 
 def states(events: Iterable[ev.Event], *, nodes_too: bool = False) -> Iterator[State]:
     """Yield the state at each moment of `events`, in order; `nodes_too`: one also stops where a node was added."""
-    moments = (*MOMENTS, ev.NodeAdded) if nodes_too else MOMENTS
+    moments = {*MOMENTS, ev.NodeAdded} if nodes_too else {*MOMENTS}
     frames: dict[int, _Frame] = {}
     codes: dict[int, ev.CodeView] = {}
     number = 0
     for position, event in enumerate(events):
+        frame = frames.get(event.frame) or frames.setdefault(event.frame, _Frame())
+        kind = type(event)
         if isinstance(event, (ev.FrameEntered, ev.InlineEntered)):
             codes.setdefault(event.code.id, event.code)
-        frame = frames.setdefault(event.frame, _Frame())
-        frame.node_count += isinstance(event, ev.NodeAdded)
-        frame.guard_count += isinstance(event, ev.GuardInstalled)
-        if isinstance(event, ev.NodeAdded) or not isinstance(event, MOMENTS):
+        elif kind is ev.NodeAdded:
+            frame.node_count += 1
             frame.pending.append(event)
-        if isinstance(event, moments):
+        elif kind not in moments:
+            frame.guard_count += kind is ev.GuardInstalled
+            frame.pending.append(event)
+        if kind in moments:
             yield _state(number, position, event, frame, codes)
             number += 1
 
@@ -256,7 +269,7 @@ def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: di
         offset=getattr(event, "offset", -1),
         calls=function.calls if function else (),
         stack=function.stack if function else (),
-        locals=tuple(function.locals.items()) if function else (),
+        locals=function.all_locals() if function else (),
         difference=difference,
         caused=caused,
         node_count=frame.node_count,
@@ -273,6 +286,9 @@ def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
 
 def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> Difference:
     """Bring `frame` up to date with one event, and return how the function at hand changed by it."""
+    if isinstance(event, ev.InstructionStepped):  # first: most are that
+        function = frame.functions.get(event.inline)
+        return _step(event, function) if function is not None else _UNCHANGED
     if isinstance(event, ev.FrameEntered):
         frame.code, frame.arguments = continued(event.code, codes), event.arguments
         frame.begin()
@@ -286,17 +302,18 @@ def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> Dif
         frame.functions.pop(event.callee, None)
     elif isinstance(event, ev.GraphBroke) and event.stack and (function := frame.functions.get(event.inline)):
         function.stack = event.stack
-    elif isinstance(event, ev.InstructionStepped) and (function := frame.functions.get(event.inline)):
-        return _step(event, function)
-    return Difference()
+    return _UNCHANGED
+
+
+_UNCHANGED = Difference()
 
 
 def _step(event: ev.InstructionStepped, function: _Function) -> Difference:
     before, after = function.stack, event.stack
-    same = 0
-    while same < min(len(before), len(after)) and before[same] == after[same]:
-        same += 1
+    same = common(before, after)
     changed = []
+    if event.changed:
+        function.named = None
     for name, value in event.changed:
         old = function.locals.pop(name, None) if value is None else function.locals.get(name)
         if value is not None:
@@ -304,3 +321,9 @@ def _step(event: ev.InstructionStepped, function: _Function) -> Difference:
         changed.append((name, old, value))
     function.stack, function.offset = after, event.offset
     return Difference(before[same:], after[same:], tuple(changed))
+
+
+def common(before: Stack, after: Stack) -> int:
+    """How many slots, from the bottom on, two stacks have in common."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((slot for slot, (old, new) in pairs if old is not new and old != new), min(len(before), len(after)))

@@ -14,10 +14,12 @@ PyTorch has no counterpart.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from dynexplore.views.packages import MissingPackage, needed
+from dynexplore.views.packing import packed
 
 KINDS = {
     "Keyword": "k",
@@ -48,6 +50,11 @@ def coloured(data: dict[str, Any]) -> dict[str, Any]:
         return {**data, "colours": {number: pieces(code["lines"]) for number, code in data["codes"].items()}}
     except MissingPackage:
         return {**data, "colours": {}}
+
+
+def spelled(data: dict[str, Any]) -> str:
+    """The explorer's data, coloured and packed, as the text that goes to a notebook."""
+    return json.dumps(packed(coloured(data)), ensure_ascii=False, separators=(",", ":"))
 
 
 def pieces(lines: Sequence[str]) -> list[str]:

@@ -1,9 +1,10 @@
 """What a notebook shows for a recording or an explanation, and when it is let go again.
 
-Which idea lives here: in a notebook it is the explorer, in a terminal its text, elsewhere the static page. A widget lives
-in the kernel until it is closed: the page may be loaded anew and ask for it. But a cell that runs again shows something
-new, and so does one that was deleted; so widgets belong to the cell that showed them and end with what it showed, and so
-do the names under which IPython keeps a result (`Out[3]`, `_3`, `_`).
+Which idea lives here: in a notebook it is the explorer (of a large recording the first view at once, the rest when the cell has
+ended), in a terminal its text, elsewhere the static page. A widget lives in the kernel until it is closed: the page may be
+loaded anew and ask for it. But a cell that runs again shows something new, and so does one that was deleted; so widgets belong
+to the cell that showed them and end with what it showed, and so do the names under which IPython keeps a result (`Out[3]`, `_3`,
+`_`).
 
 In:  a Recording, or anything with a `recording`.
 Out: `mimebundle(shown)`, which `_repr_mimebundle_` of both gives to IPython.
@@ -39,7 +40,7 @@ def mimebundle(shown: Any) -> Bundle:
         return {}
     if not HAS_WIDGETS:
         return html_text.mimebundle(recording)
-    explorer = Explorer(shown)
+    explorer = Explorer(shown, later=_is_in_cell(shell))
     outputs_of(shell).add(shown, explorer)
     data, metadata = explorer._repr_mimebundle_()
     return (data, metadata) if metadata else data
@@ -71,7 +72,12 @@ class Outputs:
                 _forget(self.shell, shown())
 
     def _ended(self, result: Any) -> None:
-        TURN.cell_ended()
+        """A cell has ended: its explorers, of which the first view may have been sent, get all there is."""
+        try:
+            for _, explorer in self.cells.get(self.cell, ()):
+                explorer.complete()
+        finally:
+            TURN.cell_ended()
 
 
 _ATTRIBUTE = "_dynexplore_outputs"
@@ -83,6 +89,13 @@ def outputs_of(shell: InteractiveShell) -> Outputs:
         setattr(shell, _ATTRIBUTE, Outputs(shell))
     outputs: Outputs = getattr(shell, _ATTRIBUTE)
     return outputs
+
+
+def _is_in_cell(shell: InteractiveShell) -> bool:
+    """Whether a cell runs, which will end: what a widget has called in the kernel is none."""
+    get_parent = getattr(shell, "get_parent", None)  # a shell without a kernel has none, and runs nothing but cells
+    header = get_parent().get("header") if get_parent is not None else None
+    return not isinstance(header, dict) or header.get("msg_type", "execute_request") == "execute_request"
 
 
 def _name_of_cell(cell_id: str | None, text: str) -> str:

@@ -1,7 +1,9 @@
 """The explorer as a widget of the notebook: linked panes over one recording, stepped in the browser.
 
 Which idea lives here: the Python side is thin. The data of views/explorer_data.py goes to the browser once, as one JSON
-text, and from then on everything happens there, also when the kernel is gone. The widget keeps no recording alive. Where
+text, and from then on everything happens there, also when the kernel is gone. Of a large recording a cell sends the first view by
+itself (views/first_view.py), and the whole takes its place when the cell has ended: nobody waits for 18,000 steps to see one, and a
+page that is loaded anew finds whatever is there. From then on the widget keeps no recording alive. Where
 no widget can run (a saved notebook on a page, a terminal) the static HTML or one line of text stands in for it.
 
 What needs a live program (what would another input do?) the browser asks as a custom message: `{ask: number, about: name,
@@ -15,7 +17,7 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,17 +28,18 @@ from dynexplore.engine.collector import collector_at_rest
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_text
 from dynexplore.views.explorer_data import explorer_data
-from dynexplore.views.packing import packed
+from dynexplore.views.first_view import first_view, is_large
 from dynexplore.views.timeline import Timeline
 from dynexplore.widgets import assets
-from dynexplore.widgets.colours import coloured
+from dynexplore.widgets.colours import spelled
 from dynexplore.widgets.live import Answerer, CannotAnswer, Seat
 
 
 class Explorer(anywidget.AnyWidget):
     """The explorer of a recording, or of an explanation: then its session answers what needs the live program.
 
-    `answerers` maps what else can be asked about to who answers it.
+    `answerers` maps what else can be asked about to who answers it. `later`: where the recording is large only its first view is
+    sent, and all of it by `complete()`, for which whoever makes the explorer then has to care.
 
     >>> Explorer(Recording(title="f"))
     Explorer(f: 0 steps, 0 graphs, 0 guards)
@@ -46,21 +49,31 @@ class Explorer(anywidget.AnyWidget):
     _css = assets.STYLE
     data = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None) -> None:
+    def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None, *, later: bool = False) -> None:
         recording: Recording = getattr(shown, "recording", shown)
         session = getattr(shown, "session", None)
         with collector_at_rest():  # it would walk again and again over objects of which none is garbage yet
             timeline = Timeline(recording)
             self._static = html_text.mimebundle(recording, timeline)
-            data = json.dumps(packed(coloured(explorer_data(recording, timeline))), ensure_ascii=False, separators=(",", ":"))
+            is_later = later and is_large(timeline)
+            data = spelled((first_view if is_later else explorer_data)(recording, timeline))
+        self._whole = functools.partial(explorer_data, recording, timeline) if is_later else None
         self._seat = Seat(session) if session is not None else None
         asked = self._seat.answerers if self._seat is not None else {}
         self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, **asked, **(answerers or {})}
         super().__init__(data=data)
         self.on_msg(self._on_question)
 
+    def complete(self) -> None:
+        """Send all of the recording, where only its first view was sent."""
+        if self._whole is not None:
+            whole, self._whole = self._whole, None
+            with collector_at_rest():
+                self.data = spelled(whole())
+
     def end(self) -> None:
         """Let go of it, in the kernel and on the page: nobody looks at it any more."""
+        self._whole = None
         if self._seat is not None:
             self._seat.leave()
         self.layout.close()

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import collections
 import functools
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -26,8 +25,7 @@ from dynexplore.engine import events as ev
 from dynexplore.views import text
 from dynexplore.views.capture_difference import difference_data
 from dynexplore.views.explorer_data import explorer_data
-from dynexplore.views.packing import packed
-from dynexplore.widgets.colours import coloured
+from dynexplore.widgets.colours import spelled
 from dynexplore.widgets.turns import TURN
 
 Body = dict[str, Any]
@@ -226,7 +224,7 @@ class Live:
             del self.runs[old]
         return {
             "run": self.run_count,
-            "data": json.dumps(packed(coloured(explorer_data(done.recording))), ensure_ascii=False, separators=(",", ":")),
+            "data": spelled(explorer_data(done.recording)),
             "before": _counts(done.before),
             "said": _capital(done.error),
             "line": _line_named(done.error),

@@ -13,6 +13,7 @@ import pytest
 from ipywidgets.widgets.widget import Widget, _instances
 from notebook_shell import Notebook
 
+from dynexplore.views import first_view
 from dynexplore.widgets import display
 from dynexplore.widgets.explorer import Explorer
 from sample_recordings import toy
@@ -43,6 +44,24 @@ def test_an_explanation_is_shown_as_the_explorer(notebook: Notebook, call: str) 
     assert set(data) == {"text/plain", "text/html", WIDGET}
     assert data["text/plain"].startswith("Explorer(f: ") and data["text/plain"].endswith("1 graph, 2 guards)")
     assert "operator.mul" in data["text/html"] and "<script" not in data["text/html"]
+
+
+def test_all_of_a_large_recording_follows_when_the_cell_has_ended(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cell shows the first view; at its end, and not a cell later, the explorer has the whole. Outside of cells all is sent."""
+    monkeypatch.setattr(first_view, "LARGE", 10)
+    notebook.run(EXPLAIN)
+    notebook.run(
+        "from IPython.display import display\nfrom dynexplore.widgets.explorer import Explorer\n"
+        "from ipywidgets.widgets.widget import _instances\n"
+        "def first_views():\n"
+        "    return sum('isFirstView' in one.data for one in _instances.values() if isinstance(one, Explorer))\n"
+        "display(dynexplore.explain(f, a))\nduring = first_views()"
+    )
+    assert notebook["during"] == 1 and notebook["first_views"]() == 0
+    monkeypatch.setattr(notebook.shell, "get_parent", lambda: {"header": {"msg_type": "comm_msg"}}, raising=False)
+    notebook.run("e = dynexplore.explain(f, a)")
+    bundle(notebook.shell, notebook["e"])
+    assert notebook["first_views"]() == 0
 
 
 def test_a_terminal_shows_text(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 
 from dynexplore.recording.recording import Recording
+from dynexplore.views import first_view
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.packing import packed
 from dynexplore.widgets import html
@@ -49,6 +50,20 @@ def test_a_widget_keeps_no_recording_alive() -> None:
     del recording
     gc.collect()
     assert gone() is None and shown.data
+
+
+def test_a_large_recording_is_sent_in_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first view at once, and the whole of it in the same place when it is asked to be complete; then it is let go."""
+    monkeypatch.setattr(first_view, "LARGE", 10)
+    recording = toy()
+    shown, gone = Explorer(recording, later=True), weakref.ref(recording)
+    assert json.loads(shown.data)["isFirstView"] and "isFirstView" not in Explorer(recording).data
+    shown.complete()
+    assert shown.data == Explorer(recording).data
+    del recording
+    gc.collect()
+    assert gone() is None
+    shown.complete()  # there is nothing left to do
 
 
 def data_in(page: str) -> str:

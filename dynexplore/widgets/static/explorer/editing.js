@@ -63,6 +63,18 @@ export class Editing {
     this.explorer = explorer;
   }
 
+  /**
+   * All of the recording has come, of which there was the first view.
+   * @param {import("./types.js").Data} data
+   */
+  complete(data) {
+    for (const run of this.runs) if (run.data.isFirstView) run.data = data; // the way back leads to it
+    if (!this.explorer?.data.isFirstView) return; // another run is on show
+    const complete = () => this.explorer?.complete(data);
+    if (this.editor) this.editor.keep(complete);
+    else complete();
+  }
+
   /** Graphs and breaks of the run before and of the one on show. @returns {[Counts, Counts] | null} */
   get change() {
     const [before, now] = this.runs.slice(-2);

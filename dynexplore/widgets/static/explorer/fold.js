@@ -63,6 +63,7 @@ export class States {
     }
     for (let at = start + 1; at <= number; at += 1) {
       const state = this.states[at];
+      if (state.isSketch) continue; // nobody steps there, and those that are told stand on each other
       hands.set(handOf(state), folded(state, hands.get(handOf(state))));
       if (at % KEEP_EACH === 0 && !this.kept.has(at)) this.kept.set(at, new Map(hands));
     }

@@ -11,6 +11,7 @@ import { Editing } from "./editing.js";
 import { Live } from "./live.js";
 import { Explorer } from "./page.js";
 import { Together } from "./together.js";
+import { withSketches } from "./sketched.js";
 import { inflated, unpacked } from "./unpack.js";
 
 /** The version of the data's shape that this reads. */
@@ -25,7 +26,7 @@ const SCHEMA = 4;
  * @returns {Explorer | null}
  */
 export function mount(host, given, live = null, ownsAddress = false) {
-  const data = unpacked(given);
+  const data = withSketches(unpacked(given));
   if (data?.schema !== SCHEMA) {
     host.append(make("p", "dynexplore", "This recording was made by another version of dynexplore."));
     return null;
@@ -56,7 +57,13 @@ export default {
   /** @param {{model: any, el: HTMLElement}} context */
   render({ model, el }) {
     const live = new Live(model);
-    mount(el, JSON.parse(model.get("data")), live);
-    return () => live.close();
+    const read = () => JSON.parse(model.get("data"));
+    const explorer = mount(el, read(), live);
+    const onData = () => explorer?.editing?.complete(unpacked(read())); // the first view was all there was until now
+    model.on("change:data", onData);
+    return () => {
+      model.off("change:data", onData);
+      live.close();
+    };
   },
 };

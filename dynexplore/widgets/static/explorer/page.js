@@ -9,7 +9,7 @@
  * that need a live program (`live`).
  */
 
-import { make, makeButton } from "./dom.js";
+import { make, makeButton, note } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { States } from "./fold.js";
 import { headline } from "./headline.js";
@@ -55,6 +55,8 @@ export class Explorer {
     this.frame = this.walk[0];
     this.position = 0;
     this.chosen = "";
+    /** @type {[number, number, string?] | null} frame, position and item to which somebody wanted to go, and that are not told yet */
+    this.wanted = null;
     /** @type {(() => void) | null} what is to follow each step: another explorer beside this one */
     this.follower = null;
     /** @type {Map<Frame, States>} */
@@ -102,12 +104,37 @@ export class Explorer {
    */
   load(data, run) {
     if (this.live) this.live.run = run;
+    const next = this.replaced(data);
+    next.root.focus({ preventScroll: true }); // keys must not go to the notebook
+  }
+
+  /**
+   * All of the recording takes the place of its first view, where it stands.
+   * @param {import("./types.js").Data} data
+   */
+  complete(data) {
+    const { frame, position, chosen, stepper } = this;
+    const hadFocus = this.root.contains(document.activeElement);
+    const isPlaying = stepper.playing !== undefined;
+    const [id, to, item] = this.wanted ?? [frame?.id, position, chosen];
+    const next = this.replaced(data);
+    const there = next.data.frames.find((one) => one.id === id);
+    if (there) next.show(there, to, item);
+    next.stepper.speed.value = stepper.speed.value;
+    if (isPlaying) next.stepper.play();
+    if (hadFocus) next.root.focus({ preventScroll: true });
+  }
+
+  /** Another explorer where this one stood, with what was open. @param {import("./types.js").Data} data @returns {Explorer} */
+  replaced(data) {
     const kept = ["dynx-large", "dynx-shows-state"].filter((name) => this.root.classList.contains(name));
     const { shown } = this.tabs;
+    this.host.style.minHeight = `${this.host.offsetHeight}px`; // the notebook is not to scroll while nothing is there
     const next = new Explorer(this.host, data, this.live, false, this.editing);
+    this.host.style.minHeight = "";
     next.root.classList.add(...kept);
     next.tabs.openAgain(shown?.key, shown?.one?.key);
-    next.root.focus({ preventScroll: true }); // keys must not go to the notebook
+    return next;
   }
 
   /** The state that is shown. */
@@ -140,6 +167,7 @@ export class Explorer {
     root.append(story, this.stepper.element, this.tabs.bar, this.tabs.panels);
     this.views.push(this.stepper);
     for (const pane of PANES) {
+      if (data.isFirstView && !pane.place) continue; // what is in tabs follows
       if (pane.wanted && !pane.wanted(data, live)) continue;
       const place = this.place(pane);
       const view = pane.build(this, place);
@@ -153,6 +181,10 @@ export class Explorer {
       this.sections.set(view, place.section);
     }
     this.tabs.finish();
+    if (data.isFirstView) {
+      this.search.field.disabled = true;
+      this.tabs.panels.append(note(`All ${this.order.total} steps follow in a moment, with bytecode, graph, guards and the other tabs.`));
+    }
     if (data.cut) root.append(make("p", "dynx-note", `The recording was ${data.cut}.`));
   }
 
@@ -240,10 +272,25 @@ export class Explorer {
     return origin && origin !== text ? `${origin}: ${text}` : text;
   }
 
+  // -- a first view -----------------------------------------------------------------------------------------------------
+
+  /** Whether a state is told: of a first view few are. @param {Frame} frame @param {number} position */
+  isTold({ told, states }, position) {
+    const at = Math.max(0, Math.min(position, states.length - 1));
+    return !told || (told[0] <= at && at < told[1]);
+  }
+
+  /** Go there as soon as it is told. @param {Frame} frame @param {number} position @param {string} [item] */
+  wait(frame, position, item) {
+    this.wanted = [frame.id, position, item];
+    this.say("This step follows in a moment.");
+  }
+
   // -- going to a state ------------------------------------------------------------------------------------------------
 
   /** @param {Frame} frame @param {number} position @param {string} [item] */
   show(frame, position, item) {
+    if (!this.isTold(frame, position)) return this.wait(frame, position, item);
     const another = frame !== this.frame;
     this.frame = frame;
     if (this.live) this.live.frame = frame.id;
@@ -289,6 +336,8 @@ export class Explorer {
   /** @param {number} position @param {string} [item] what is chosen, when it is not the step itself */
   go(position, item) {
     const { states } = this.frame;
+    if (!this.isTold(this.frame, position)) return this.wait(this.frame, position, item);
+    this.wanted = null;
     this.position = Math.max(0, Math.min(position, states.length - 1));
     this.chosen = item ?? this.state?.item ?? "";
     this.keepFocus(() => this.paint());

@@ -13,7 +13,8 @@
  *   recompiles: number, graphNames: string[]}} Story  see views/story.py
  * @typedef {{kind?: string, offset: number, text: string, attempt?: number, code?: number, new?: number,
  *   calls?: number[], keep?: number, push?: number[], set?: [string, number][], made?: string[], nodes?: string[],
- *   guards?: string[], item?: string, rule?: string, line?: number}} State  one moment of a frame, as its difference to the moment before
+ *   guards?: string[], item?: string, rule?: string, line?: number, isSketch?: number}} State  one moment of a frame, as its difference to the moment before;
+ *   of a sketch only kind, attempt and nodes are known
  * @typedef {{key: string, op: string, name: string, target: string, args: string, kwargs: string, result: string,
  *   module: string, line: number, inputs?: number[], piece?: number}} GraphNode
  * @typedef {{path: string, title: string, nodes: number[], inner: Group[]}} Group  `nodes` by their number in the graph
@@ -26,7 +27,7 @@
  * @typedef {{key: string, name: string, parameters: string[], offset: number, rows: Row[]}} Resume
  * @typedef {{id: number, parent: number | null, name: string, code: number, resumes: number | null, outcome: string,
  *   skipped: string, modified: Row[] | null, python?: string, graphs: Graph[], guards: Guard[], breaks: Break[], resume: Resume[],
- *   states: State[], order: [number, number][], real?: FrameReal, title: string, numbers: number[], hidden?: number,
+ *   states: State[], order: [number, number][], told?: [number, number], real?: FrameReal, title: string, numbers: number[], hidden?: number,
  *   inputs?: Record<string, string>, thrown?: Record<string, (GraphNode & {reads: string[]})[]>,
  *   artifacts?: Artefact[]}} Frame  see views/story.py
  * @typedef {{nodes: Record<string, [number, number][]>, unlike: Record<string, string[]>, names: Record<string, number>,
@@ -58,7 +59,7 @@
  *   edges: {left: number, right: number, width: number, top: number, bottom: number},
  *   rows: {name: string, op: string, stage: string, live: string, made: string, place: string}[],
  *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
- * @typedef {{schema: number, engine: string, title: string, summary: string, explanation: string, story: Story, cut: string,
+ * @typedef {{schema: number, isFirstView?: number, engine: string, title: string, summary: string, explanation: string, story: Story, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],
  *   rules: Record<string, string>, real: RealRun, versions: string, timeline: Timeline, anatomy: Anatomy,
  *   inspection: Record<string, Inspected>, values: Value[],

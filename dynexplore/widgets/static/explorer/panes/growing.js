@@ -43,11 +43,13 @@ export const growingPane = {
         if (!attempts) grownOf.set(frame, (attempts = grown(frame)));
         const attempt = state.attempt || explorer.states().lastAttempt;
         const all = attempts.get(attempt) ?? [];
+        const isKept = attempt === explorer.states().lastAttempt;
+        const whole = explorer.data.isFirstView && isKept ? frame.graphs.reduce((sum, { calls }) => sum + calls, 0) : operators(all);
         const made = state.attempt ? all.filter(({ at }) => at <= position) : all;
         const [number = 0] = frame.numbers;
         const module = explorer.names(made.at(-1)?.node.module ?? "");
         const part = made.length > MOST ? ` (drawn: the last ${MOST} of ${made.length} nodes)` : "";
-        heading.textContent = `${headingOf(made, number, discarded(frame, attempt), all)}${module ? `, in ${module}` : ""}${part}`;
+        heading.textContent = `${headingOf(made, number, discarded(frame, attempt), whole)}${module ? `, in ${module}` : ""}${part}`;
         const key = `${frame.id} ${attempt} ${made.length} ${made.at(-1)?.at === position}`;
         if (key !== drawn) draw(made, number, position);
         drawn = key;
@@ -105,11 +107,16 @@ function grown(frame) {
   return attempts;
 }
 
-/** @param {Grown[]} made @param {number} number @param {string} became @param {Grown[]} all */
-function headingOf(made, number, became, all) {
-  const count = (/** @type {Grown[]} */ some) => some.filter(({ node }) => node.op.startsWith("call_")).length;
+/** How many of some nodes are operators. @param {Grown[]} some */
+function operators(some) {
+  return some.filter(({ node }) => node.op.startsWith("call_")).length;
+}
+
+/** @param {Grown[]} made @param {number} number @param {string} became @param {number} whole */
+function headingOf(made, number, became, whole) {
+  const count = operators(made);
   const name = `${number ? `Graph ${number}` : "Graph"}${became}`;
-  const so = count(made) < count(all) ? `${count(made)} of ${plural(count(all), "operator")} so far` : plural(count(all), "operator");
+  const so = count < whole ? `${count} of ${plural(whole, "operator")} so far` : plural(whole, "operator");
   return `${name}: ${so}`;
 }
 

@@ -1,0 +1,168 @@
+"""What the explorer paints first of a large recording: the story at the step where it opens, without all that is one tab away.
+
+Which idea lives here: to make and send the data of 18,000 steps takes seconds, to look at the first of them takes what is around
+it. So a notebook is sent this first, and all of it afterwards (widgets/explorer.py). It is the same data of the same shape, made
+by the same functions (explorer_data.py), of which some is not told yet: the states a few hundred steps away, the code and the
+graphs of other functions, guards, links and whatever tabs show. How many states there are, in which attempts, where graphs broke
+and how far the graph has grown is known from the beginning: a state that is not told is sketched, and numbers, strip of time,
+headline and source are those of the whole.
+
+In:  a Recording and its Timeline.
+Out: `first_view(recording, timeline)`, which `json.dumps` takes as it is; `is_large(timeline)`, where that is worth it.
+     static/explorer/sketched.js makes ordinary frames of it.
+
+PyTorch has no counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from dynexplore.views import links, real_run, story
+from dynexplore.views.explorer_data import (
+    Hand,
+    Plain,
+    Values,
+    codes_data,
+    frame_facts,
+    graph_facts,
+    hand_of,
+    head_data,
+    node_data,
+    order_data,
+    rules_of,
+    states_data,
+)
+from dynexplore.views.timeline import State, Timeline
+
+LARGE = 2_000
+"""From so many states on the first view is sent by itself: for fewer, all is there as soon."""
+
+BEFORE, BEHIND = 100, 300
+"""How many states are told before the one that is opened, and behind it."""
+
+_SKETCHED = (ev.AttemptStarted, ev.AttemptRestarted, ev.GraphBroke)
+"""The moments whose kind and text the strip of time needs."""
+
+
+def is_large(timeline: Timeline) -> bool:
+    """Whether the first view of a recording is worth a message of its own."""
+    return len(timeline) >= LARGE
+
+
+def first_view(recording: Recording, timeline: Timeline) -> Plain:
+    """Return what the explorer shows at the step where it opens, and of the rest what it has to know of it."""
+    states: dict[int, list[State]] = {}
+    for state in timeline:
+        states.setdefault(state.frame, []).append(state)
+    head, values, rules = head_data(recording, states), Values(), rules_of(recording)
+    opened, position = head["story"]["opening"] or (0, 0)
+    told = range(max(0, position - BEFORE), min(position + BEHIND, len(states.get(opened, ()))))
+    shown = {entered.frame for entered in story.shown_frames(recording)}
+    table = real_run.RealTable(recording)
+    frames, codes = [], set()
+    for entered in recording.frames:
+        own = states.get(entered.frame, [])
+        frame = {**story.frame_story(recording, entered, shown, node_data), **frame_facts(recording, entered)}
+        frame |= _not_yet(recording, entered.frame)
+        if entered.frame == opened:
+            at = _told(own, told)
+            frame["states"] = states_data((own[number] for number in at), values, rules)
+            frame["graphs"] = _graphs(recording, opened, own[: told.stop])
+            frame["real"] = real_run.frame_data(recording, opened, own, table)
+            frame["sketch"] = {"at": at, "told": [told.start, told.stop], **_runs(own, told.stop)}
+            codes = {frame["code"], *(code.id for number in at if (code := own[number].code) is not None)}
+        else:
+            frame["sketch"] = {"at": [], "told": [0, 0], **_runs(own, 0)}
+        frames.append({**frame, "order": order_data(own)})
+    return {
+        **head,
+        "isFirstView": 1,
+        "codes": codes_data(recording, sorted(codes)),
+        "rules": rules,
+        "frames": frames,
+        "real": real_run.page_data(recording, states, table),
+        "anatomy": {"entries": [], "calls": []},
+        "inspection": {},
+        "memory": [],
+        "values": values.rows,
+        "links": {"places": [], "items": {}},
+    }
+
+
+def _not_yet(recording: Recording, frame: int) -> Plain:
+    """The parts of a frame that are not told yet; of its graphs and resume functions is told that they are there."""
+    graphs = [graph for graph in recording.graphs if graph.frame == frame]
+    return {
+        "modified": None,
+        "python": "",
+        "graphs": [{**graph_facts(graph, ()), **_NO_GROUPS} for graph in graphs],
+        "guards": [],
+        "breaks": [],
+        "resume": [
+            {"key": links.resume_key(frame, made.name), "name": made.name, "parameters": [], "offset": made.offset, "rows": []}
+            for made in recording.of_frame(frame, ev.ResumeFunctionMade)
+        ],
+        "states": [],
+        "real": {},
+    }
+
+
+_NO_GROUPS: Plain = {"group": {"path": "", "title": "", "nodes": [], "inner": []}, "startClosed": [], "stayClosed": []}
+
+
+def _graphs(recording: Recording, frame: int, states: Sequence[State]) -> list[Plain]:
+    """The graphs of a frame, as far as they have grown in these states."""
+    grown = {node.name for state in states for node in state.nodes}
+    graphs = [graph for graph in recording.graphs if graph.frame == frame]
+    return [{**graph_facts(graph, [node for node in graph.nodes if node.name in grown]), **_NO_GROUPS} for graph in graphs]
+
+
+def _told(states: Sequence[State], told: range) -> list[int]:
+    """The numbers of the states that are told: those of the range, and the last before it of each function that is at hand in it,
+    for there its stack and its locals come from, and there the way back to a caller leads."""
+    wanted = {hand for number in told for hand in _hands(states[number])}
+    before: list[int] = []
+    for number in range(told.start - 1, -1, -1):
+        if not wanted:
+            break
+        if hand_of(states[number]) in wanted:
+            wanted.remove(hand_of(states[number]))
+            before.append(number)
+    return [*reversed(before), *told]
+
+
+def _hands(state: State) -> Iterator[Hand]:
+    """The function at hand in a state, and its callers."""
+    return ((state.attempt, state.calls[:depth]) for depth in range(len(state.calls) + 1))
+
+
+def _runs(states: Iterable[State], grown: int) -> Plain:
+    """All states of a frame as sketches: equal ones next to each other stand there once, with their number. For the first `grown`
+    states the sketch says which nodes they added."""
+    counts: list[int] = []
+    sketches: list[Plain] = []
+    for number, state in enumerate(states):
+        sketch = _sketch(state, number < grown)
+        if sketches and sketch == sketches[-1]:
+            counts[-1] += 1
+        else:
+            sketches.append(sketch)
+            counts.append(1)
+    return {"counts": counts, "sketches": sketches}
+
+
+def _sketch(state: State, with_nodes: bool) -> Plain:
+    """What is known of a state that is not told: whether it is an instruction, and of which attempt."""
+    sketch: Plain = {}
+    if not isinstance(state.event, ev.InstructionStepped):
+        sketch["kind"] = "Moment"
+    if isinstance(state.event, _SKETCHED):
+        sketch |= {"kind": type(state.event).__name__, "text": getattr(state.event, "reason", "")}
+    if state.attempt:
+        sketch["attempt"] = state.attempt
+    if with_nodes and state.nodes:
+        sketch["nodes"] = [links.node_key(node.frame, node.name) for node in state.nodes]
+    return sketch

@@ -1,0 +1,126 @@
+"""The first view of a large recording in a real Chromium, and all of the recording as it takes its place.
+
+The page stands for JupyterLab: it holds the widget's model, whose data changes once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+
+import dynexplore
+from browser.pages import Heard, status, tab
+from dynexplore.recording.recording import Recording
+from dynexplore.views import first_view
+from dynexplore.widgets import assets
+from dynexplore.widgets.explorer import Explorer
+
+PAGE = """<!doctype html><meta charset="utf-8"><style>{style}</style><input id="elsewhere"><div id="host"></div>
+<script type="module">{script}
+const heard = [];
+globalThis.show = (data) => {{
+  const model = {{ get: () => data, on: (what, f) => what === "change:data" && heard.push(f), off() {{}} }};
+  renders.render({{ model, el: document.getElementById("host") }});
+  globalThis.states = mount(document.createElement("div"), JSON.parse(data)).frame.states;
+  globalThis.arrive = (whole) => {{ data = whole; heard.forEach((f) => f()); }};
+}};
+</script>"""
+
+
+class Layer(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return y + 1
+
+
+class Layers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(60))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        if x.sum() > 0:
+            x = x - 1
+        return x.relu()
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    made: Recording = dynexplore.explain(Layers())(torch.ones(3)).recording
+    return made
+
+
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path, recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Page, str, Heard]:
+    """A page with the first view of the recording, and the data of the whole."""
+    monkeypatch.setattr(first_view, "LARGE", 100)
+    monkeypatch.setattr(first_view, "BEFORE", 20)
+    monkeypatch.setattr(first_view, "BEHIND", 6)
+    explorer = Explorer(recording, later=True)
+    view = explorer.data
+    explorer.complete()
+    explorer.end()
+    path = tmp_path / "page.html"
+    script = assets.SCRIPT.replace("export default {", "const renders = {")
+    path.write_text(PAGE.format(style=assets.STYLE, script=script), encoding="utf-8")
+    page, heard = browser.new_page(viewport={"width": 1040, "height": 900}), Heard()
+    heard.listen(page)
+    page.goto(path.as_uri())
+    page.evaluate("data => show(data)", view)
+    return page, explorer.data, heard
+
+
+def story(page: Page) -> dict[str, object]:
+    """What the story says: headline, marked source, boxes, graph, strip, and where one is."""
+    texts = {
+        name: page.locator(selector).all_inner_texts()
+        for name, selector in {
+            "headline": ".dynx-headline",
+            "source": ".dynx-source .dynx-line",
+            "now": ".dynx-source .dynx-line.dynx-now",
+            "title": ".dynx-source h3",
+            "boxes": ".dynx-boxes .dynx-box",
+            "growing": ".dynx-growing h3",
+            "drawn": ".dynx-growing .dynx-node",
+            "strip": ".dynx-strip",
+            "tints": ".dynx-gutter",
+        }.items()
+    }
+    return {**texts, "status": status(page)}
+
+
+def test_the_story_is_the_same_before_and_after_the_rest_has_come(shown: tuple[Page, str, Heard]) -> None:
+    """The break that it opens at, with source, stack, graph and numbers; then the rest is there, and so are the tabs."""
+    page, whole, heard = shown
+    before = story(page)
+    assert "if x.sum() > 0" in str(before["now"]) and "122 operators" in str(before["growing"]) and before["boxes"]
+    assert page.evaluate("states.filter((state) => state.isSketch).length") > 500  # most of the steps are not told
+    assert page.get_by_role("tab").count() == 0 and "steps follow in a moment" in page.locator(".dynx-panes").inner_text()
+    page.locator("#elsewhere").focus()
+    page.evaluate("whole => arrive(whole)", whole)
+    assert page.locator(".dynexplore").count() == 1 and story(page) == before
+    assert page.evaluate("document.activeElement.id") == "elsewhere"  # whoever writes a cell goes on writing
+    tab(page, "guards")
+    expect(page.locator(".dynx-guards tbody tr").first).to_be_visible()
+    assert heard.errors == []
+
+
+def test_a_step_that_is_not_told_yet_is_gone_to_when_it_is(shown: tuple[Page, str, Heard]) -> None:
+    """Steps within the first view are made at once; one that leads out of it waits, and says so. Keys stay in the explorer."""
+    page, whole, heard = shown
+    page.locator(".dynexplore").focus()
+    opened = int(status(page).split(" ")[0])
+    page.keyboard.press("ArrowLeft")
+    assert int(status(page).split(" ")[0]) == opened - 1
+    page.keyboard.press("Home")
+    assert int(status(page).split(" ")[0]) == opened - 1 and "in a moment" in page.locator(".dynx-said").inner_text()
+    page.evaluate("whole => arrive(whole)", whole)
+    assert status(page).startswith("1 of ")
+    page.keyboard.press("ArrowRight")
+    assert status(page).startswith("2 of ")
+    assert heard.errors == []
