@@ -81,6 +81,8 @@ class _Fold:
 
     def apply(self, event: ev.Event) -> None:
         match event:
+            case ev.InstructionStepped():  # first: most are that
+                pass
             case ev.CallBegan():
                 arguments = ", ".join(_argument(name, view) for name, view in event.arguments)
                 self.calls.append(Call(event.call, arguments))

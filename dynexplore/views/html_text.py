@@ -30,7 +30,7 @@ from dynexplore.views.timeline import Timeline
 MOST_ROWS = 2000
 """A longer table is cut here, and says so: a browser gets slow, and nobody reads on."""
 
-MOST_IN_NOTEBOOK = 200
+MOST_IN_NOTEBOOK = 50
 """So many rows of a table a notebook keeps beside the explorer, for whoever cannot run it: they are saved with each output."""
 
 STYLE = """

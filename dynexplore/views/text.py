@@ -459,6 +459,8 @@ def call_rows(recording: Recording) -> list[tuple[str, str, str, str, str]]:
 def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
     """What happened in a call, the cache entry it is about, and details; None for events that are not about calls."""
     match event:
+        case ev.InstructionStepped():  # first: most are that
+            return None
         case ev.CacheHit():
             made = f"compiled as frame {event.compiled_by}" if event.entry != ev.EARLIER else "compiled before this recording began"
             return "hit", entry_name(event.entry), made

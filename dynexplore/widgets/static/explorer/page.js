@@ -82,7 +82,8 @@ export class Explorer {
     editing?.follow(this);
     host.append(this.root); // first, so that what is built can be measured
     this.build();
-    if (this.frame && !(ownsAddress && follow(this))) this.open();
+    // a notebook puts it into the page when it is built: until then nothing can be measured, and what is painted is painted twice
+    if (this.frame && host.isConnected && !(ownsAddress && follow(this))) this.open();
     this.keepInView();
   }
 
@@ -92,7 +93,8 @@ export class Explorer {
     let isNew = height > 0; // the first size that is told is the one that it was built in
     new ResizeObserver(() => {
       const { clientHeight } = this.root;
-      if (clientHeight && clientHeight !== height && !isNew && this.shown.size) this.paint();
+      if (clientHeight && this.frame && !this.shown.size) this.open();
+      else if (clientHeight && clientHeight !== height && !isNew && this.shown.size) this.paint();
       [height, isNew] = [clientHeight, false];
     }).observe(this.root);
   }
