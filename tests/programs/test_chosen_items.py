@@ -250,6 +250,20 @@ def one_too_many(x: Any, weights: Any) -> Any:
         return x, str(error), number
 
 
+def numbers_are_handed_on(x: Any, numbers: Any) -> Any:
+    number = 0
+    seen = []
+    try:
+        while True:
+            x = x + 1
+            print(number)
+            seen.append(numbers[number])
+            number += 1
+            x = x * 2
+    except IndexError:
+        return x, seen
+
+
 WEIGHTS = [torch.tensor(float(number + 2)) for number in range(4)]
 
 
@@ -265,6 +279,8 @@ WEIGHTS = [torch.tensor(float(number + 2)) for number in range(4)]
         (item_is_kept_while_the_list_changes, WEIGHTS, WEIGHTS[:2]),
         (number_changes_behind_the_choice, WEIGHTS, WEIGHTS[1:]),
         (one_too_many, WEIGHTS, WEIGHTS[:2]),
+        (numbers_are_handed_on, [1, 2, 3, 4], [5, 6, 7]),
+        (numbers_are_handed_on, ("a", "b", "c", "d"), ("b",)),
     ],
 )  # fmt: skip
 def test_items_of_lists_and_tuples_are_those_of_eager(program: Any, items: Any, others: Any) -> None:
@@ -321,3 +337,38 @@ def test_layers_that_find_their_state_by_a_number_of_their_own_share_a_graph() -
     states = [torch.ones(8, 3) * number for number in range(4)]
     report = assert_same_as_eager(Layers(4), X, states, gradients=False)
     assert len(report.graphs) == len(assert_same_as_eager(Layers(3), X, states, gradients=False).graphs)
+
+
+class Counter(nn.Module):
+    """A module that counts its calls, and tells the count before and after."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__()
+        self.calls = start
+
+    def forward(self, x: Any) -> Any:
+        before = self.calls
+        self.calls += 1
+        print("in between")
+        self.calls = self.calls * 2
+        return x * self.calls + before, (before, self.calls)
+
+
+class Counters(nn.Module):
+    """Such modules in a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counters = nn.ModuleList(Counter(start) for start in (3, 5, 7))
+
+    def forward(self, x: Any) -> Any:
+        told = []
+        for counter in self.counters:
+            x, numbers = counter(x)
+            told.append(numbers)
+        return x, told
+
+
+def test_a_number_of_one_of_several_that_changes_is_told_as_it_was() -> None:
+    """What was read before the change is what was there before it."""
+    assert_same_as_eager(Counters(), X, calls=3)

@@ -578,7 +578,10 @@ class Translator:
             in_graph = type(value) is int and self.history.is_known_to_vary(where)
             return None if in_graph else UnspecializedVariable(self, value, source)
         if type(value) is int and isinstance(source, AttributeSource) and self._is_of_several(source):
-            return None if self.history.is_known_to_vary(where) else UnspecializedVariable(self, value, source)
+            if self.history.is_known_to_vary(where):
+                return None
+            self.guard(source, "TYPE_MATCH", int)  # the object must have it, whichever it is
+            return UnspecializedVariable(self, value, source)
         if type(value) is float and self.history.is_dynamic_number(where, value, self.request.dynamic):
             source.varies = True
             return UnspecializedVariable(self, value, source)

@@ -34,4 +34,7 @@ def chosen_item(ctx: TraceContext, items: Any, source: Source | None, key: Varia
     except (IndexError, KeyError):  # the program's exception tells which key it was
         return None
     key.python_type()  # another kind of key (a slice) would mean another thing
-    return ctx.build(value, source.chosen_item(place))
+    chosen = source.chosen_item(place)
+    if type(value) in (int, float, str):  # carried along without a guard of its own: it must be there
+        ctx.guard(chosen, "TYPE_MATCH", type(value))
+    return ctx.build(value, chosen)
