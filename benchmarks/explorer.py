@@ -12,8 +12,8 @@ With `--jupyterlab` the same in a real JupyterLab, 1440 x 900 with its sidebar (
 running the cell that shows a finished recording, the first of its page, to the painted first step: the kernel makes the data and
 sends it (`of it kernel ms`, of CPU time `kernel CPU ms`), JupyterLab loads the widget, the explorer is built. Of a
 large recording that is the first view (views/first_view.py); all steps follow when the cell has ended, which is not counted.
-`again` is the same for the second explorer of the page. `step ms` is from the key, pressed in the browser, to the painted page, beginning where the
-explorer opened. Neither contains the capture. These are medians of the repeats, and of the steps.
+`again` is the same for the second explorer of the page. `step ms` is from the key, pressed in the browser, to the painted page,
+beginning where the explorer opened. Neither contains the capture. These are medians of the repeats, and of the steps.
 """
 
 from __future__ import annotations
