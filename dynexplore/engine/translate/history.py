@@ -87,7 +87,7 @@ class FrameHistory:
         self._floats_asked_for |= type(value) is float
         if varies or where in self._dynamic_numbers:
             return True
-        if where in self._numbers and self._numbers[where] != value:
+        if self.was_another(where, value):
             self._dynamic_numbers.add(where)
             return True
         self._numbers[where] = value
@@ -96,6 +96,10 @@ class FrameHistory:
     def note_number(self, where: str, value: Any) -> None:
         """A number was taken as a constant here, and not because it was asked whether it varies."""
         self._numbers.setdefault(where, value)
+
+    def was_another(self, where: str, value: Any) -> bool:
+        """Whether another number was taken as a constant here."""
+        return where in self._numbers and self._numbers[where] != value
 
     def is_known_to_vary(self, where: str) -> bool:
         """Whether a number here was taken as a constant once, and was another one later."""

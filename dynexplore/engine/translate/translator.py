@@ -581,6 +581,7 @@ class Translator:
             if self.history.is_known_to_vary(where):
                 return None
             self.guard(source, "TYPE_MATCH", int)  # the object must have it, whichever it is
+            source.varies = self.history.was_another(where, value)
             return UnspecializedVariable(self, value, source)
         if type(value) is float and self.history.is_dynamic_number(where, value, self.request.dynamic):
             source.varies = True
