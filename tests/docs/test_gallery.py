@@ -33,7 +33,7 @@ SAID = {
     "loop": (2, 2, 6),
     "callee": (4, 2, 6),
     "sizes": (2, 0, 10),
-    "attribute": (3, 0, 10),
+    "attribute": (3, 0, 6),
     "decoder": (1, 0, 78),
     "unet": (1, 0, 24),
     "recommender": (1, 0, 23),
