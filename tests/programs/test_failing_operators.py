@@ -232,6 +232,24 @@ def test_what_is_for_integers_alone_refuses_others_though_nobody_uses_the_result
     assert_same_as_eager(of_integers, numbers / 2, numbers, backend=backend)
 
 
+def of_what_nobody_uses(x: torch.Tensor, s: int, index: torch.Tensor) -> Any:
+    raised = []
+    for function in (lambda: x % s, lambda: torch.fmod(x, s) + 1, lambda: x[index]):
+        try:
+            function()
+        except Exception as error:
+            raised.append(type(error))
+    return x * 2, raised
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_data_refuses_raises_though_nobody_uses_the_result(backend: str) -> None:
+    """A compiler drops what nobody uses, and the error with it."""
+    x = torch.tensor([4, 6, 9])
+    for s, index in ((2, IN_RANGE), (0, IN_RANGE), (3, OUT_OF_RANGE)):
+        assert_same_as_eager(of_what_nobody_uses, x, s, index, backend=backend)
+
+
 WRITES = [torch.Tensor.mul_, torch.Tensor.add_, torch.Tensor.sub_, operator.imul, lambda x, s: torch._foreach_mul_([x], s)]
 
 

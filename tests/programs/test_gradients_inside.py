@@ -180,6 +180,13 @@ def backward_of_a_part(x, w):
     return y, w.grad is None
 
 
+def backward_of_a_part_behind_a_look(x, w):
+    y, z = x * w, x.sin()
+    before = y.grad  # of no leaf: torch warns, and the graph ends
+    z.sum().backward(retain_graph=True)
+    return y, before, w.grad is None
+
+
 def backward_of_all(x, w):
     y = x * w
     loss = y.sin().sum()
@@ -195,10 +202,12 @@ def goes_on_with_another_part(x, w):
     return y.detach(), z.grad is None
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_backward_leaves_no_gradient_where_none_comes(backend: str) -> None:
     """`backward` of a tensor that depends on some leaves only: the graph runs as it stands, another is compiled."""
     assert_same_as_eager(backward_of_a_part, leaf(), leaf(), backend=backend, breaks=["DX406"], graphs=0)
+    assert_same_as_eager(backward_of_a_part_behind_a_look, leaf(), leaf(), backend=backend, breaks=["DX411", "DX406"])
     assert_same_as_eager(goes_on_with_another_part, leaf(), leaf(), backend=backend)
     assert_same_as_eager(backward_of_all, leaf(), leaf(), backend=backend, breaks=["DX406"], graphs=2)
 

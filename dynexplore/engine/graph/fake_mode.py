@@ -135,6 +135,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False
         self.may_fail = False
+        self.may_fail_last = False  # whether something may, since this was last set to False
 
     def assigned_are_written(self) -> bool:
         """Whether data that was assigned to a tensor has been written to since."""
@@ -196,6 +197,7 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         self.may_fail |= facts.may_fail
+        self.may_fail_last |= facts.may_fail
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         storages: list[int] = []

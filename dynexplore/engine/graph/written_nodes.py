@@ -1,10 +1,11 @@
-"""Which nodes of a graph change what was there before them, and what lies in whose memory.
+"""Which nodes of a graph change what was there before them, what lies in whose memory, and which nodes nobody would miss.
 
 The idea: what an operator writes is noted when it runs on fake tensors (`fake_mode.py`), by the memory that it writes to: a batch
 norm changes the statistics that it is given, and its name says nothing of it. Where nothing was noted, the name of the operator
 says it.
 
-In:  nodes whose fake values stand in `meta["example_value"]`, and what they wrote in `meta["writes"]`. Out: answers.
+In:  nodes whose fake values stand in `meta["example_value"]`, what they wrote in `meta["writes"]`, and in `meta["may_fail"]` that
+     data decides whether they raise. Out: answers.
 torch._dynamo has no counterpart: AOTAutograd finds out.
 """
 
@@ -41,6 +42,18 @@ def written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
 def lies_in(node: torch.fx.Node, storage: int) -> bool:
     """Whether its value, or a part of it, is a tensor in this memory."""
     return any(storage_of(value) == storage for value in _tensors_of(node))
+
+
+def is_an_error_dropped(graph: torch.fx.Graph) -> bool:
+    """Whether an operator of which data decides if it raises gives what nobody uses: a compiler leaves it out, error and all."""
+    used: set[torch.fx.Node] = set()
+    for node in reversed(graph.nodes):
+        has_effect = node.op == "output" or node.is_impure() or node.meta.get("example_value") is None or bool(written_by(node))
+        if node in used or has_effect:
+            used.update(node.all_input_nodes)
+        elif node.meta.get("may_fail"):
+            return True
+    return False
 
 
 def _tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:

@@ -40,6 +40,7 @@ from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.copies_for_backward import with_copies
 from dynexplore.engine.graph.shapes import make_shape_env
+from dynexplore.engine.graph.written_nodes import is_an_error_dropped
 from dynexplore.engine.nearest_name import instead
 from dynexplore.engine.phases import timed
 from dynexplore.engine.recorder import Recorder
@@ -223,6 +224,7 @@ def compile_graph(
     module = graph.module
     buckets = distributed.pieces_of(graph)
     graph.as_it_stands |= bool(buckets and graph.read_from_copies)  # a piece is cut from the graph as it was captured
+    graph.as_it_stands |= graph.may_fail and is_an_error_dropped(module.graph)
     if graph.as_it_stands:
         backend = uncompiled(backend)
     if recorder is not None and (tools := tool_hooks.connected()) is not None:

@@ -48,7 +48,8 @@ def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> boo
     """Whether what a compiler makes of the graph would be seen from outside."""
     if any(one.kind.id in ("DX404", "DX406", "DX408") and one.facts.get("operation") in ASKS_FOR_MORE for one in breaks):
         return True
-    if any(one.kind.id == "DX406" for one in breaks) and _reach_different_leaves(graph.outputs):
+    gradients = any(one.kind.id == "DX406" or one.facts.get("attribute") == "grad" for one in breaks)
+    if gradients and _reach_different_leaves(graph.outputs):
         return True
     goes_on = any(one.facts.get("operation") == "Tensor.backward(retain_graph=True)" for one in breaks)
     if goes_on and _one_is_behind_another(graph.outputs):

@@ -54,6 +54,7 @@ def add(
     if getattr(target, "__name__", target) in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
         ctx.break_graph("DX408", operation="other sizes in place, of an input whose sizes vary")
     ctx.graph.fake_mode.written_last = set()
+    ctx.graph.fake_mode.may_fail_last = False
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
     except OperatorFailed as failure:
@@ -75,6 +76,8 @@ def add(
     node = ctx.graph.add(op, target, proxies, named, fake)
     if ctx.graph.fake_mode.written_last:
         node.meta["writes"] = frozenset(ctx.graph.fake_mode.written_last)
+    if ctx.graph.fake_mode.may_fail_last:
+        node.meta["may_fail"] = True
     if ctx.narrator is not None:
         ctx.narrator.node_added(node, ctx)
     describe(ctx, node)
