@@ -123,9 +123,7 @@ class _Paths:
 def _moments(recording: Recording, *, counted: bool = True) -> Iterator[tuple[State, int]]:
     """Frame by frame the states at the instructions of its last attempt, and at its break, with their numbers in the frame; or,
     not `counted`, those of the attempts before."""
-    of_frame: dict[int, list[State]] = {}
-    for state in Timeline(recording):
-        of_frame.setdefault(state.frame, []).append(state)
+    of_frame = Timeline(recording).by_frame()
     for entered in recording.frames:
         last, states = recording.final_attempt(entered.frame), list(enumerate(of_frame.get(entered.frame, ())))
         steps = [pair for pair in states if isinstance(pair[1].event, ev.InstructionStepped)]

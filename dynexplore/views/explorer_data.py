@@ -45,9 +45,7 @@ def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Pla
     that of the recording, where the caller has it already."""
     values = Values()
     timeline = timeline or Timeline(recording)
-    states: dict[int, list[State]] = {}
-    for state in timeline:
-        states.setdefault(state.frame, []).append(state)
+    states = timeline.by_frame()
     rules, table = rules_of(recording), real_run.RealTable(recording)
     shown = {entered.frame for entered in story.shown_frames(recording)}
     frames = [

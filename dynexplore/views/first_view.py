@@ -54,9 +54,7 @@ def is_large(timeline: Timeline) -> bool:
 
 def first_view(recording: Recording, timeline: Timeline) -> Plain:
     """Return what the explorer shows at the step where it opens, and of the rest what it has to know of it."""
-    states: dict[int, list[State]] = {}
-    for state in timeline:
-        states.setdefault(state.frame, []).append(state)
+    states = timeline.by_frame()
     head, values, rules = head_data(recording, states), Values(), rules_of(recording)
     opened, position = head["story"]["opening"] or (0, 0)
     told = range(max(0, position - BEFORE), min(position + BEHIND, len(states.get(opened, ()))))

@@ -201,6 +201,13 @@ class Timeline:
         """The states of one frame, in order."""
         return tuple(state for state in self.states if state.frame == frame)
 
+    def by_frame(self) -> dict[int, list[State]]:
+        """The states of each frame that has any, in order."""
+        frames: dict[int, list[State]] = {}
+        for state in self.states:
+            frames.setdefault(state.frame, []).append(state)
+        return frames
+
     def of_event(self, position: int) -> State | None:
         """The state that the event at `position` of the recording belongs to: its own, or the next of its frame."""
         number = self._number_at.get(position)

@@ -41,7 +41,7 @@ def written_by(node: torch.fx.Node) -> list[torch.fx.Node]:
 
 def lies_in(node: torch.fx.Node, storage: int) -> bool:
     """Whether its value, or a part of it, is a tensor in this memory."""
-    return any(storage_of(value) == storage for value in _tensors_of(node))
+    return any(storage_of(value) == storage for value in tensors_of(node))
 
 
 def is_an_error_dropped(graph: torch.fx.Graph) -> bool:
@@ -56,5 +56,6 @@ def is_an_error_dropped(graph: torch.fx.Graph) -> bool:
     return False
 
 
-def _tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+    """The tensors that its value is, or is made of."""
     return (value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor))

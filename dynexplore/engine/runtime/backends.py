@@ -224,7 +224,8 @@ def compile_graph(
     module = graph.module
     buckets = distributed.pieces_of(graph)
     graph.as_it_stands |= bool(buckets and graph.read_from_copies)  # a piece is cut from the graph as it was captured
-    graph.as_it_stands |= graph.may_fail and is_an_error_dropped(module.graph)
+    if backend.function is not eager:  # which drops nothing
+        graph.as_it_stands |= graph.may_fail and is_an_error_dropped(module.graph)
     if graph.as_it_stands:
         backend = uncompiled(backend)
     if recorder is not None and (tools := tool_hooks.connected()) is not None:

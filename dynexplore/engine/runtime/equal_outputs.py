@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -22,6 +22,7 @@ import torch.fx
 import torch.utils._pytree as pytree
 
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.written_nodes import tensors_of
 
 
 def kept_apart(module: torch.fx.GraphModule) -> AbstractContextManager[Any]:
@@ -35,7 +36,7 @@ def kept_apart(module: torch.fx.GraphModule) -> AbstractContextManager[Any]:
 
 def hands_out_equal_calls(graph: torch.fx.Graph) -> bool:
     """Whether two nodes call the same with the same, and something of each is among the outputs, one of which has a gradient."""
-    outputs = list(_tensors_of(next(node for node in graph.nodes if node.op == "output").all_input_nodes))
+    outputs = _tensors_of_all(next(node for node in graph.nodes if node.op == "output").all_input_nodes)
     if not any(value.requires_grad for value in outputs):
         return False
     handed_out = set(map(storage_of, outputs))
@@ -46,7 +47,7 @@ def hands_out_equal_calls(graph: torch.fx.Graph) -> bool:
         if node.op not in ("call_function", "call_method"):
             continue
         same = equal[node] = first.setdefault(_call(node, equal), node)
-        if any(storage_of(value) in handed_out for value in _tensors_of([node])) and not _gives_a_view(node):
+        if any(storage_of(value) in handed_out for value in tensors_of(node)) and not _gives_a_view(node):
             if same in seen:
                 return True
             seen.add(same)
@@ -63,10 +64,9 @@ def _call(node: torch.fx.Node, equal: dict[torch.fx.Node, torch.fx.Node]) -> Any
 
 def _gives_a_view(node: torch.fx.Node) -> bool:
     """Whether its result lies in the memory of what it was given: then it is no new tensor."""
-    given = {storage_of(value) for value in _tensors_of(node.all_input_nodes)}
-    return any(storage_of(value) in given for value in _tensors_of([node]))
+    given = {storage_of(value) for value in _tensors_of_all(node.all_input_nodes)}
+    return any(storage_of(value) in given for value in tensors_of(node))
 
 
-def _tensors_of(nodes: Iterable[torch.fx.Node]) -> Iterator[torch.Tensor]:
-    for node in nodes:
-        yield from (value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor))
+def _tensors_of_all(nodes: Iterable[torch.fx.Node]) -> list[torch.Tensor]:
+    return [value for node in nodes for value in tensors_of(node)]
