@@ -245,7 +245,8 @@ class _World:
         call.modes = global_modes()
         call.random_numbers = [torch.get_rng_state(), repr(random.getstate())]
         if numpy := sys.modules.get("numpy"):
-            call.random_numbers.append(repr(numpy.random.get_state()))
+            kind, words, *rest = numpy.random.get_state()
+            call.random_numbers.append((kind, words.tobytes(), *rest))  # the repr of 624 words costs more than a capture
         return call
 
     def everything(self) -> dict[str, Any]:

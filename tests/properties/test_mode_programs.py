@@ -51,7 +51,8 @@ STEPS = st.sampled_from([
     "torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "torch.set_default_dtype(torch.float64)",
 ])  # fmt: skip
 CHANGES = st.sampled_from([
-    "pass", "net.train()", "net.eval()", "net.b = net.b.detach() * 2", "net.b = torch.ones(3, dtype=torch.float64)",
+    "pass", "net.train()", "net.eval()", "net.b = torch.ones(3) if net.b is None else net.b.detach() * 2",
+    "net.b = torch.ones(3, dtype=torch.float64)",
     "net.b = None", "net.w.requires_grad_(False)", "net.requires_grad_()", "net.w = nn.Parameter(torch.full((3,), 2.0))",
     "net.k = 3.0", "net.k = 2", "hooks.append(net.lin.register_forward_hook(lambda m, i, o: o * 2))",
     "[hook.remove() for hook in hooks]", "hooks.append(net.act.register_forward_pre_hook(lambda m, i: (i[0] + 1,)))",
