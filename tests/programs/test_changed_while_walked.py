@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -60,3 +61,85 @@ def test_a_walk_goes_on_as_in_cpython(change: Any, make: Any, inside: bool) -> N
         return walked(x, make() if inside else things, change)
 
     assert_same_as_eager(program, X, make())
+
+
+def last_taken_out_and_put_back(things: Any) -> None:
+    things["c"] = things.pop("c")
+
+
+def first_taken_out_and_put_back(things: Any) -> None:
+    things["a"] = things.pop("a")
+
+
+def last_moved_to_where_it_is(things: Any) -> None:
+    things.move_to_end("c")
+
+
+def moved_there_and_back(things: Any) -> None:
+    things.move_to_end("c", last=False)
+    things.move_to_end("c")
+
+
+def put_and_taken_out(things: Any) -> None:
+    things["new"] = 1
+    del things["new"]
+
+
+def value_replaced(things: Any) -> None:
+    things["b"] = things.setdefault("c", 8)
+
+
+ORDER_CHANGES = [
+    last_taken_out_and_put_back, first_taken_out_and_put_back, last_moved_to_where_it_is, moved_there_and_back, put_and_taken_out,
+    value_replaced, OrderedDict.clear, OrderedDict.popitem, lambda things: torch._dynamo.graph_break(),
+]  # fmt: skip
+
+
+class Named(OrderedDict):  # type: ignore[type-arg]
+    """A class of the program's own, as model outputs are."""
+
+
+@pytest.mark.parametrize("made_by", [OrderedDict, Named])
+@pytest.mark.parametrize("part", ["keys", "values", "items", "reversed"])
+@pytest.mark.parametrize("inside", [False, True], ids=["argument", "made inside"])
+@pytest.mark.parametrize("change", ORDER_CHANGES, ids=lambda change: change.__name__)
+def test_an_ordered_dict_notices_that_its_order_was_changed_and_restored(
+    change: Any, inside: bool, part: str, made_by: Any
+) -> None:
+    """What counts is that its order was changed, not what it is now; a value that is replaced is no change of order."""
+
+    def program(x: Any, things: Any) -> Any:
+        things = made_by(a=1, b=2, c=3) if inside else things
+        walk = reversed(things) if part == "reversed" else getattr(things, part)()
+        seen: list[Any] = []
+        try:
+            for thing in walk:
+                seen.append(thing)
+                x = x * 2
+                if len(seen) == 1:
+                    change(things)
+        except RuntimeError as error:
+            return x, seen, str(error), things
+        return x, seen, "", things
+
+    assert_same_as_eager(program, X, made_by(a=1, b=2, c=3))
+
+
+@pytest.mark.parametrize("change", ORDER_CHANGES, ids=lambda change: change.__name__)
+def test_a_walk_that_a_break_lies_in_notices_it_too(change: Any) -> None:
+    """The real dict, whose order is what it was before, is told that it was another meanwhile."""
+
+    def program(x: Any, things: Any) -> Any:
+        walk = iter(things)
+        seen = [next(walk)]
+        print("in a walk")
+        change(things)
+        x = x * 2
+        print("changed")
+        try:
+            seen.extend(walk)
+        except RuntimeError as error:
+            return x, seen, str(error), things
+        return x, seen, "", things
+
+    assert_same_as_eager(program, X, OrderedDict(a=1, b=2, c=3))

@@ -2,7 +2,7 @@
 
 The idea: a view holds the dict's tracker and nothing else, so it shows the dict as it is at each moment. The views
 of keys and items are also sets: their algebra makes real sets. A dict that grows or shrinks while it is walked
-raises, as in CPython.
+raises, as in CPython; an OrderedDict whose order changes, too.
 
 In: a dict's tracker. Out: items, sets, iterators. torch/_dynamo/variables/dicts.py (DictViewVariable) does the
 same job.
@@ -76,11 +76,11 @@ class DictViewVariable(BuiltinValueVariable):
         return ConstantVariable(len(self.mapping.entries))
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return DictIteratorVariable(self.mapping, self.part)
+        return walk(self.mapping, self.part)
 
     def iterate_reversed(self, ctx: TraceContext) -> VariableTracker:
         """reversed(view)."""
-        return DictIteratorVariable(self.mapping, self.part, backwards=True)
+        return walk(self.mapping, self.part, backwards=True)
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         return [part_of(ctx, pair, self.part) for pair in self.mapping.entries.values()]
@@ -143,8 +143,7 @@ class DictIteratorVariable(IteratorVariable):
         if self.index > len(self.places):
             return None
         if len(entries) != len(self.places):
-            what = "OrderedDict mutated" if self.mapping.value_type is OrderedDict else "dictionary changed size"
-            ctx.raise_exception(RuntimeError, f"{what} during iteration")
+            ctx.raise_exception(RuntimeError, "dictionary changed size during iteration")
         if not self._walks_what_it_began_with():
             ctx.break_graph("DX307", type="a dict whose keys changed during iteration")
         self.index += 1
@@ -168,6 +167,47 @@ class DictIteratorVariable(IteratorVariable):
             build.call_object(reversed_iterator_at, walked, ConstantVariable(len(self.places) - 1 - self.index))
         else:
             build.call_object(iterator_at, walked, ConstantVariable(self.index))
+
+
+class OrderedDictIteratorVariable(DictIteratorVariable):
+    """An iterator over an OrderedDict, which notices every change of its order, also one that was taken back.
+
+    What it notices is CPython's own affair: the entries are an OrderedDict, too, and a real iterator over them says it.
+    """
+
+    def __init__(self, mapping: Any, part: str, backwards: bool = False) -> None:
+        super().__init__(mapping, part, backwards)
+        self.walk: Any = reversed(mapping.entries) if backwards else iter(mapping.entries)
+
+    def next_item(self, ctx: TraceContext) -> VariableTracker | None:
+        try:
+            place = next(self.walk)
+        except StopIteration:
+            self.index = len(self.places) + 1
+            return None
+        except RuntimeError as error:
+            self.index = len(self.places) + 1  # it is at its end then
+            ctx.raise_exception(RuntimeError, str(error))
+        self.index += 1
+        return part_of(ctx, self.mapping.entries[place], self.part)
+
+    def _walks_what_it_began_with(self) -> bool:
+        return not complaint_of(self.walk)
+
+
+def complaint_of(walk_of_ordered_dict: Any) -> str:
+    """What CPython would say at the next step of a walk of an OrderedDict, or ""; no step is taken."""
+    try:
+        walk_of_ordered_dict.__reduce__()  # lists what is left
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def walk(mapping: Any, part: str, backwards: bool = False) -> DictIteratorVariable:
+    """An iterator over a part of a mapping."""
+    kind = OrderedDictIteratorVariable if isinstance(mapping.entries, OrderedDict) else DictIteratorVariable
+    return kind(mapping, part, backwards)
 
 
 @binary_rule(DictViewVariable, VariableTracker, "&", "|", "-", "^")
@@ -220,4 +260,4 @@ _declare_views()
 
 @builtin_method(dict, "__reversed__")
 def _reversed(ctx: TraceContext, self: Any, /) -> VariableTracker:
-    return DictIteratorVariable(self, "keys", backwards=True)
+    return walk(self, "keys", backwards=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
-from dynexplore.engine.variables.containers.dict_views import DictIteratorVariable, Entries, Pair, part_of
+from dynexplore.engine.variables.containers.dict_views import Entries, Pair, complaint_of, part_of, walk
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.contract.build import builds
 from dynexplore.engine.variables.contract.context import UserRaised
@@ -89,7 +89,7 @@ class DictVariable(BuiltinValueVariable):
         return ConstantVariable(len(self.entries))
 
     def iterate(self, ctx: TraceContext) -> VariableTracker:
-        return DictIteratorVariable(self, "keys")
+        return walk(self, "keys")
 
     def unpack(self, ctx: TraceContext) -> list[VariableTracker]:
         return [key.read(ctx) for key, _ in self.entries.values()]
@@ -137,6 +137,11 @@ class DictVariable(BuiltinValueVariable):
             build.push(value)
         build.writer.build_map(len(self.entries))
 
+    @property
+    def becoming(self) -> Callable[..., None]:
+        """What makes a real dict equal to the entries."""
+        return become
+
     def write_back(self, build: Reconstruction) -> None:
         """Make the real dict equal to the entries, by dict's own methods."""
         build.push(DictVariable(self.entries))
@@ -147,7 +152,7 @@ class DictVariable(BuiltinValueVariable):
         def replace() -> None:
             writer = build.writer
             writer.begin_call()
-            build.push_object(become)
+            build.push_object(self.becoming)
             writer.callable_ready()
             build.push_object(self.value_type)
             writer.load_fast(target)
@@ -247,11 +252,26 @@ def become(kind: Any, target: dict[Any, Any], entries: dict[Any, Any]) -> None:
 _MISSING = object()
 
 
+def become_and_stop_walks(kind: Any, target: OrderedDict[Any, Any], entries: dict[Any, Any]) -> None:
+    """`become` for an OrderedDict whose order was changed: a walk that has begun raises, also if the order is as it was again."""
+    become(kind, target, entries)
+    kind.__setitem__(target, _MISSING, None)
+    kind.__delitem__(target, _MISSING)
+
+
 class OrderedDictVariable(DictVariable):
-    """A `collections.OrderedDict`."""
+    """A `collections.OrderedDict`; its entries are one, too, so that a walk notices what CPython's notices."""
 
     value_type = OrderedDict
     container_type = OrderedDict
+
+    def __init__(self, entries: Entries | None = None, source: Source | None = None) -> None:
+        super().__init__(OrderedDict(entries or {}), source)
+        self._since_then = iter(self.entries)
+
+    @property
+    def becoming(self) -> Callable[..., None]:
+        return become_and_stop_walks if "mutated" in complaint_of(self._since_then) else become  # `clear` changes its size only
 
     def reconstruct(self, build: Reconstruction) -> None:
         build.call_object(OrderedDict, DictVariable(self.entries))
@@ -487,16 +507,11 @@ def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracke
 
 @mutating_method(OrderedDict, "move_to_end")
 def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
-    place = key.hash_key(ctx)
-    pair = self.entries.pop(place, None)
-    if pair is None:
+    entries, place = self.entries, key.hash_key(ctx)
+    if place not in entries:
         self.missing_key(ctx, key)
-        return
-    others = dict(self.entries) if last is not None and not known_truth(ctx, last) else {}
-    if others:
-        self.entries.clear()
-    self.entries[place] = pair
-    self.entries.update(others)
+    elif isinstance(entries, OrderedDict):
+        entries.move_to_end(place, last=last is None or known_truth(ctx, last))
 
 
 @mutating_method(dict, "clear")
