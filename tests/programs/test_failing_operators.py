@@ -358,3 +358,45 @@ def test_out_of_a_decomposed_operator_gets_no_history(into: Any, backend: str) -
     for x in (leaf.detach(), leaf, leaf * 2, leaf.detach()):
         for wanted in (True, False):
             assert_same_as_eager(program, x, wanted, backend=backend)
+
+
+def clamped(x, number):
+    return torch.clamp(x, min=number)
+
+
+def filled_in_place(x, number):
+    return x.clone().fill_(number)
+
+
+def filled_anew(x, number):
+    return torch.full((2,), number, dtype=x.dtype)
+
+
+def to_a_power(x, number):
+    return x**number
+
+
+@pytest.mark.parametrize("is_used", [True, False], ids=["used", "nobody uses it"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    ("convert", "dtype", "too_large"),
+    [
+        (clamped, torch.float32, 1e300), (filled_in_place, torch.int8, 300), (filled_anew, torch.int32, 2**40),
+        (to_a_power, torch.int32, -1),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)  # fmt: skip
+def test_a_number_that_varies_may_be_too_large_for_a_dtype(
+    convert: Any, dtype: torch.dtype, too_large: float, backend: str, is_used: bool
+) -> None:
+    """The operator raises when it runs; what the program did before it has happened, once."""
+
+    def program(x, number, log):
+        log.append("before")
+        x.add_(1)
+        y = convert(x, number)
+        return (x * 2, y) if is_used else x * 2
+
+    small = type(too_large)(2)
+    first, *more = [(torch.ones(2, dtype=dtype), number, []) for number in (small, small + 1, too_large, small + 2)]
+    assert_same_as_eager(program, *first, then=more, backend=backend)

@@ -6,7 +6,7 @@ be put back when the graph fails half-way and the program's own code runs instea
 written to, the state of the random number generator.
 
 In: operators, as they are dispatched while the frame is interpreted. Out: `written` (storages), `draws_random_numbers`,
-`may_fail` (an operator whose arguments' *data* decides whether it raises).
+`may_fail` (an operator whose arguments' *data* decides whether it raises, or a number that varies and may be too large).
 torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no counterpart of the notes.
 """
 
@@ -38,6 +38,7 @@ class OperatorFacts:
     of_integers: bool = False  # whether a tensor of another dtype is refused, which its fake form does not do
     in_storage: bool = False  # whether its places are counted from the start of the storage, not of the tensor
     keeps_dtype: bool = False  # whether a result that the first argument cannot hold is refused, which its fake form does not do
+    converted: tuple[tuple[int, str], ...] = ()  # numbers that are made one of the tensor's dtype: too large ones are refused
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         """Whether a call of a normalization is one that updates its statistics."""
@@ -82,6 +83,11 @@ _IN_PLACE = _words("mul_ add_ sub_ _foreach_mul_ _foreach_add_ _foreach_sub_ _fo
 
 _SAYS_SO = ("training", "train", "use_input_stats")
 
+# Numbers that are computed in their own type, so that none is too large. (Not quite: 1e300 as the factor of what `add_` adds is
+# refused. But a rate that varies is there in each step of an optimizer, and what may fail pays for copies of all that is written.)
+_NOT_CONVERTED = _words("other alpha beta weight")
+_CONVERTS_NOTHING = _words("addcmul addcmul_ addcdiv addcdiv_ masked_fill masked_fill_ mul mul_ div div_")
+
 
 @functools.cache
 def facts_of(operator: Any) -> OperatorFacts:
@@ -99,6 +105,15 @@ def facts_of(operator: Any) -> OperatorFacts:
         tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
         name.rstrip("_") in _OF_INTEGERS, name.startswith("as_strided"), name in _IN_PLACE,
+        () if name in _CONVERTS_NOTHING else _converted_numbers(schema),
+    )
+
+
+def _converted_numbers(schema: Any) -> tuple[tuple[int, str], ...]:
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(schema.arguments)
+        if str(argument.type) in ("number", "Optional[number]") and argument.name not in _NOT_CONVERTED
     )
 
 
@@ -196,15 +211,15 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
-        self.may_fail |= facts.may_fail
-        self.may_fail_last |= facts.may_fail
+        if facts.may_fail or any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted):
+            self.may_fail = self.may_fail_last = True
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         storages: list[int] = []
         for position, name in facts.written:
             if name in ("running_mean", "running_var") and not facts.trains(args, kwargs):
                 continue
-            value = args[position] if position < len(args) else kwargs.get(name)
+            value = _argument((position, name), args, kwargs)
             for tensor in value if isinstance(value, list | tuple) else (value,):
                 if isinstance(tensor, FakeTensor):
                     storages.append(storage_of(tensor))
@@ -215,6 +230,14 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
                     self.writes_twice |= is_twice or any(_overlap_partly(tensor, other) for other in others)
         self.written.update(storages)
         self.writes_twice |= len(set(storages)) < len(storages)
+
+
+_VARIES = (torch.SymInt, torch.SymFloat)
+
+
+def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
+    position, name = place
+    return args[position] if position < len(args) else kwargs.get(name)
 
 
 def _is_no_integer(value: object) -> bool:

@@ -47,13 +47,20 @@ def lies_in(node: torch.fx.Node, storage: int) -> bool:
 def is_an_error_dropped(graph: torch.fx.Graph) -> bool:
     """Whether an operator of which data decides if it raises gives what nobody uses: a compiler leaves it out, error and all."""
     used: set[torch.fx.Node] = set()
+    memories = {storage for node in graph.nodes if node.op in ("placeholder", "get_attr") for storage in _memories_of(node)}
     for node in reversed(graph.nodes):
-        has_effect = node.op == "output" or node.is_impure() or node.meta.get("example_value") is None or bool(written_by(node))
-        if node in used or has_effect:
+        written = {storage for one in written_by(node) for storage in _memories_of(one)}
+        unseen = not written and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
+        if node in used or unseen or written & memories:
             used.update(node.all_input_nodes)
+            memories.update(storage for one in node.all_input_nodes for storage in _memories_of(one))
         elif node.meta.get("may_fail"):
             return True
     return False
+
+
+def _memories_of(node: torch.fx.Node) -> set[int]:
+    return set(map(storage_of, tensors_of(node)))
 
 
 def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
