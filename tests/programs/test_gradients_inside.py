@@ -494,3 +494,43 @@ def test_what_is_made_with_requires_grad_gets_gradients(make: Any, backend: str)
             result.sum().backward()
             assert torch.equal(own.grad, leaf.grad)
     assert counting.graphs
+
+
+def changes_of_a_made_one(x):
+    y = x * 2
+    y.add_(1)
+    y[0] = 3
+    return y, y._version, y.view(-1)._version, y.detach()._version, (y + 1)._version
+
+
+def changes_of_a_view(x):
+    y = x.clone()
+    y.view(-1).mul_(2)
+    return y, y._version
+
+
+def changes_of_an_argument(x):
+    x.mul_(2)
+    y = x._version
+    x.add_(1)
+    return x, y, x._version
+
+
+def changes_by_lists(x):
+    y = x * 2
+    torch._foreach_add_([y, x], 1)
+    return y, y._version
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [changes_of_a_made_one, changes_of_a_view, changes_of_an_argument, changes_by_lists])
+def test_changes_are_counted_as_the_program_makes_them(program: Any, backend: str) -> None:
+    """A compiler writes to a copy, and copies that back: the program does not count this."""
+    again = torch.ones(3)
+    again.add_(1)  # it comes with changes of its own
+    assert_same_as_eager(program, torch.ones(3), then=[(again,)], backend=backend)
+
+
+def test_a_tensor_made_in_the_graph_knows_how_often_it_was_changed() -> None:
+    """No break is needed for that."""
+    assert_same_as_eager(changes_of_a_made_one, torch.ones(3), graphs=1, breaks=0, backend="aot_eager")

@@ -41,6 +41,7 @@ from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
 from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
+from dynexplore.engine.graph.written_nodes import lies_in, operator_of
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
@@ -328,6 +329,14 @@ class GraphBuilder:
         """The data of a leaf is replaced by other data: eager's backward computes with these where autograd has kept the leaf."""
         memory = {storage_of(example_value(tensor))}
         self._kept_is_replaced |= any(_is_recorded(user, memory) for user in tensor.users)
+
+    def changes_of(self, tensor: torch.Tensor) -> int | None:
+        """What `_version` says of a fake tensor that came to be in this graph; None of one from outside."""
+        outside = [node for node in self.graph.nodes if node.op in ("placeholder", "get_attr")]
+        by_lists = any("foreach" in operator_of(node) for node in self.graph.nodes)  # whether these count depends on the device
+        if by_lists or tensor.is_inference() or any(lies_in(node, storage_of(tensor)) for node in outside):
+            return None
+        return tensor._version
 
     # -- end
 

@@ -3,16 +3,16 @@
 The idea: to autograd a compiled graph is one operation: all its outputs depend on all its inputs, none of its gradients has a
 gradient. A program that calls `torch.autograd.grad` on what the graph gave sees that (zeros for None, an error for the second
 derivative), so does one that calls `backward` while its outputs depend on different inputs (zeros for None), a hook does (it is
-called with None where no gradient comes), and so does a tensor that keeps its gradient (`retain_grad`), and whatever else hangs on
-a tensor of autograd's that the graph writes to. A graph that changes what autograd has saved for the backward makes backward
-raise, if it is ever called; a compiler raises at once, or computes with what was there before. A write through `.data` reaches
-what autograd saved, and nobody is told: which of a graph's tensors those are, a compiler decides for itself. Where a graph writes
-what has a gradient into an input that has none, a compiler keeps the input for the backward as it was, and then writes to it. So
-it does where something with a gradient came of an input before the graph writes to it, if it computes that again in the backward;
-such an input is read from copies (graph/copies_for_backward.py), and only where that cannot be the graph runs as it stands.
-And autograd refuses to change a view that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its
-place: a graph that ends at an operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but
-not compiled.
+called with None where no gradient comes), and so does a tensor that keeps its gradient (`retain_grad`), and whatever else hangs
+on a tensor of autograd's that the graph writes to. Who asks a tensor for its `_version` would count a compiler's writes, too. A
+graph that changes what autograd has saved for the backward makes backward raise, if it is ever called; a compiler raises at
+once, or computes with what was there before. A write through `.data` reaches what autograd saved, and nobody is told: which of
+a graph's tensors those are, a compiler decides for itself. Where a graph writes what has a gradient into an input that has
+none, a compiler keeps the input for the backward as it was, and then writes to it. So it does where something with a gradient
+came of an input before the graph writes to it, if it computes that again in the backward; such an input is read from copies
+(graph/copies_for_backward.py), and only where that cannot be the graph runs as it stands. And autograd refuses to change a view
+that is one of several (`x.split(2)`), but not the view that a compiled graph hands out in its place: a graph that ends at an
+operator which refuses runs as it stands if it hands out such views. Such graphs are captured, but not compiled.
 
 A backward may also raise by itself: an operator of which torch knows no derivative, a `Function` without a `backward`. In eager
 that is nobody's concern as long as nobody calls it; a compiler traces it with the forward, and fails. If the backward raises the
@@ -30,6 +30,7 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch.autograd import grad_mode
 
 from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
@@ -47,6 +48,8 @@ ASKS_FOR_MORE = frozenset({
 def runs_as_it_stands(graph: FinishedGraph, breaks: Sequence[GraphBreak]) -> bool:
     """Whether what a compiler makes of the graph would be seen from outside."""
     if any(one.kind.id in ("DX404", "DX406", "DX408") and one.facts.get("operation") in ASKS_FOR_MORE for one in breaks):
+        return True
+    if graph.written_inside and any(one.facts.get("attribute") == "_version" for one in breaks):
         return True
     gradients = any(one.kind.id == "DX406" or one.facts.get("attribute") == "grad" for one in breaks)
     if gradients and _reach_different_leaves(graph.outputs):
@@ -120,15 +123,20 @@ def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
     return turned or (viewed.op != "placeholder" and bool(example_value(viewed)._is_view()))
 
 
-def changes_inference_tensors_outside(graph: FinishedGraph) -> bool:
-    """Whether a graph that begins outside of inference mode enters it to change an input that is an inference tensor.
+def crosses_inference_mode(graph: FinishedGraph) -> bool:
+    """Whether a graph does on the other side of inference mode what a compiler would do on the side where the graph begins.
 
-    A compiler writes to inputs when the graph has run: outside of the block again, where torch refuses it.
+    One that begins outside may enter it to change an input that is an inference tensor: a compiler writes to inputs when the graph
+    has run, where torch refuses it. One that begins in it may leave it for gradients and for changes that count: a compiler traces,
+    and runs, all of it in inference mode.
     """
     if torch.is_inference_mode_enabled():
-        return False
+        return any(node.target is _ENTER and not node.args[0] for node in graph.call_nodes())
     written = [graph.inputs[place].example for place in graph.written]
     return any(isinstance(value, torch.Tensor) and value.is_inference() for value in written)
+
+
+_ENTER: Any = grad_mode._enter_inference_mode
 
 
 def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:

@@ -134,3 +134,39 @@ def test_a_view_that_is_taken_without_gradients_has_none(leaf: bool) -> None:
         seen.append((x.grad.tolist(), [(out.requires_grad, out.is_leaf) for out in outs], outs[0].data_ptr() == outs[1].data_ptr()))
     assert seen[0] == seen[1]
     assert graphs_compiled() == 1
+
+
+def leaves_it_for_gradients(x, w, b):
+    y = x * 1
+    with torch.inference_mode(False):
+        z = w.sin() * w
+    return y, z, z.requires_grad
+
+
+def leaves_it_for_a_change(x, w, b):
+    with torch.inference_mode(False):
+        b.add_(1)
+    return x * 2, b
+
+
+def leaves_it_inside_a_block(x, w, b):
+    with torch.no_grad(), torch.inference_mode(False):
+        y = w * 2
+        b.mul_(2)
+    return x + y, y.requires_grad, b
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [leaves_it_for_gradients, leaves_it_for_a_change, leaves_it_inside_a_block])
+def test_a_call_in_inference_mode_that_leaves_it_for_a_while(program: Any, backend: str) -> None:
+    """What is computed outside of the mode has gradients, and what is changed there is no inference tensor."""
+    seen = []
+    for wrap in (lambda fn: fn, dynexplore.optimize(backend)):
+        w, b, called = torch.ones(3, requires_grad=True), torch.ones(3), wrap(program)
+        for inside in (True, False, True):
+            with torch.inference_mode(inside):
+                outs = [out for out in called(torch.full((3,), 2.0), w, b) if isinstance(out, torch.Tensor)]
+            gradients = [torch.autograd.grad(out.sum(), w)[0] for out in outs if out.grad_fn is not None]
+            seen.append([(out.tolist(), out.is_inference(), out.requires_grad) for out in [*outs, *gradients, b]])
+    assert seen[:3] == seen[3:]
+    assert graphs_compiled() == 2

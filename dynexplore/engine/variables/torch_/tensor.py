@@ -488,6 +488,15 @@ def _get_data(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     return DataVariable(made.node, made.fake, tensor)
 
 
+@attribute(torch.Tensor, "_version")
+def _get_version(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
+    """How often it was changed in place."""
+    changes = ctx.graph.changes_of(tensor.fake)
+    if changes is None:
+        ctx.break_graph("DX411", attribute="_version")
+    return ConstantVariable(changes)
+
+
 @attribute(torch.Tensor, "grad")
 def _get_grad(ctx: TraceContext, tensor: TensorVariable) -> VariableTracker:
     if tensor.real is None or tensor.source is None:
