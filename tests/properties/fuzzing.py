@@ -10,11 +10,12 @@ In:  a `Fuzzer`: how a case is drawn, and a check that raises when a case is wro
 Out: a `Tally`: cases, cases with a graph, the failures as text.
 
 A long run is spread over processes by its seed: of every fuzzer DYNEXPLORE_SOAK_SEED says where it starts, and
-DYNEXPLORE_SOAK_CASES how many cases with a graph it wants.
+DYNEXPLORE_SOAK_CASES how many cases with a graph it wants. DYNEXPLORE_SOAK_DEVICE=cuda has the programs make their tensors there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
@@ -23,6 +24,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import torch
 
 import dynexplore
 
@@ -75,6 +78,12 @@ def cases_wanted(otherwise: int = 5000) -> int:
     return int(os.environ.get("DYNEXPLORE_SOAK_CASES", otherwise))
 
 
+def device_wanted() -> contextlib.AbstractContextManager[Any]:
+    """A block in which programs make their tensors on the device DYNEXPLORE_SOAK_DEVICE, if there is one."""
+    device = os.environ.get("DYNEXPLORE_SOAK_DEVICE")
+    return torch.device(device) if device else contextlib.nullcontext()
+
+
 def run_for_long(
     one_round: Callable[[int, Tally], None], *, step: int = 1, say_each: int = 1, say: Callable[[str], object] = say_at_once
 ) -> Tally:
@@ -85,7 +94,8 @@ def run_for_long(
     rounds = 0
     while tally.with_graph < wanted and tally.cases < 10 * wanted:
         known = len(tally.failures)
-        one_round(seed, tally)
+        with device_wanted():
+            one_round(seed, tally)
         for failure in tally.failures[known:]:
             say(failure)
         seed, rounds = seed + step, rounds + 1
