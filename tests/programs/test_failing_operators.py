@@ -400,3 +400,34 @@ def test_a_number_that_varies_may_be_too_large_for_a_dtype(
     small = type(too_large)(2)
     first, *more = [(torch.ones(2, dtype=dtype), number, []) for number in (small, small + 1, too_large, small + 2)]
     assert_same_as_eager(program, *first, then=more, backend=backend)
+
+
+def multiplied(x, other):
+    return x @ other
+
+
+def through_a_layer(x, other):
+    return F.linear(x, other)
+
+
+def normalized(x, other):
+    return F.layer_norm(x, (2,), other[0])
+
+
+def put_in(x, other):
+    return x.clone().index_copy_(0, IN_RANGE, other)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("mixed", [multiplied, through_a_layer, normalized, put_in])
+def test_operators_that_refuse_two_dtypes_raise_though_nobody_uses_the_result(mixed: Any, backend: str) -> None:
+    """Their fake forms do not refuse, and a compiler leaves out what nobody uses."""
+
+    def program(x, other):
+        x.add_(1)
+        mixed(x, other)
+        return x * 2
+
+    other = torch.ones(2, 2)
+    then = [(torch.ones(2, 2, dtype=torch.float64), other), (torch.ones(2, 2), other)]
+    assert_same_as_eager(program, torch.ones(2, 2), other, then=then, backend=backend)

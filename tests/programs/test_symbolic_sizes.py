@@ -204,6 +204,10 @@ def rounds(x: torch.Tensor, n: int, m: float) -> Any:
         pytest.param(lambda x, n, m: (x * 2, float(m * m - 1) * m), [(0, 2**62), (0, 10**30), (0, 10**40)], id="made a float"),
         pytest.param(lambda x, n, m: (x * 2, m // len(x)), [(4, 2.5), (3, -0.0), (3, 3.5), (3, 0.0)], id="zero has a sign"),
         pytest.param(lambda x, n, m: (x * 2, n * m), [(4, 2.5), (6, -0.5), (8, -0.0), (9, 0.0)], id="product with a zero"),
+        pytest.param(
+            lambda x, n, m: (x * 2, math.ceil(n), math.floor(n), math.trunc(n), round(n), round(n, -1)),
+            [(4, 0), (_BIG, 0), (-_BIG, 0), (2**60 + 1, 0)], id="a whole number is as it is",
+        ),
         pytest.param(lambda x, n, m: (x * 2, m * 1.5, 10**400 > m), [(4, 2.5), (6, 3.5), (8, 4.5)], id="no float at all"),
         pytest.param(lambda x, n, m: (x * 2, m**n), [(4, 2.5), (6, 3.5), (5000, 4.5), (2, 5.5)], id="a power that is too large"),
         pytest.param(sums, [(1e18, 49.0), (7.5, 49.0), (0.1, 3.0), (1e18, 0.1), (1 / 49, 49.0)], id="each step is rounded"),

@@ -643,3 +643,34 @@ def test_with_asks_the_class_alone(cls: Any) -> None:
         return x + 1
 
     assert_same_as_eager(call, X)
+
+
+def breaks_before_inference_mode(x):
+    y = x * 1
+    with torch.autocast("cpu", enabled=False):
+        print("here")
+    with torch.inference_mode():
+        print(torch.is_autocast_enabled("cpu"))
+    return y, torch.is_autocast_enabled("cpu")
+
+
+def breaks_before_it_and_computes(x):
+    with torch.autocast("cpu", enabled=False):
+        print("here")
+        y = x @ x
+    with torch.inference_mode():
+        z = x @ x
+        print("there")
+    return y, z, x @ x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [breaks_before_inference_mode, breaks_before_it_and_computes])
+def test_inference_mode_remembers_all_modes_as_they_are_when_it_is_entered(program: Any, backend: str) -> None:
+    """Leaving it puts back autocast, too: a block that was left before must have been left for real by then."""
+
+    def called(x: torch.Tensor) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return program(x), torch.is_autocast_enabled("cpu")
+
+    assert_same_as_eager(called, torch.ones(2, 2), calls=2, backend=backend)

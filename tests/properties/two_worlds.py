@@ -134,6 +134,9 @@ class _TensorNow:
     gradient: torch.Tensor | None
 
 
+_NOTES_TO_TORCH_COMPILE = ("_dynamo_propagated_dynamic_indices", "_dynamo_weak_dynamic_indices")  # AOTAutograd's, on its outputs
+
+
 def _run(world: World, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> _Seen:
     seen, function = _Seen(), wrap(world.function)
     torch.manual_seed(0)
@@ -141,7 +144,8 @@ def _run(world: World, wrap: Callable[[Callable[..., Any]], Callable[..., Any]])
         arguments = prepare()
         value, event = _call(function, arguments)
         for tensor in tensors_in([value, arguments]):
-            tensor.__dict__.pop("_dynamo_propagated_dynamic_indices", None)  # a note of AOTAutograd's to torch.compile
+            for note in _NOTES_TO_TORCH_COMPILE:
+                tensor.__dict__.pop(note, None)
         event["backward"] = _backward(value, world.leaves())
         seen.values.append((value, arguments))
         seen.copies.append(copied([_plain(value), _plain(arguments), _plain(world.observe())]))

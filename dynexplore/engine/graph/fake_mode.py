@@ -39,6 +39,7 @@ class OperatorFacts:
     in_storage: bool = False  # whether its places are counted from the start of the storage, not of the tensor
     keeps_dtype: bool = False  # whether a result that the first argument cannot hold is refused, which its fake form does not do
     converted: tuple[tuple[int, str], ...] = ()  # numbers that are made one of the tensor's dtype: too large ones are refused
+    promotes: bool = True  # whether it takes tensors of several dtypes; of those that do not, some fake forms do
 
     def trains(self, args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
         """Whether a call of a normalization is one that updates its statistics."""
@@ -88,6 +89,9 @@ _SAYS_SO = ("training", "train", "use_input_stats")
 _NOT_CONVERTED = _words("other alpha beta weight")
 _CONVERTS_NOTHING = _words("addcmul addcmul_ addcdiv addcdiv_ masked_fill masked_fill_ mul mul_ div div_")
 
+# They take tensors of several dtypes though their tags do not say so.
+_PROMOTES = _words("cat stack copy copy_ _foreach_copy_ equal result_type") | _RUNNING_STATISTICS
+
 
 @functools.cache
 def facts_of(operator: Any) -> OperatorFacts:
@@ -106,6 +110,7 @@ def facts_of(operator: Any) -> OperatorFacts:
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
         name.rstrip("_") in _OF_INTEGERS, name.startswith("as_strided"), name in _IN_PLACE,
         () if name in _CONVERTS_NOTHING else _converted_numbers(schema),
+        torch.Tag.pointwise in operator.tags or name in _PROMOTES,
     )
 
 
@@ -211,7 +216,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
-        if facts.may_fail or any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted):
+        too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
+        if facts.may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_fail = self.may_fail_last = True
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
@@ -238,6 +244,12 @@ _VARIES = (torch.SymInt, torch.SymFloat)
 def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
     position, name = place
     return args[position] if position < len(args) else kwargs.get(name)
+
+
+def _are_of_one_dtype(arguments: Sequence[object]) -> bool:
+    """Whether all tensors among them hold numbers of one type; indices and masks beside them do not count."""
+    dtypes = {one.dtype for one in arguments if isinstance(one, FakeTensor)}
+    return len(dtypes) < 2 or len({dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex}) < 2
 
 
 def _is_no_integer(value: object) -> bool:

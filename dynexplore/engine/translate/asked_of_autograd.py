@@ -25,6 +25,7 @@ PyTorch's Dynamo compiles these, and AOTAutograd raises or differs.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -123,17 +124,29 @@ def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
     return turned or (viewed.op != "placeholder" and bool(example_value(viewed)._is_view()))
 
 
-def crosses_inference_mode(graph: FinishedGraph) -> bool:
-    """Whether a graph does on the other side of inference mode what a compiler would do on the side where the graph begins.
+def crosses_modes(graph: FinishedGraph) -> bool:
+    """Whether a graph does under another mode what a compiler would do under the mode with which the graph begins.
 
-    One that begins outside may enter it to change an input that is an inference tensor: a compiler writes to inputs when the graph
-    has run, where torch refuses it. One that begins in it may leave it for gradients and for changes that count: a compiler traces,
-    and runs, all of it in inference mode.
+    One that begins outside of inference mode may enter it to change an input that is an inference tensor: a compiler writes to
+    inputs when the graph has run, where torch refuses it. One that begins in it may leave it for gradients and for changes that
+    count: a compiler traces, and runs, all of it in inference mode. And a view of an input is taken again when the graph has run:
+    without gradients, where the graph begins without.
     """
+    if not torch.is_grad_enabled() and any(map(functools.partial(_is_view_with_gradient, graph), graph.outputs)):
+        return True
     if torch.is_inference_mode_enabled():
         return any(node.target is _ENTER and not node.args[0] for node in graph.call_nodes())
     written = [graph.inputs[place].example for place in graph.written]
     return any(isinstance(value, torch.Tensor) and value.is_inference() for value in written)
+
+
+def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
+    """Whether an output is a view of an input that requires grad, and would not say so if it were taken without gradients."""
+    value = example_value(output)
+    if output.op == "placeholder" or not isinstance(value, torch.Tensor) or not value.requires_grad:
+        return False
+    followed = value.grad_fn is not None or torch.is_inference_mode_enabled()
+    return followed and any(lies_in(one.node, storage_of(value)) for one in graph.inputs)
 
 
 _ENTER: Any = grad_mode._enter_inference_mode

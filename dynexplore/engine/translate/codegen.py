@@ -28,7 +28,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.native import GuardWalk
 from dynexplore.engine.provenance.data_parallel import relies_on_no_ddp, rely_on_no_ddp
 from dynexplore.engine.provenance.sources import Namer, Source
-from dynexplore.engine.translate.asked_of_autograd import crosses_inference_mode, runs_as_it_stands
+from dynexplore.engine.translate.asked_of_autograd import crosses_modes, runs_as_it_stands
 from dynexplore.engine.translate.contract.request import CompiledGraph, Translation
 from dynexplore.engine.translate.graph_call import (
     GraphCall,
@@ -209,12 +209,12 @@ class CodeGenerator:
             raise NotRebuilt(tracker.type_name(), str(reason), self.ctx.journal.changed[tracker]) from reason
 
     def set_modes_before(self, block: ActiveMode) -> None:
-        """Set for real what was set before a `with` block and is a mode of the same thing: entering it remembers what it found."""
+        """Set for real what was set before a `with` block: entering it remembers what it found (inference mode: of all modes)."""
         with self.writer.role("side effect"):
             for mode in self.ctx.active_modes:
                 if mode is block:
                     return
-                if mode.of == block.of and mode.set_for_real is not None:
+                if mode.set_for_real is not None:
                     mode.set_for_real(self)
                     mode.set_for_real = None
 
@@ -278,7 +278,7 @@ class CodeGenerator:
         if relies_on_no_ddp(graph_input.example for graph_input in graph.inputs):
             rely_on_no_ddp(ctx.guard, ctx.module_guards)
         leave_all(ctx.active_modes)  # a compiler traces the graph once more, from the modes with which the frame began
-        graph.as_it_stands |= not ctx.request.runs_as_it_is and crosses_inference_mode(graph)
+        graph.as_it_stands |= not ctx.request.runs_as_it_is and crosses_modes(graph)
         with collector_at_work():
             function = ctx.request.compile_graph(graph, name, ctx.graph.fake_mode)
         if not ctx.request.runs_as_it_is and not graph.as_it_stands:

@@ -170,3 +170,38 @@ def test_a_call_in_inference_mode_that_leaves_it_for_a_while(program: Any, backe
             seen.append([(out.tolist(), out.is_inference(), out.requires_grad) for out in [*outs, *gradients, b]])
     assert seen[:3] == seen[3:]
     assert graphs_compiled() == 2
+
+
+def takes_a_view(x):
+    return x.view(-1)
+
+
+def takes_a_view_with_gradients(x):
+    with torch.enable_grad():
+        return x.view(-1)
+
+
+def takes_a_part_of_what_it_makes(x):
+    with torch.enable_grad():
+        y = x * 2
+    return y[0], y
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+@pytest.mark.parametrize("program", [takes_a_view, takes_a_view_with_gradients, takes_a_part_of_what_it_makes])
+def test_a_view_under_another_mode_than_the_one_the_call_is_made_in(program: Any, mode: Any) -> None:
+    """A compiler takes a view of an input again when the graph has run, under the mode of the call."""
+    seen = []
+    for wrap in (lambda fn: fn, dynexplore.optimize("aot_eager")):
+        called = wrap(program)
+        for gradients in (True, False):
+            leaf = torch.ones(2, 3, requires_grad=gradients)
+            x = leaf * 1
+            with mode():
+                outs = called(x)
+            outs = outs if isinstance(outs, tuple) else (outs,)
+            followed = [out for out in outs if out.grad_fn is not None]
+            gradient = torch.autograd.grad(sum(out.sum() for out in followed), leaf)[0].tolist() if followed and gradients else None
+            seen.append(([(out.requires_grad, out.is_leaf, out.is_inference()) for out in outs], gradient))
+    assert seen[:2] == seen[2:]
+    assert graphs_compiled()

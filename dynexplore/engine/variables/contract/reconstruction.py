@@ -41,7 +41,7 @@ class Reconstruction(Protocol):
         ...
 
     def set_modes_before(self, block: ActiveMode) -> None:
-        """Set for real what was set before a `with` block that is entered again now, and is a mode of the same thing."""
+        """Set for real what was set before a `with` block that is entered again now."""
         ...
 
     def store_temporary(self) -> str:

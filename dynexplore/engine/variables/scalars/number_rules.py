@@ -83,13 +83,13 @@ def _special(function: Any, name: str) -> None:
         if value_type is not None and not hasattr(value_type, name):
             raise_type_error(ctx, function, value, kind="DX205", function=function.__name__, arguments=value_type.__name__)
         if isinstance(value, SymbolicNumberVariable):
-            return ctx.operation("call_function", _SYMBOLIC_FORMS.get(function, function), [value], {})
+            is_whole = function in _SPECIAL_MATH and value.python_type() is int  # torch would take it for a float, and round it
+            return value if is_whole else ctx.operation("call_function", function, [value], {})
         return value.call_method(ctx, name, [], {})
 
     builtin(function)(row)
 
 
-_SYMBOLIC_FORMS: dict[Any, Any] = {}
 _special(abs, "__abs__")
 _special(math.floor, "__floor__")
 _special(math.ceil, "__ceil__")
@@ -137,6 +137,8 @@ def _round(ctx: TraceContext, number: VariableTracker, ndigits: VariableTracker 
     if number.is_constant() and all(digit.is_constant() for digit in digits):
         return computed(ctx, round, number.as_constant(), *(digit.as_constant() for digit in digits))
     if isinstance(number, SymbolicNumberVariable):
+        if number.python_type() is int and not digits:
+            return number
         places = [ConstantVariable(plain(ctx, digit, "round")) for digit in digits]
         return ctx.operation("call_function", round, [number, *places], {})
     number_type = type_of(number)
