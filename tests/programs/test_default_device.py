@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import pytest
 import torch
 
@@ -84,3 +85,21 @@ def test_the_device_is_what_a_recompile_names() -> None:
         reasons.append(str(error.value))
     assert "no TorchFunctionMode" in reasons[0]
     assert "default device meta" in reasons[0]
+
+
+def of_arrays(x: torch.Tensor, array: Any) -> list[torch.Tensor]:
+    """Tensors of an array: conversions and copies go to the default device, `from_numpy` stays on the array's memory."""
+    return [torch.tensor(array), torch.as_tensor(array), torch.asarray(array), torch.tensor(array[0]), torch.from_numpy(array),
+            torch.tensor(array, device="cpu"), x * 2]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", [set_for_good, torch.device])
+@pytest.mark.parametrize("inner", ["eager", "aot_eager"])
+def test_tensors_of_arrays_go_to_the_default_device(way: Callable[[str], Any], inner: str) -> None:
+    """An array lies in the CPU's memory, and a tensor that is made of it need not."""
+    backend, array = CountingBackend(inner), numpy.arange(3.0)
+    optimized = dynexplore.optimize(backend)(of_arrays)
+    for device in ("cpu", "meta", "cpu"):
+        with way(device):
+            assert placed(optimized(X, array)) == placed(of_arrays(X, array))
+    assert len(backend.graphs) == 2

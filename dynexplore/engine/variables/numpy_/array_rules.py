@@ -290,6 +290,7 @@ def _tensor_of(
 
 
 def _moved(ctx: TraceContext, made: VariableTracker, device: VariableTracker) -> VariableTracker:
-    """What was made of an array, which lies in the memory of the CPU, on the device that the call names."""
-    wanted: Any = device.as_constant()
-    return made if wanted is None or torch.device(wanted).type == "cpu" else ctx.operation("call_method", "to", [made, device], {})
+    """What was made of an array, which lies in the memory of the CPU, on the device that the call names, or on the default one."""
+    named: Any = device.as_constant()
+    wanted = torch.get_default_device() if named is None else torch.device(named)
+    return made if wanted.type == "cpu" else ctx.operation("call_method", "to", [made, ConstantVariable(wanted)], {})
