@@ -12,9 +12,11 @@ PyTorch's counterpart: none; the nearest is torch/_logging/structured.py, which 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import operator
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,12 +176,14 @@ class EventLog:
 
     def _size(self, event: ev.Event) -> int:
         """Roughly the bytes that an event costs; code and values that occurred before cost a pointer."""
-        return 64 + sum([self._size_of(getattr(event, name)) for name in names(event)])
+        return sum(map(self._size_of, _fields_of(event)), 64)
 
     def _size_of(self, value: Any) -> int:
         kind = type(value)
         if kind is str:
             return len(value)
+        if kind is int:
+            return 8
         if kind is tuple:
             return 8 + sum([self._size_of(item) for item in value])
         if kind in _PIECES:
@@ -189,7 +193,7 @@ class EventLog:
             self._sized.add(id(value))
             if kind is ev.CodeView:
                 return 100 + len(value.source) + 100 * len(value.rows)
-            return 48 + sum([self._size_of(getattr(value, name)) for name in names(value)])
+            return sum(map(self._size_of, _fields_of(value)), 48)
         return 8
 
     # -- what was told ----------------------------------------------------------------------------------------
@@ -221,6 +225,17 @@ class EventLog:
 
     def __iter__(self) -> Iterator[ev.Event]:
         return iter(self._settle())
+
+
+def _fields_of(record: Any) -> tuple[Any, ...]:
+    cls: Any = type(record)
+    return _reader(cls)(record)
+
+
+@functools.cache
+def _reader(cls: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives all fields of a record, which has more than one."""
+    return operator.attrgetter(*[field.name for field in dataclasses.fields(cls)])
 
 
 def _shortened(value: Any) -> Any:

@@ -12,7 +12,8 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -192,14 +193,18 @@ class Indexed:
         begin = f"a {seen.kind}" if seen.is_object else f"{seen.kind} of {seen.length}"
         return RealValue("replayed", ev.clip(f"{begin}: {joined}" if joined else begin, _LONGEST))
 
-    def contents_of(self, frame: int) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
-        """attempt -> id and kind of a container -> (from this step on, what it really held), in order."""
+    def contents_of(self, frame: int, told: Mapping[int, int] | None = None) -> dict[int, dict[_Key, list[tuple[int, RealValue]]]]:
+        """attempt -> id and kind of a container -> (from this step on, what it really held), in order; `told`: attempt -> so many
+        steps of it, and nothing of later ones."""
         contents: dict[int, dict[_Key, list[tuple[int, RealValue]]]] = {}
         for (number, attempt), known in self._contents.items():
             if number != frame:
                 continue
+            end = math.inf if told is None else told.get(attempt, 0)
             for value, records in known.items():
-                steps = sorted(since for since in self._changes(frame, attempt, value, ()) if since >= records[0].step)
+                if records[0].step > end:
+                    continue
+                steps = sorted(since for since in self._changes(frame, attempt, value, ()) if records[0].step <= since <= end)
                 values = [
                     (since, self._value(frame, attempt, since, ev.ValueView(*value, ""), ())) for since in steps[:_MOST_CHANGES]
                 ]

@@ -20,7 +20,7 @@ import itertools
 import json
 import os
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -108,6 +108,8 @@ class Recording(EventLog):
         self._index: dict[type[ev.Event], list[ev.Event]] = {}
         self._frame_index: dict[tuple[int, type[ev.Event]], list[ev.Event]] = {}
         self._codes: dict[int, ev.CodeView] = {}
+        self._callees: dict[tuple[int, int, int], ev.CodeView] = {}  # by (frame, attempt, number of the callee)
+        self._besides_steps: list[tuple[int, ev.Event]] = []
         self._real: dict[int, tuple[int, Indexed]] = {}
         self._answers: dict[str, tuple[int, tuple[Any, ...]]] = {}  # what was asked: after how many events, and the answer
 
@@ -115,11 +117,18 @@ class Recording(EventLog):
 
     def _catch_up(self) -> None:
         """Index what was recorded since the last query, so that recording itself costs as little as possible."""
-        for event in self._settle()[self._indexed :]:
-            self._index.setdefault(type(event), []).append(event)
-            self._frame_index.setdefault((event.frame, type(event)), []).append(event)
+        told = self._settle()
+        for position in range(self._indexed, len(told)):
+            event = told[position]
+            kind = type(event)
+            self._index.setdefault(kind, []).append(event)
+            self._frame_index.setdefault((event.frame, kind), []).append(event)
+            if kind is not ev.InstructionStepped:
+                self._besides_steps.append((position, event))
             if isinstance(event, (ev.FrameEntered, ev.InlineEntered)) and event.code.resumes < 0:
                 self._codes.setdefault(event.code.id, event.code)
+            if isinstance(event, ev.InlineEntered):
+                self._callees.setdefault((event.frame, event.attempt, event.callee), event.code)
             self._indexed += 1
 
     def __eq__(self, other: object) -> bool:
@@ -152,6 +161,12 @@ class Recording(EventLog):
         """All events of one class that belong to one frame."""
         self._catch_up()
         return typing.cast("tuple[E, ...]", tuple(self._frame_index.get((frame, kind), ())))
+
+    @property
+    def besides_steps(self) -> Sequence[tuple[int, ev.Event]]:
+        """All events but the steps, which are most, each with its position among all."""
+        self._catch_up()
+        return self._besides_steps
 
     @property
     def frames(self) -> tuple[ev.FrameEntered, ...]:
@@ -315,9 +330,8 @@ class Recording(EventLog):
         """The code object that an event's offset counts in: its frame's, or that of an inlined callee."""
         if not event.inline:
             return self.original_code(event.frame) if self.of_frame(event.frame, ev.FrameEntered) else None
-        call = (event.attempt, event.inline)
-        entries = self.of_frame(event.frame, ev.InlineEntered)
-        return next((entered.code for entered in entries if (entered.attempt, entered.callee) == call), None)
+        self._catch_up()
+        return self._callees.get((event.frame, event.attempt, event.inline))
 
     @property
     def codes(self) -> dict[int, ev.CodeView]:
@@ -407,6 +421,14 @@ class Recording(EventLog):
                 f"this recording has schema {schema}, and this dynexplore reads up to {SCHEMA}: install a newer dynexplore"
             )
         return _read(cls, data)
+
+
+def recording_of(shown: Any) -> Recording:
+    """The recording itself, or that of an explanation. TypeError for anything else."""
+    recording = getattr(shown, "recording", shown)
+    if not isinstance(recording, Recording):
+        raise TypeError(f"a Recording or an Explanation was expected, not {type(shown).__name__}")
+    return recording
 
 
 def continued(code: ev.CodeView, known: Mapping[int, ev.CodeView]) -> ev.CodeView:

@@ -61,7 +61,7 @@ class Annotations:
                 if node.op.startswith("call_"):
                     for line in self._places(node):
                         _once(self.graphs.setdefault(line, []), number)
-        for position, event in enumerate(recording):
+        for position, event in recording.besides_steps:
             if isinstance(event, ev.GraphBroke):
                 self._note_break(position, event)
 

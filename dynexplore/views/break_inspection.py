@@ -26,7 +26,7 @@ def inspection_data(recording: Recording) -> dict[str, Plain]:
     """Every break by its link key: reason, place, stack, what the resume functions receive, their code beside the original."""
     return {
         links.break_key(position): _break(recording, event)
-        for position, event in enumerate(recording)
+        for position, event in recording.besides_steps
         if isinstance(event, ev.GraphBroke)
     }
 

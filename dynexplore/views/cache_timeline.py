@@ -66,7 +66,7 @@ class Call:
 def calls(recording: Recording) -> list[Call]:
     """Every call of the recording. Frames before the first `CallBegan`, if any, are call 1."""
     fold = _Fold()
-    for event in recording:
+    for _, event in recording.besides_steps:
         fold.apply(event)
     return fold.calls
 
@@ -81,8 +81,6 @@ class _Fold:
 
     def apply(self, event: ev.Event) -> None:
         match event:
-            case ev.InstructionStepped():  # first: most are that
-                pass
             case ev.CallBegan():
                 arguments = ", ".join(_argument(name, view) for name, view in event.arguments)
                 self.calls.append(Call(event.call, arguments))

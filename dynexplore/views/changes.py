@@ -83,7 +83,7 @@ def _calls(recording: Recording) -> dict[int, int]:
     """Frame -> the number of the call in which it was translated; 0 where calls were not recorded."""
     calls: dict[int, int] = {}
     call = 0
-    for event in recording:
+    for _, event in recording.besides_steps:
         if isinstance(event, ev.CallBegan):
             call = event.call
         elif isinstance(event, ev.FrameEntered):

@@ -52,7 +52,7 @@ def explorer_data(recording: Recording, timeline: Timeline | None = None) -> Pla
         {
             **story.frame_story(recording, entered, shown, node_data),
             **_frame(recording, entered, states.get(entered.frame, []), values, rules),
-            "real": real_run.frame_data(recording, entered.frame, states.get(entered.frame, []), table),
+            "real": real_run.frame_data(recording, entered.frame, table),
         }
         for entered in recording.frames
     ]

@@ -69,7 +69,7 @@ def first_view(recording: Recording, timeline: Timeline) -> Plain:
             at = _told(own, told)
             frame["states"] = states_data((own[number] for number in at), values, rules)
             frame["graphs"] = _graphs(recording, opened, own[: told.stop])
-            frame["real"] = real_run.frame_data(recording, opened, own, table)
+            frame["real"] = real_run.frame_data(recording, opened, table, own[: told.stop])
             frame["sketch"] = {"at": at, "told": [told.start, told.stop], **_runs(own, told.stop)}
             codes = {frame["code"], *(code.id for number in at if (code := own[number].code) is not None)}
         else:
@@ -142,8 +142,13 @@ def _runs(states: Iterable[State], grown: int) -> Plain:
     states the sketch says which nodes they added."""
     counts: list[int] = []
     sketches: list[Plain] = []
+    before: int | None = None  # the attempt of a step that added no node: most are sketched as the one before them
     for number, state in enumerate(states):
-        sketch = _sketch(state, number < grown)
+        plain = state.attempt if isinstance(state.event, ev.InstructionStepped) and not state.caused else None
+        if plain is not None and plain == before:
+            counts[-1] += 1
+            continue
+        before, sketch = plain, _sketch(state, number < grown)
         if sketches and sketch == sketches[-1]:
             counts[-1] += 1
         else:

@@ -495,7 +495,7 @@ def _call_of(recording: Recording, event: ev.Event) -> int:
 def _began(recording: Recording, event: ev.Event) -> ev.CallBegan | None:
     """The beginning of the call in which an event happened."""
     began = None
-    for other in recording:
+    for _, other in recording.besides_steps:
         if isinstance(other, ev.CallBegan):
             began = other
         if other is event:

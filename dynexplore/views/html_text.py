@@ -158,10 +158,10 @@ class _Frame:
                 self._link(node),
                 str(node.line or ""),
             ]
-            for node in graph.nodes
+            for node in graph.nodes[: self.most]
         ]
         title = f"{graph.name}: {plural(graph.op_count, 'operator')}"
-        return section(title, self._table(header, rows))
+        return section(title, self._table(header, rows, left_out=len(graph.nodes) - self.most))
 
     def _guards(self, guards: Sequence[ev.GuardInstalled]) -> str:
         header = ("", "source", "kind", "expected", "check", "asked for at", "because")
@@ -173,9 +173,9 @@ class _Frame:
                 self._link(guard),
                 escape(guard.reason),
             ]
-            for guard in guards
+            for guard in guards[: self.most]
         ]
-        return self._table(header, rows)
+        return self._table(header, rows, left_out=len(guards) - self.most)
 
     def _bytecode(self) -> str:
         modified = self.recording.modified_code(self.frame)

@@ -12,6 +12,7 @@ PyTorch has no counterpart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -138,8 +139,8 @@ class RealTable:
         return number
 
 
-def frame_data(recording: Recording, frame: int, states: Sequence[State], table: RealTable) -> Plain:
-    """The real values of a frame.
+def frame_data(recording: Recording, frame: int, table: RealTable, told: Sequence[State] | None = None) -> Plain:
+    """The real values of a frame: in all its states, or in those that are told.
 
     `nodes`: node -> [[from this step of its attempt on, real value], ...]; `unlike`: attempt -> nodes of it that are others
     than those of the graph that ran; `names`: argument -> real value; `contents`: attempt -> id and kind of a container -> as
@@ -148,7 +149,10 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
     index = table.index
     if not index.is_recorded:
         return {}
-    nodes = {name: [[since, table.number(value)] for since, value in index.history(frame, name)] for name in index.nodes_of(frame)}
+    grown = None if told is None else {node.name for state in told for node in state.nodes}
+    steps = None if told is None else Counter(state.attempt for state in told if isinstance(state.event, ev.InstructionStepped))
+    names = [name for name in index.nodes_of(frame) if grown is None or name in grown]
+    nodes = {name: [[since, table.number(value)] for since, value in index.history(frame, name)] for name in names}
     unlike: dict[str, list[str]] = {}
     for node in recording.of_frame(frame, ev.NodeAdded):
         if node.name in nodes and not index.is_same_node(frame, node.attempt, node.name):
@@ -162,7 +166,7 @@ def frame_data(recording: Recording, frame: int, states: Sequence[State], table:
                 f"{value} {kind}": [[since, table.number(real)] for since, real in values]
                 for (value, kind), values in known.items()
             }
-            for attempt, known in index.contents_of(frame).items()
+            for attempt, known in index.contents_of(frame, steps).items()
         },
         "why": index.why_not(frame, ""),
         "ran": [{"moment": moment, "name": name, "value": table.number(value)} for moment, name, value in index.locals_of(frame)],

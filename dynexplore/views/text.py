@@ -446,21 +446,20 @@ def calls(recording: Recording) -> str:
 
 def call_rows(recording: Recording) -> list[tuple[str, str, str, str, str]]:
     """The rows of `calls`."""
-    names = {event.frame: event.function for event in recording if isinstance(event, (ev.FrameSkipped, ev.CacheHit))}
+    told = recording.besides_steps
+    names = {event.frame: event.function for _, event in told if isinstance(event, (ev.FrameSkipped, ev.CacheHit))}
     names |= {entered.frame: entered.code.qualname for entered in recording.frames}
     rows = []
-    for event in recording:
-        told = _call_event(event)
-        if told is not None:
-            rows.append((str(event.frame), names.get(event.frame, ""), *told))
+    for _, event in told:
+        row = _call_event(event)
+        if row is not None:
+            rows.append((str(event.frame), names.get(event.frame, ""), *row))
     return rows
 
 
 def _call_event(event: ev.Event) -> tuple[str, str, str] | None:
     """What happened in a call, the cache entry it is about, and details; None for events that are not about calls."""
     match event:
-        case ev.InstructionStepped():  # first: most are that
-            return None
         case ev.CacheHit():
             made = f"compiled as frame {event.compiled_by}" if event.entry != ev.EARLIER else "compiled before this recording began"
             return "hit", entry_name(event.entry), made

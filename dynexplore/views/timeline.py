@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dynexplore.engine import events as ev
+from dynexplore.engine.records import quick
 from dynexplore.recording.recording import Recording, continued
 
 Stack = tuple[ev.ValueView, ...]
@@ -67,8 +68,9 @@ class State:
     """What is, at one moment.
 
     `number` counts the states, `position` the events. `calls` leads from the frame to the callee at hand: the numbers
-    of the inlined callees, outermost first, () in the frame itself. `caused` are the events since the moment before.
-    `node_count` and `guard_count` count what the attempt has so far.
+    of the inlined callees, outermost first, () in the frame itself. `before` is the stack and the locals that an instruction found
+    (None: it is no instruction, or of an unknown function). `caused` are the events since the moment before. `node_count` and
+    `guard_count` count what the attempt has so far.
     """
 
     number: int
@@ -79,10 +81,24 @@ class State:
     calls: tuple[int, ...] = ()
     stack: Stack = ()
     locals: Locals = ()
-    difference: Difference = Difference()
+    before: tuple[Stack, Locals] | None = None
     caused: tuple[ev.Event, ...] = ()
     node_count: int = 0
     guard_count: int = 0
+
+    @property
+    def difference(self) -> Difference:
+        """What the instruction changed: of most states nobody asks for it."""
+        if self.before is None or not isinstance(self.event, ev.InstructionStepped):
+            return Difference()
+        stack, named = self.before
+        same = common(stack, self.stack)
+        names = dict(named)
+        changed = []
+        for name, value in self.event.changed:
+            changed.append((name, names.get(name), value))
+            names.pop(name, None) if value is None else names.update({name: value})
+        return Difference(stack[same:], self.stack[same:], tuple(changed))
 
     @property
     def frame(self) -> int:
@@ -145,7 +161,6 @@ class _Function:
     calls: tuple[int, ...] = ()
     stack: Stack = ()
     locals: dict[str, ev.ValueView] = field(default_factory=dict)
-    offset: int = -1
     named: Locals | None = None  # the locals as a state has them: most steps leave them as they are
 
     def all_locals(self) -> Locals:
@@ -265,10 +280,10 @@ def states(events: Iterable[ev.Event], *, nodes_too: bool = False) -> Iterator[S
 
 
 def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> State:
-    difference = _apply(event, frame, codes)
+    before = _apply(event, frame, codes)
     function = _function_of(event, frame)
     caused, frame.pending = tuple(frame.pending), []
-    return State(
+    return _new_state(
         number,
         position,
         event,
@@ -277,11 +292,14 @@ def _state(number: int, position: int, event: ev.Event, frame: _Frame, codes: di
         calls=function.calls if function else (),
         stack=function.stack if function else (),
         locals=function.all_locals() if function else (),
-        difference=difference,
+        before=before,
         caused=caused,
         node_count=frame.node_count,
         guard_count=frame.guard_count,
     )
+
+
+_new_state = quick(State)  # there are as many as there were instructions
 
 
 def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
@@ -291,11 +309,11 @@ def _function_of(event: ev.Event, frame: _Frame) -> _Function | None:
     return frame.functions.get(getattr(event, "inline", 0))
 
 
-def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> Difference:
-    """Bring `frame` up to date with one event, and return how the function at hand changed by it."""
+def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> tuple[Stack, Locals] | None:
+    """Bring `frame` up to date with one event, and return the stack and the locals that an instruction found."""
     if isinstance(event, ev.InstructionStepped):  # first: most are that
         function = frame.functions.get(event.inline)
-        return _step(event, function) if function is not None else _UNCHANGED
+        return _step(event, function) if function is not None else None
     if isinstance(event, ev.FrameEntered):
         frame.code, frame.arguments = continued(event.code, codes), event.arguments
         frame.begin()
@@ -309,25 +327,17 @@ def _apply(event: ev.Event, frame: _Frame, codes: dict[int, ev.CodeView]) -> Dif
         frame.functions.pop(event.callee, None)
     elif isinstance(event, ev.GraphBroke) and event.stack and (function := frame.functions.get(event.inline)):
         function.stack = event.stack
-    return _UNCHANGED
+    return None
 
 
-_UNCHANGED = Difference()
-
-
-def _step(event: ev.InstructionStepped, function: _Function) -> Difference:
-    before, after = function.stack, event.stack
-    same = common(before, after)
-    changed = []
+def _step(event: ev.InstructionStepped, function: _Function) -> tuple[Stack, Locals]:
+    before = function.stack, function.all_locals()
     if event.changed:
         function.named = None
-    for name, value in event.changed:
-        old = function.locals.pop(name, None) if value is None else function.locals.get(name)
-        if value is not None:
-            function.locals[name] = value
-        changed.append((name, old, value))
-    function.stack, function.offset = after, event.offset
-    return Difference(before[same:], after[same:], tuple(changed))
+        for name, value in event.changed:
+            function.locals.pop(name, None) if value is None else function.locals.update({name: value})
+    function.stack = event.stack
+    return before
 
 
 def common(before: Stack, after: Stack) -> int:

@@ -22,8 +22,8 @@ from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from dynexplore.engine.display_hooks import Bundle
+from dynexplore.recording.recording import recording_of
 from dynexplore.views import html_text
-from dynexplore.widgets.exports import recording_of
 from dynexplore.widgets.turns import TURN
 
 if HAS_WIDGETS := importlib.util.find_spec("anywidget") is not None:

@@ -20,19 +20,11 @@ from typing import Any
 
 import dynexplore
 from dynexplore.ranks.ranks import Ranks
-from dynexplore.recording.recording import Recording, redacted
+from dynexplore.recording.recording import Recording, recording_of, redacted
 from dynexplore.two_engines.two_captures import TwoCaptures
 from dynexplore.views import dot, text
 from dynexplore.views.svg import svg
 from dynexplore.widgets import engines_page, html, ranks_page
-
-
-def recording_of(shown: Any) -> Recording:
-    """The recording itself, or that of an explanation. TypeError for anything else."""
-    recording = getattr(shown, "recording", shown)
-    if not isinstance(recording, Recording):
-        raise TypeError(f"a Recording or an Explanation was expected, not {type(shown).__name__}")
-    return recording
 
 
 def _report(recording: Recording) -> str:

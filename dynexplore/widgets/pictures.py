@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dynexplore.recording.recording import recording_of
 from dynexplore.views.bars_picture import bars_picture, bars_text
 from dynexplore.views.calls_picture import calls_picture, calls_text
 from dynexplore.views.capture_picture import capture_picture, capture_text
@@ -28,7 +29,6 @@ from dynexplore.views.split_picture import split_picture, split_text
 from dynexplore.views.stack_picture import Row, stack_picture, stack_text
 from dynexplore.views.traffic_picture import traffic_picture, traffic_text
 from dynexplore.views.way_picture import way_picture, way_text
-from dynexplore.widgets.exports import recording_of
 
 
 class Picture:

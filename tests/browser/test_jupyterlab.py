@@ -5,6 +5,7 @@ Pictures of every explorer are left in build/screenshots (DYNEXPLORE_SCREENSHOTS
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
@@ -413,3 +414,16 @@ def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(pytest.fail.Exception, match="^JupyterLab is not installed, .*pip install -e"):
         jupyterlab_is_there()
+
+
+def test_the_benchmark_says_which_cell_failed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench explorer --jupyterlab` ends with one sentence where a cell raises, or shows something that is no explorer."""
+    monkeypatch.syspath_prepend(str(TOP / "benchmarks"))
+    bench = importlib.import_module("explorer")
+    monkeypatch.setattr(bench, "PATIENCE", 200)
+    with lab.opened(["x = 1", "x", "1 / 0"]) as notebook:
+        assert bench.run_cell(notebook, 0) > 0
+        with pytest.raises(SystemExit, match=r"^Cell 2 of the measured notebook showed no explorer, but: .*1"):
+            bench.run_cell(notebook, 1)
+        with pytest.raises(SystemExit, match=r"^Cell 3 of the measured notebook failed: ZeroDivisionError: division by zero$"):
+            bench.run_cell(notebook, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,9 @@ def backend(graph, inputs):
     return graph
 dynexplore.optimize("eager")(f)(torch.ones(3))
 dynexplore.optimize(backend)(f)(torch.ones(3))
-print(json.dumps([len(graphs), sorted(sys.modules)]))
+loaded = sorted(sys.modules)
+import dynexplore.widgets.display
+print(json.dumps([len(graphs), [loaded, sorted(sys.modules)]]))
 """
 COLLECT = """
 import json, sys, pytest
@@ -51,16 +54,19 @@ HEAVY = (
 )
 
 
-def loaded(code: str, *words: str) -> tuple[int, list[str]]:
-    """What the code counted, and the modules that were in its process at the end."""
+def loaded(code: str, *words: str) -> tuple[int, Any]:
+    """What the code counted, and the modules that were in its process."""
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=ROOT)
     count, names = json.loads(done.stdout.splitlines()[-1])
     return count, names
 
 
-def test_the_first_call_loads_nothing_above_the_engine() -> None:
-    """A first optimized call loads no room that looks at the engine, and of torch no minifier."""
-    graphs, names = loaded(FIRST_CALL)
+def test_who_starts_loads_what_is_needed_and_no_more() -> None:
+    """A first optimized call loads no room that looks at the engine, and of torch no minifier; a first explorer loads neither what
+    shows several ranks nor what shows two engines."""
+    graphs, (names, shown) = loaded(FIRST_CALL)
+    others = ("dynexplore.ranks", "dynexplore.two_engines", "dynexplore.watching", "dynexplore.lenses")
+    assert [name for name in shown if name.startswith(others)] == [] and "dynexplore.widgets.explorer" in shown
     assert graphs == 1
     above = tuple(f"dynexplore.{room}" for room in ABOVE)
     assert [name for name in names if name.startswith(above)] == []

@@ -60,11 +60,12 @@ FACTS = 0  # files of this layer are rooms of their own that may know each other
 # Rooms that look at recordings only: of what lies below them they may name no more than this.
 ONLY = {
     "dynexplore.recording": ("dynexplore.recording", *(room for room, layer in LAYERS.items() if layer == FACTS)),
-    # `views` also shows the sentences of the table of canonical opcodes
+    # `views` also shows the sentences of the table of canonical opcodes, and makes records of its own as quickly as the engine does
     "dynexplore.views": (
         "dynexplore.views",
         "dynexplore.recording",
         "dynexplore.engine.events",
+        "dynexplore.engine.records",
         "dynexplore.engine.bytecode.opcodes",
     ),
     "dynexplore.traces": ("dynexplore.traces", "dynexplore.recording", "dynexplore.engine.events", "dynexplore.engine.errors"),
@@ -122,7 +123,6 @@ STANDARD_LIBRARY_ONLY = (
     "dynexplore.two_engines",
     *DOORS,
 )
-
 
 
 def within(name: str, room: str) -> bool:

@@ -120,7 +120,7 @@ def test_the_browser_gets_the_same_as_the_recording() -> None:
 
     recording = recorded(f, torch.ones(2))
     table = real_run.RealTable(recording)
-    data = real_run.frame_data(recording, 1, [], table)["contents"]
+    data = real_run.frame_data(recording, 1, table)["contents"]
     checked = 0
     for number, step in enumerate(recording.steps):
         for view, value in zip(step.stack, recording.real(number).stack, strict=True):

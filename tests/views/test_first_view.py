@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 import pytest
+import torch
 
+import dynexplore
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views import first_view as first_views
@@ -85,6 +87,37 @@ def test_what_is_told_is_what_the_whole_tells(name: str) -> None:
     grown = {key for state in frame["states"][:end] for key in state.get("nodes", ())}
     rows = {node["key"]: node for graph in frame["graphs"] for node in graph["nodes"]}
     assert {node["key"] for graph in shown["graphs"] for node in graph["nodes"]} == grown & rows.keys()
+
+
+def real_values(data: dict[str, Any], frame: dict[str, Any], steps: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is said of the real values of nodes, and of containers in the first steps of the first attempt."""
+    rows, real = data["real"]["values"], frame["real"]
+    nodes, contents = (
+        {name: [[since, rows[number]] for since, number in values if since <= steps] for name, values in part.items()}
+        for part in (real["nodes"], real["contents"]["1"])
+    )
+    return nodes, {name: values for name, values in contents.items() if values}
+
+
+def test_real_values_are_told_as_far_as_the_graph_has_grown() -> None:
+    """In the states that are told each tensor and each list has the real value that the whole tells; later ones are not made."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        parts = [x]
+        for _ in range(6):
+            parts.append(parts[-1] + 1)
+        return torch.stack(parts)
+
+    view, whole = both(dynexplore.explain(fn, torch.ones(2)).recording)
+    opened, _ = view["story"]["opening"]
+    shown, frame = (next(one for one in data["frames"] if one["id"] == opened) for data in (view, whole))
+    told = frame["states"][: shown["sketch"]["told"][1]]
+    steps = sum("kind" not in state for state in told)
+    grown = {key for state in told for key in state.get("nodes", ())}
+    (nodes, contents), (all_nodes, all_contents) = real_values(view, shown, steps), real_values(whole, frame, steps)
+    assert nodes == {name: values for name, values in all_nodes.items() if f"node:{opened}:{name}" in grown}
+    assert contents == all_contents and contents
+    assert len(nodes) < len(all_nodes) and len(view["real"]["values"]) < len(whole["real"]["values"])
 
 
 def test_it_is_small_however_long_the_recording_is() -> None:
