@@ -72,10 +72,14 @@ class Outputs:
                 _forget(self.shell, shown())
 
     def _ended(self, result: Any) -> None:
-        """A cell has ended: its explorers, of which the first view may have been sent, get all there is."""
+        """A cell has ended: its explorers, of which the first view may have been sent, get all there is, unless Ctrl-C ends that."""
+        shown = [explorer for _, explorer in self.cells.get(self.cell, ())]
         try:
-            for _, explorer in self.cells.get(self.cell, ()):
+            for explorer in shown:
                 explorer.complete()
+        except KeyboardInterrupt:
+            for explorer in shown:
+                explorer.leave_the_rest()
         finally:
             TURN.cell_ended()
 

@@ -48,6 +48,7 @@ class Explorer(anywidget.AnyWidget):
     _esm = assets.SCRIPT
     _css = assets.STYLE
     data = traitlets.Unicode().tag(sync=True)
+    interrupted = traitlets.Bool(False).tag(sync=True)  # making what follows the first view was: the page asks for it
 
     def __init__(self, shown: Any, answerers: Mapping[str, Answerer] | None = None, *, later: bool = False) -> None:
         recording: Recording = getattr(shown, "recording", shown)
@@ -60,16 +61,28 @@ class Explorer(anywidget.AnyWidget):
         self._whole = functools.partial(explorer_data, recording, timeline) if is_later else None
         self._seat = Seat(session) if session is not None else None
         asked = self._seat.answerers if self._seat is not None else {}
-        self.answerers: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, **asked, **(answerers or {})}
+        own: dict[str, Answerer] = {"graphviz": _graphviz, "editor": _editor, "rest": self._rest}
+        self.answerers: dict[str, Answerer] = {**own, **asked, **(answerers or {})}
         super().__init__(data=data)
         self.on_msg(self._on_question)
 
     def complete(self) -> None:
-        """Send all of the recording, where only its first view was sent."""
-        if self._whole is not None:
-            whole, self._whole = self._whole, None
+        """Send all of the recording, where only its first view was sent. Where Ctrl-C ends that, the page may ask for it again."""
+        if self._whole is None:
+            return
+        whole, self._whole = self._whole, None
+        made = ""
+        try:
             with collector_at_rest():
-                self.data = spelled(whole())
+                made = spelled(whole())
+        finally:
+            self._whole = None if made else whole
+            self.leave_the_rest()
+        self.data = made
+
+    def leave_the_rest(self) -> None:
+        """What is not sent by now does not follow by itself: the page says so, and asks for it when somebody wants it."""
+        self.interrupted = self._whole is not None
 
     def end(self) -> None:
         """Let go of it, in the kernel and on the page: nobody looks at it any more."""
@@ -85,6 +98,14 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **wanted: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = super()._repr_mimebundle_(**wanted) or ({}, {})
         return {**data, **self._static}, metadata
+
+    def _rest(self, _question: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """All that follows the first view, which the page then finds in `data`."""
+        try:
+            self.complete()
+        except KeyboardInterrupt:
+            raise CannotAnswer("Making the rest of the recording was interrupted again.") from None
+        return {}, []
 
     def _on_question(self, _widget: object, question: dict[str, Any], _buffers: list[memoryview]) -> None:
         """Answer a question of the browser; one that nobody here can answer gets a sentence."""

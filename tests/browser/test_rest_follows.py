@@ -22,7 +22,15 @@ PAGE = """<!doctype html><meta charset="utf-8"><style>{style}</style><input id="
 <script type="module">{script}
 const heard = [];
 globalThis.show = (data) => {{
-  const model = {{ get: () => data, on: (what, f) => what === "change:data" && heard.push(f), off() {{}} }};
+  globalThis.first = data;
+  const told = {{}};
+  globalThis.asked = [];
+  const model = {{
+    get: (name) => (name === "data" ? data : told[name]),
+    on: (what, f) => {{ if (what === "change:data") heard.push(f); else if (what === "change:interrupted") globalThis.interrupt = () => {{ told.interrupted = true; f(); }}; }},
+    off() {{}},
+    send: (question) => asked.push(question.about),
+  }};
   renders.render({{ model, el: document.getElementById("host") }});
   globalThis.states = mount(document.createElement("div"), JSON.parse(data)).frame.states;
   globalThis.arrive = (whole) => {{ data = whole; heard.forEach((f) => f()); }};
@@ -123,4 +131,24 @@ def test_a_step_that_is_not_told_yet_is_gone_to_when_it_is(shown: tuple[Page, st
     assert status(page).startswith("1 of ")
     page.keyboard.press("ArrowRight")
     assert status(page).startswith("2 of ")
+    assert heard.errors == []
+
+
+def test_a_rest_that_was_interrupted_is_made_when_somebody_wants_it(shown: tuple[Page, str, Heard]) -> None:
+    """One line says that it does not follow by itself; its button asks the kernel for it, and so does a step that is not there."""
+    page, whole, heard = shown
+    page.evaluate("interrupt()")
+    panels, button = page.locator(".dynx-panes"), page.get_by_role("button", name="Make all")
+    assert "was interrupted" in panels.inner_text() and "in a moment" not in panels.inner_text()
+    button.click()
+    assert page.evaluate("asked") == ["rest"] and button.is_disabled()  # one is enough
+    page.evaluate("whole => arrive(whole)", whole)
+    assert button.count() == 0
+    tab(page, "guards")
+    expect(page.locator(".dynx-guards tbody tr").first).to_be_visible()
+    page.evaluate("data => show(data)", page.evaluate("first"))
+    page.evaluate("interrupt()")
+    page.locator(".dynexplore").last.focus()
+    page.keyboard.press("Home")
+    assert page.evaluate("asked") == ["rest"]
     assert heard.errors == []

@@ -15,6 +15,7 @@ from notebook_shell import Notebook
 
 from dynexplore.views import first_view
 from dynexplore.widgets import display
+from dynexplore.widgets import explorer as explorer_module
 from dynexplore.widgets.explorer import Explorer
 from sample_recordings import toy
 from source_tree import ROOT
@@ -62,6 +63,24 @@ def test_all_of_a_large_recording_follows_when_the_cell_has_ended(notebook: Note
     notebook.run("e = dynexplore.explain(f, a)")
     bundle(notebook.shell, notebook["e"])
     assert notebook["first_views"]() == 0
+
+
+def test_ctrl_c_while_the_rest_is_made_leaves_the_first_view(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cell's own work is done: no traceback is shown, every explorer of the cell says what is missing, and the next cell runs."""
+    monkeypatch.setattr(first_view, "LARGE", 10)
+    whole = explorer_module.spelled
+
+    def interrupted(data: dict[str, Any]) -> str:
+        if "isFirstView" not in data:
+            raise KeyboardInterrupt
+        return whole(data)
+
+    monkeypatch.setattr(explorer_module, "spelled", interrupted)
+    notebook.run(f"{EXPLAIN}from IPython.display import display\ndisplay(dynexplore.explain(f, a), dynexplore.explain(f, a))")
+    shown = [one for one in _instances.values() if isinstance(one, Explorer) and "isFirstView" in one.data]
+    assert [one.interrupted for one in shown] == [True, True]
+    notebook.run("after = 1")
+    assert notebook["after"] == 1
 
 
 def test_a_terminal_shows_text(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:

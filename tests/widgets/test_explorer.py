@@ -10,6 +10,7 @@ import sys
 import weakref
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from dynexplore.recording.recording import Recording
 from dynexplore.views import first_view
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.packing import packed
+from dynexplore.widgets import explorer as explorer_module
 from dynexplore.widgets import html
 from dynexplore.widgets.colours import coloured
 from dynexplore.widgets.explorer import Explorer
@@ -64,6 +66,27 @@ def test_a_large_recording_is_sent_in_two(monkeypatch: pytest.MonkeyPatch) -> No
     gc.collect()
     assert gone() is None
     shown.complete()  # there is nothing left to do
+
+
+def test_what_ctrl_c_left_out_is_made_when_the_page_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first view stays, the page is told that nothing follows by itself, and gets all of it when it asks."""
+    monkeypatch.setattr(first_view, "LARGE", 10)
+    recording = toy()
+    shown = Explorer(recording, later=True)
+    first = shown.data
+
+    def interrupted(*_: Any) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(explorer_module, "spelled", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            shown.complete()
+        assert shown.data == first and shown.interrupted
+        with pytest.raises(CannotAnswer, match="interrupted again"):
+            shown.answerers["rest"]({})
+    assert shown.answerers["rest"]({}) == ({}, [])
+    assert shown.data == Explorer(recording).data and not shown.interrupted
 
 
 def data_in(page: str) -> str:

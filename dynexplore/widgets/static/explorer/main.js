@@ -60,9 +60,13 @@ export default {
     const read = () => JSON.parse(model.get("data"));
     const explorer = mount(el, read(), live);
     const onData = () => explorer?.editing?.complete(unpacked(read())); // the first view was all there was until now
+    const onInterrupted = () => model.get("interrupted") && explorer?.rest?.interrupted();
     model.on("change:data", onData);
+    model.on("change:interrupted", onInterrupted);
+    onInterrupted();
     return () => {
       model.off("change:data", onData);
+      model.off("change:interrupted", onInterrupted);
       live.close();
     };
   },

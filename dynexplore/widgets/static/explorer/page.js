@@ -9,7 +9,7 @@
  * that need a live program (`live`).
  */
 
-import { make, makeButton, note } from "./dom.js";
+import { make, makeButton } from "./dom.js";
 import { isInEditor } from "./editing.js";
 import { States } from "./fold.js";
 import { headline } from "./headline.js";
@@ -18,6 +18,7 @@ import { Order } from "./order.js";
 import { PANES } from "./panes/index.js";
 import { copyButton } from "./copying.js";
 import { follow } from "./controls/place.js";
+import { Rest } from "./rest.js";
 import { keyOf } from "./rows.js";
 import { Search } from "./search.js";
 import { Stepper } from "./stepper.js";
@@ -57,6 +58,8 @@ export class Explorer {
     this.chosen = "";
     /** @type {[number, number, string?] | null} frame, position and item to which somebody wanted to go, and that are not told yet */
     this.wanted = null;
+    /** @type {Rest | undefined} of a first view: what is said of all that follows */
+    this.rest = undefined;
     /** @type {(() => void) | null} what is to follow each step: another explorer beside this one */
     this.follower = null;
     /** @type {Map<Frame, States>} */
@@ -185,7 +188,8 @@ export class Explorer {
     this.tabs.finish();
     if (data.isFirstView) {
       this.search.field.disabled = true;
-      this.tabs.panels.append(note(`All ${this.order.total} steps follow in a moment, with bytecode, graph, guards and the other tabs.`));
+      this.rest = new Rest(this);
+      this.tabs.panels.append(this.rest.element);
     }
     if (data.cut) root.append(make("p", "dynx-note", `The recording was ${data.cut}.`));
   }
@@ -285,6 +289,7 @@ export class Explorer {
   /** Go there as soon as it is told. @param {Frame} frame @param {number} position @param {string} [item] */
   wait(frame, position, item) {
     this.wanted = [frame.id, position, item];
+    if (this.rest?.isInterrupted) this.rest.ask();
     this.say("This step follows in a moment.");
   }
 

@@ -1,0 +1,44 @@
+// @ts-check
+/**
+ * What is said of the rest of a recording while only its first view is there: that it follows by itself, or, where making it was
+ * interrupted, that it does not, with a button that has the kernel make it.
+ *
+ * In:  an explorer of a first view. Out: `element`, for the place of the tabs; `interrupted()`, `ask()`.
+ */
+
+import { make, makeButton } from "./dom.js";
+
+/** How long the rest of a recording may take to be made, in milliseconds. */
+const PATIENCE = 600_000;
+
+export class Rest {
+  /** @param {import("./page.js").Explorer} explorer */
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.isInterrupted = false;
+    const what = "with bytecode, graph, guards and the other tabs";
+    this.text = make("span", "", `All ${explorer.order.total} steps follow in a moment, ${what}.`);
+    this.button = makeButton("Make the rest", () => this.ask(), { name: "dynx-tool", label: `Make all ${explorer.order.total} steps, ${what}` });
+    this.button.hidden = true;
+    this.element = make("p", "dynx-facts", "", this.text, " ", this.button);
+  }
+
+  /** The rest does not follow by itself. */
+  interrupted() {
+    this.isInterrupted = true;
+    this.text.textContent = "Only the steps around the first one shown are here: making the others, and the tabs, was interrupted.";
+    this.button.hidden = false;
+  }
+
+  /** Have the kernel make it: it comes as the data of the widget. */
+  async ask() {
+    if (!this.explorer.live || this.button.disabled) return;
+    this.button.disabled = true;
+    try {
+      await this.explorer.live.ask("rest", {}, PATIENCE);
+    } catch (error) {
+      this.explorer.say(/** @type {Error} */ (error).message);
+    }
+    this.button.disabled = false;
+  }
+}
