@@ -72,7 +72,7 @@ class Outputs:
                 _forget(self.shell, shown())
 
     def _ended(self, result: Any) -> None:
-        """A cell has ended: its explorers, of which the first view may have been sent, get all there is, unless Ctrl-C ends that."""
+        """A cell has ended: its explorers, of which the first view may have been sent, get all there is, or Ctrl-C ends that."""
         shown = [explorer for _, explorer in self.cells.get(self.cell, ())]
         try:
             for explorer in shown:

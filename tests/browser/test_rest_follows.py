@@ -27,7 +27,10 @@ globalThis.show = (data) => {{
   globalThis.asked = [];
   const model = {{
     get: (name) => (name === "data" ? data : told[name]),
-    on: (what, f) => {{ if (what === "change:data") heard.push(f); else if (what === "change:interrupted") globalThis.interrupt = () => {{ told.interrupted = true; f(); }}; }},
+    on: (what, f) => {{
+      if (what === "change:data") heard.push(f);
+      if (what === "change:interrupted") globalThis.interrupt = () => f((told.interrupted = true));
+    }},
     off() {{}},
     send: (question) => asked.push(question.about),
   }};

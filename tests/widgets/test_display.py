@@ -66,7 +66,7 @@ def test_all_of_a_large_recording_follows_when_the_cell_has_ended(notebook: Note
 
 
 def test_ctrl_c_while_the_rest_is_made_leaves_the_first_view(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cell's own work is done: no traceback is shown, every explorer of the cell says what is missing, and the next cell runs."""
+    """The cell's own work is done: every explorer of the cell says what is missing, and the next cell runs."""
     monkeypatch.setattr(first_view, "LARGE", 10)
     whole = explorer_module.spelled
 

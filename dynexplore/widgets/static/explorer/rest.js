@@ -17,16 +17,17 @@ export class Rest {
     this.explorer = explorer;
     this.isInterrupted = false;
     const what = "with bytecode, graph, guards and the other tabs";
-    this.text = make("span", "", `All ${explorer.order.total} steps follow in a moment, ${what}.`);
-    this.button = makeButton("Make the rest", () => this.ask(), { name: "dynx-tool", label: `Make all ${explorer.order.total} steps, ${what}` });
+    this.text = make("span", "", `All ${explorer.order.total} steps follow in a moment, ${what}. `);
+    const label = `Make all ${explorer.order.total} steps, ${what}`;
+    this.button = /** @type {HTMLButtonElement} */ (makeButton("Make the rest", () => this.ask(), { name: "dynx-tool", label }));
     this.button.hidden = true;
-    this.element = make("p", "dynx-facts", "", this.text, " ", this.button);
+    this.element = make("p", "dynx-facts", "", this.text, this.button);
   }
 
   /** The rest does not follow by itself. */
   interrupted() {
     this.isInterrupted = true;
-    this.text.textContent = "Only the steps around the first one shown are here: making the others, and the tabs, was interrupted.";
+    this.text.textContent = "Only the steps around the first one shown are here: making the others, and the tabs, was interrupted. ";
     this.button.hidden = false;
   }
 
