@@ -121,9 +121,26 @@ def is_last_round(failed: ev.GuardFailed) -> bool:
     return failed.kind in _LAST_ROUND or ("___stack" in failed.source and failed.actual.startswith("IndexError"))
 
 
+_ITEM_OF_A_LOOP = re.compile(r"item (\d+) of \(___stack\d+\)(.*)")
+
+
+def _name(source: str) -> str:
+    """What is different, as the program would call it: a loop's iterator, which stands on the stack, has no name.
+
+    >>> _name("x"), _name("item 0 of (___stack0)[1]"), _name("item 2 of (___stack1)")
+    ('`x`', "`[1]` of the loop's next item", "the item that the loop comes to 2 rounds later")
+    """
+    ahead = _ITEM_OF_A_LOOP.fullmatch(source)
+    if ahead is None:
+        return f"`{source}`"
+    steps, part = int(ahead[1]), ahead[2]
+    item = f"the item that the loop comes to {plural(steps, 'round')} later" if steps else "the loop's next item"
+    return f"`{part}` of {item}" if part else item
+
+
 def change(failed: ev.GuardFailed) -> str:
     """Return what is different now, in words: "`x` had 8 rows, now 9"."""
-    name = f"`{failed.source}`" if failed.source else "the state of the process"
+    name = _name(failed.source) if failed.source else "the state of the process"
     if is_last_round(failed):
         return "the loop is in its last round"
     if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch says which state, and no values

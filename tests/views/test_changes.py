@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynexplore import explain
+from dynexplore import explain, graph_break
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from dynexplore.views.changes import as_the_program_says, change, loops_of
@@ -158,3 +158,20 @@ def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> 
     """What a failed guard says, as people say it."""
     failed = ev.GuardFailed(frame=1, entry=1, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
     assert change(failed) == words
+
+
+def test_an_item_of_a_loop_is_no_name_of_the_stack() -> None:
+    """A guard on what a loop comes to next, whose iterator stands on the stack, is told as such in the headline's words."""
+
+    def fn(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+        total = torch.zeros(())
+        for x, y in pairs:
+            total = total + (x * y).sum()
+            graph_break()
+        return total
+
+    rows = (8, 8, 8, 9)
+    recording = explain(fn, [(torch.ones(n, 2), torch.ones(n, 2)) for n in rows]).recording
+    words = [change(as_the_program_says(recording, failed)) for failed in recording.of(ev.GuardFailed)]
+    assert "`[0]` of the loop's next item had 8 rows, now 9" in words
+    assert not any("___stack" in said for said in words)
