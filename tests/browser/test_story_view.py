@@ -406,6 +406,37 @@ def test_the_newest_node_of_a_tall_graph_is_in_view(opened: Opened, width: int) 
     assert page.locator(".dynx-growing h3").inner_text().endswith("(drawn: the last 40 of 62 nodes)")
 
 
+@pytest.mark.parametrize("width", [1440, 914])
+def test_no_row_of_a_tall_graph_is_cut_at_the_upper_edge(opened: Opened, width: int) -> None:
+    """A graph that is scrolled to its newest node begins with a whole row, unless that would hide the newest."""
+    page = opened(explained(fans_out, X))
+    page.set_viewport_size({"width": width, "height": 900})
+    cut = """() => {
+      const body = document.querySelector('.dynx-growing .dynx-body');
+      const [view, all] = [body.getBoundingClientRect(), [...body.querySelectorAll('.dynx-node')].map((e) => e.getBoundingClientRect())];
+      const newest = document.querySelector('.dynx-growing .dynx-newest').getBoundingClientRect();
+      const isIn = newest.top >= view.top && newest.bottom <= view.bottom;
+      return [isIn, all.filter(({ top, bottom }) => top < view.top - 1 && bottom > view.top + 5).length];
+    }"""
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    found = {}
+    for number in range(2, 30):
+        page.evaluate(f"dynexplore.choose('node:1:add_{number}')")
+        found[number] = page.evaluate(cut)
+    assert {number: seen for number, seen in found.items() if seen != [True, 0]} == {}
+
+
+@pytest.mark.parametrize("width", [740, 600])
+def test_where_it_is_narrow_a_long_headline_cuts_nothing(opened: Opened, width: int) -> None:
+    """A headline of several lines takes its room from source and open tab, whose lower edge stays inside the 620 pixels."""
+    page = opened(explained(trains, X))
+    page.set_viewport_size({"width": width, "height": 700})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    page.evaluate("document.querySelector('.dynx-what').append(' and more words for one more line'.repeat(2))")
+    within = "() => { const root = dynexplore.root; return [root.scrollHeight - root.clientHeight, root.clientHeight <= 620]; }"
+    assert page.evaluate(within) == [0, True]
+
+
 def test_b_visits_all_breaks_across_frames(opened: Opened) -> None:
     """From the first step on, one press leads to each break of the program, in whatever frame, and Shift leads back."""
     page = opened(explained(says_five, X))

@@ -7,12 +7,18 @@
 import { note, plural } from "../dom.js";
 import { shortType } from "../groups.js";
 import { layout } from "../layout.js";
-import { Rows } from "../rows.js";
+import { Rows, bestOf } from "../rows.js";
 import { colourOf } from "../strip.js";
 import { shape } from "../svg.js";
 
 /** So many nodes are drawn. */
 const MOST = 40;
+
+/** Pixels above the upper row of a graph that is scrolled. */
+const EDGE = 2;
+
+/** So few pixels of a row at the upper edge are not taken for a row. */
+const SLIVER = 4;
 
 /** Pixels between the newest node and the right edge. */
 const MARGIN = 10;
@@ -29,7 +35,7 @@ export const growingPane = {
   title: "Graph so far",
   place: "now",
   build(explorer, { body, heading }) {
-    const rows = new Rows();
+    const rows = new Nodes(body);
     /** @type {Map<Frame, Map<number, Grown[]>>} */
     const grownOf = new Map();
     let drawn = "";
@@ -64,19 +70,56 @@ export const growingPane = {
       nodes = [];
       body.replaceChildren(made.length ? drawing(made.slice(-MOST), rows, { number, position, label: (name) => explorer.label(name) }, nodes) : note("no node yet"));
       const newest = nodes.at(-1)?.element;
-      if (newest) reveal(body, newest);
+      if (newest) rows.reveal(newest);
     }
   },
 };
 
-/**
- * Scroll so that a box is half-way down, with all that stands left of it: a tall graph shows where it grows.
- * @param {HTMLElement} body @param {Element} box
- */
-function reveal(body, box) {
-  const [view, at] = [body.getBoundingClientRect(), box.getBoundingClientRect()];
-  body.scrollTop += (at.top + at.bottom - view.top - view.bottom) / 2;
-  body.scrollLeft += at.right + MARGIN - view.right;
+/** The nodes that are drawn: the pane is scrolled so that what is chosen is seen whole. */
+class Nodes extends Rows {
+  /** @param {HTMLElement} body what they stand in */
+  constructor(body) {
+    super();
+    this.body = body;
+  }
+
+  /** @param {Map<string, string>} marks */
+  aim(marks) {
+    this.goal = undefined;
+    const target = bestOf(this.at, marks)?.[0];
+    if (!target) return;
+    const [view, at] = [this.body.getBoundingClientRect(), target.getBoundingClientRect()];
+    if (at.top < view.top || at.bottom > view.bottom) this.goal = { scroller: this.body, top: this.place(target) };
+  }
+
+  /** Show a node with all that stands left of it: a tall graph shows where it grows. @param {Element} node */
+  reveal(node) {
+    this.body.scrollLeft += node.getBoundingClientRect().right + MARGIN - this.body.getBoundingClientRect().right;
+    this.body.scrollTop = this.place(node);
+  }
+
+  /**
+   * How far down the pane is scrolled so that a node is about half-way down, and the upper edge cuts no other, where there is such a
+   * place.
+   * @param {Element} node
+   */
+  place(node) {
+    const { body } = this;
+    const home = body.getBoundingClientRect().top - body.scrollTop;
+    const limit = Math.max(0, body.scrollHeight - body.clientHeight);
+    const boxOf = (/** @type {Element} */ element) => {
+      const { top, bottom } = element.getBoundingClientRect();
+      return { top: top - home, bottom: bottom - home };
+    };
+    const at = boxOf(node);
+    const all = [...this.at.values()].flat().map(boxOf);
+    const middle = (at.top + at.bottom - body.clientHeight) / 2;
+    const places = [0, limit, ...all.map(({ top }) => top - EDGE)].filter((to) => {
+      const isSeen = to <= at.top && at.bottom <= to + body.clientHeight;
+      return isSeen && to >= 0 && to <= limit && !all.some(({ top, bottom }) => top < to && bottom > to + SLIVER);
+    });
+    return places.sort((one, other) => Math.abs(one - middle) - Math.abs(other - middle))[0] ?? middle;
+  }
 }
 
 /** Whether an attempt was given up for a later one. @param {Frame} frame @param {number} attempt */
