@@ -413,7 +413,8 @@ def test_no_row_of_a_tall_graph_is_cut_at_the_upper_edge(opened: Opened, width: 
     page.set_viewport_size({"width": width, "height": 900})
     cut = """() => {
       const body = document.querySelector('.dynx-growing .dynx-body');
-      const [view, all] = [body.getBoundingClientRect(), [...body.querySelectorAll('.dynx-node')].map((e) => e.getBoundingClientRect())];
+      const view = body.getBoundingClientRect();
+      const all = [...body.querySelectorAll('.dynx-node')].map((e) => e.getBoundingClientRect());
       const newest = document.querySelector('.dynx-growing .dynx-newest').getBoundingClientRect();
       const isIn = newest.top >= view.top && newest.bottom <= view.bottom;
       return [isIn, all.filter(({ top, bottom }) => top < view.top - 1 && bottom > view.top + 5).length];
