@@ -175,3 +175,23 @@ def test_an_item_of_a_loop_is_no_name_of_the_stack() -> None:
     words = [change(as_the_program_says(recording, failed)) for failed in recording.of(ev.GuardFailed)]
     assert "`[0]` of the loop's next item had 8 rows, now 9" in words
     assert not any("___stack" in said for said in words)
+
+
+def test_the_state_of_an_object_in_a_module_is_not_said_to_be_that_of_a_module() -> None:
+    """A plain object that `forward` reads is guarded with its module; the reason holds for it, for the module and for its class."""
+
+    class Settings:
+        scale = 1.0
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.settings = Settings()
+            self.settings.scale = 2.0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.settings.scale
+
+    guards = explain(Scaled(), torch.ones(2)).recording.guards
+    said = {guard.source: guard.reason for guard in guards if guard.kind == "MODULE_STATE"}
+    assert "attributes that a module, an object in it or its class has" in said["target.settings"]

@@ -318,7 +318,7 @@ _kind(
     lambda v, e, n: "True", lambda v, e: True, str,
 )
 _kind(
-    "MODULE_STATE", "training flag, parameters, buffers, submodules and hooks of the nn.Module tree",
+    "MODULE_STATE", "flags, parameters, buffers, submodules, hooks and attributes that a module, an object in it or its class has",
     lambda v, e, n: "True", lambda v, e: True, str,
 )
 
