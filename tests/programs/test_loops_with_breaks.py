@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import dynexplore
-from engine_checks import assert_same_as_eager
+from engine_checks import CountingBackend, assert_same_as_eager
 
 X = torch.ones(3)
 
@@ -322,3 +322,50 @@ def test_what_a_variable_held_ends_where_it_is_stored():
 
     seen = []
     assert_same_as_eager(fn, X, calls=2, setup=lambda: (seen.clear(), ended.clear()), observe=lambda: (list(seen), list(ended)))
+
+
+def rows_that_break(x):
+    total = x.sum(0)
+    print("into the loop")
+    for row in x:
+        print(row.shape)
+        total = total + row * 2
+    return total
+
+
+def rows_numbered_and_kept(x):
+    rows = []
+    print("into the loop")
+    for number, row in enumerate(x):
+        rows.append(row)
+        print(number)
+        x = x + number
+    return rows, x
+
+
+def rows_written_to(x):
+    y = x * 1
+    print("into the loop")
+    for row in y:
+        print(len(row))
+        with torch.no_grad():
+            row.mul_(2)
+    return y
+
+
+WALKS = [(rows_that_break, "eager"), (rows_that_break, "aot_eager"), (rows_numbered_and_kept, "eager"), (rows_written_to, "eager")]
+
+
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize(("program", "backend"), WALKS)
+def test_rows_that_a_loop_walks_are_taken_apart_by_python(program, wants, backend):
+    """Another number of rows makes no other graph of `unbind`; autograd knows the rows as in eager."""
+    xs = [torch.linspace(0, 1, 3 * rows).reshape(rows, 3).requires_grad_(wants) for rows in (3, 5, 4, 6, 2)]
+    counting = CountingBackend(backend)
+    assert_same_as_eager(program, xs[0], then=[(x,) for x in xs[1:]], backend=counting)
+    assert not any("unbind" in names and len(set(names) - {"getitem", "unbind"}) == 0 for names in counting.targets())
+
+
+def test_rows_without_a_break_are_a_graph():
+    """A function that takes a tensor apart and returns is captured as it is written."""
+    assert_same_as_eager(lambda x: x.unbind(0), torch.ones(3, 2), graphs=1, breaks=0)

@@ -40,7 +40,7 @@ from dynexplore.engine.translate.graph_call import (
 from dynexplore.engine.translate.injected_locals import InjectedLocals
 from dynexplore.engine.translate.left_to_python import is_left_to_python, leave_to_python
 from dynexplore.engine.translate.new_functions import push_function
-from dynexplore.engine.translate.numbers_alone import gives_numbers_alone, run_by_python
+from dynexplore.engine.translate.numbers_alone import gives_numbers_alone, run_by_python, takes_rows_alone
 from dynexplore.engine.translate.shared_dictionaries import may_share_attributes
 from dynexplore.engine.translate.shared_storage import guard_shared_storage, guard_storage_offsets, guard_whole_storages
 from dynexplore.engine.translate.symbolic_frame import NULL
@@ -236,7 +236,8 @@ class CodeGenerator:
             self.outputs = dict(sorted(self.outputs.items(), key=lambda output: order[output[0]]))
             self._refuse_shared_parameters()
             graph = ctx.graph.finish(list(self.outputs), name)
-            if gives_numbers_alone(graph) and not (ctx.function_modes.has_wrappers or ctx.function_modes.has_subclasses):
+            is_for_python = gives_numbers_alone(graph) or (bool(breaks) and takes_rows_alone(graph))
+            if is_for_python and not (ctx.function_modes.has_wrappers or ctx.function_modes.has_subclasses):
                 function = run_by_python(graph)
             else:
                 function = self._compiled(graph, name, breaks)

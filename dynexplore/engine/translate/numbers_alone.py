@@ -1,4 +1,4 @@
-"""Graphs of numbers alone: sums of sizes, which Python computes.
+"""Graphs that Python runs: sums of sizes, and the rows of a tensor that a loop walks.
 
 The idea: where a tensor's size varies, `x.shape[0] * 2` is a node of the graph, as every number that is not known is. A graph that
 holds nothing else and gives nothing else is worth no backend, and is none of the graphs that people count: what FX wrote for it is
@@ -35,6 +35,18 @@ def gives_numbers_alone(graph: FinishedGraph) -> bool:
     """Whether all that a graph computes, and all that it gives, are numbers."""
     computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
     return bool(graph.outputs) and all(map(gives_numbers, (*computed, *graph.outputs)))
+
+
+def takes_rows_alone(graph: FinishedGraph) -> bool:
+    """Whether all that a graph does is to take tensors apart into rows, as a loop over them does."""
+    computed = [node for node in graph.module.graph.nodes if node.op not in ("placeholder", "output")]
+    return bool(computed) and all(_takes_rows(node) or gives_numbers(node) for node in computed)
+
+
+def _takes_rows(node: torch.fx.Node) -> bool:
+    if node.op == "call_method" and node.target == "unbind":
+        return True
+    return bool(node.meta.get("unpacked")) and _takes_rows(node.all_input_nodes[0])
 
 
 def run_by_python(graph: FinishedGraph) -> Callable[..., Any]:
