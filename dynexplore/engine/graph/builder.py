@@ -18,12 +18,13 @@ torch/_dynamo/output_graph.py does the same job, and much else.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import keyword
 import logging
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import field
 from types import FunctionType
@@ -108,6 +109,14 @@ def _refuse_history(target: Any, outs: Iterable[tuple[torch.Tensor, object]]) ->
         raise RuntimeError(f"{name}(): functions with out=... don't support automatic differentiation")
 
 
+def _first_row(key: Any) -> Any:
+    """A subscript with 0 in place of each tensor with one integer."""
+    if isinstance(key, tuple):
+        return tuple(map(_first_row, key))
+    is_one = isinstance(key, torch.Tensor) and key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
+    return 0 if is_one else key
+
+
 class GraphBuilder:
     """One graph under construction, with its fake mode."""
 
@@ -132,6 +141,7 @@ class GraphBuilder:
         self._bases: dict[int, torch.Tensor] = {}  # of what there are views of: fake twins, by the identity of the real ones
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
+        self._any_row_is_the_first = False
         if has_data_dependent_symbols():
             self.need_shape_env()
 
@@ -255,6 +265,16 @@ class GraphBuilder:
         self.call_count += 1
         return node
 
+    @contextlib.contextmanager
+    def any_row_is_the_first(self, tensor: torch.Tensor) -> Iterator[None]:
+        """Inside, what a tensor with one integer selects is, among fake values, row 0: no fake value knows which row it is."""
+        self._any_row_is_the_first = True
+        self.fake_mode.rows_chosen_of.add(storage_of(tensor))
+        try:
+            yield
+        finally:
+            self._any_row_is_the_first = False
+
     def run_fake(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What the operation gives on fake values.
 
@@ -262,6 +282,9 @@ class GraphBuilder:
         """
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
+        if self._any_row_is_the_first:
+            fake_args = (fake_args[0], _first_row(fake_args[1]), *fake_args[2:])
+            self.fake_mode.may_fail = self.fake_mode.may_fail_last = True  # the integer may be out of range
         outs = [(out, _layout(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it
         try:

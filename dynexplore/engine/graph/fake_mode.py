@@ -151,6 +151,10 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         self.writes_twice = False
         self.taken_as_data: list[tuple[torch.Tensor, int]] = []  # tensors of which `.data` was read, and their versions
         self.assigned: list[tuple[torch.Tensor, int]] = []  # data that `.data = data` gave to tensors, and their versions
+        self.rows_chosen_of: set[int] = set()  # those of which data chose rows: where such a row begins is not known
+        # Those of which a graph for a compiler has copies where the program has views, and those of these copies.
+        self.rows_copied_of: set[int] = set()
+        self.copied_rows: set[int] = set()
         self.seen_as_storages: set[int] = set()  # those of which an operator took places that need not be the tensor's own
         self.inside = False  # an operator: those that its fake form is made of know the tensor that they are given
         self.draws_random_numbers = False

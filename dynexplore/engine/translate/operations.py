@@ -34,7 +34,7 @@ from dynexplore.engine.variables.contract.base import NotProxyable, VariableTrac
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_type
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
 from dynexplore.engine.variables.torch_ import wrapper_tensor
-from dynexplore.engine.variables.torch_.tensor import DataVariable, TensorVariable, ViewOfDataVariable
+from dynexplore.engine.variables.torch_.tensor import CopiedRowVariable, DataVariable, TensorVariable, ViewOfDataVariable
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
@@ -65,6 +65,8 @@ def add(
         ctx.break_graph("DX408", operation="a write through .data to what autograd has noted")
     if ctx.graph.fake_mode.assigned and target is not take_data and ctx.graph.fake_mode.is_view_of_assigned(fake):
         ctx.break_graph("DX408", operation="a view of a tensor whose .data was assigned")
+    if ctx.graph.fake_mode.rows_copied_of and not ctx.graph.fake_mode.rows_copied_of.isdisjoint(ctx.graph.fake_mode.written_last):
+        ctx.break_graph("DX408", operation="a write to a row that data chose, or to what it was chosen of")
     if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.assigned_are_written():
         ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
     if ctx.graph.fake_mode.written_last and ctx.function_modes.has_wrappers:
@@ -195,7 +197,10 @@ def is_graph_value(value: Any) -> bool:
 def wrap(ctx: Interpreter, node: torch.fx.Node, value: Any) -> VariableTracker:
     """The tracker of what a node computes."""
     if isinstance(value, torch.Tensor):
-        return wrapper_tensor.result(ctx, node, value) if wrapper_tensor.is_wrapper(value) else TensorVariable(node, value)
+        if wrapper_tensor.is_wrapper(value):
+            return wrapper_tensor.result(ctx, node, value)
+        is_copied = bool(ctx.graph.fake_mode.copied_rows) and storage_of(value) in ctx.graph.fake_mode.copied_rows
+        return CopiedRowVariable(node, value) if is_copied else TensorVariable(node, value)
     if isinstance(value, _SYMBOLIC):
         return wrap_number(ctx, node, value)
     if isinstance(value, torch.Size):

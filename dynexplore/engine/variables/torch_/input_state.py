@@ -40,6 +40,8 @@ def rely_on_state(ctx: TraceContext, tensor: GraphTensor, name: str) -> None:
 
     A fake tensor does not know of all of it (`retains_grad`), nor does the tensor know of what the graph did to it.
     """
+    if name == "storage_offset" and storage_of(tensor.fake) in ctx.graph.fake_mode.rows_chosen_of:
+        ctx.break_graph("DX411", attribute=name)
     known = _asked(name)(tensor.fake)
     varies = type(known) not in (bool, int)  # a symbol, of a tensor whose sizes vary
     if varies or (tensor.real is not None and _asked(name)(tensor.real) != known):

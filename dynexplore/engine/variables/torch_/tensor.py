@@ -40,8 +40,9 @@ from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary
 from dynexplore.engine.variables.rules import ATTRIBUTES, METHODS, SETTERS, attribute, method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_constant_value
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
+from dynexplore.engine.variables.torch_.chosen_by_data import assign_as_it_is, is_asked_for_by_data, subscript_as_it_is
 from dynexplore.engine.variables.torch_.input_state import UNMATCHED, rely_on_state
-from dynexplore.engine.variables.torch_.symbolic_index import selected
+from dynexplore.engine.variables.torch_.symbolic_index import is_put, selected
 
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
@@ -240,13 +241,20 @@ class TensorVariable(VariableTracker):
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
         _refuse_clipped(ctx, key)
         _rely_on_operator(ctx, "__getitem__")
-        part, rest = selected(ctx, self, self.fake.dim(), key)
+        if ctx.graphs_run_as_they_are and is_asked_for_by_data(ctx, self, key):
+            return subscript_as_it_is(ctx, self, key)
+        part, rest = selected(ctx, self, key)
         return part if rest is None else ctx.operation("call_function", operator.getitem, [part, rest], {})
 
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
         _refuse_clipped(ctx, key)
         _rely_on_operator(ctx, "__setitem__")
-        part, rest = selected(ctx, self, self.fake.dim(), key)
+        if ctx.graphs_run_as_they_are and is_asked_for_by_data(ctx, self, key):
+            assign_as_it_is(ctx, self, key, value)
+            return
+        if is_put(ctx, self, key, value):
+            return
+        part, rest = selected(ctx, self, key, to_write=True)
         ctx.operation("call_function", operator.setitem, [part, rest or ConstantVariable(Ellipsis), value], {})
 
     # -- calls
@@ -325,6 +333,30 @@ class ViewOfDataVariable(TensorVariable):
 
     def reconstruct(self, build: Reconstruction) -> None:
         raise NotImplementedError("a view of `.data`")
+
+
+class CopiedRowVariable(TensorVariable):
+    """`weights[t]` for a compiler, a copy where the program has a view: it serves inside the frame."""
+
+    def get_attribute(self, ctx: TraceContext, name: str) -> VariableTracker:
+        if name in _TOLD_FROM_A_VIEW:
+            ctx.break_graph("DX411", attribute=name)
+        return super().get_attribute(ctx, name)
+
+    def call_method(
+        self, ctx: TraceContext, name: str, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+    ) -> VariableTracker:
+        if name in _TOLD_FROM_A_VIEW:
+            ctx.break_graph("DX411", attribute=name)
+        return super().call_method(ctx, name, args, kwargs)
+
+    def reconstruct(self, build: Reconstruction) -> None:
+        raise NotImplementedError("a row that data chose, of which a compiler makes a copy")
+
+
+_TOLD_FROM_A_VIEW = frozenset({
+    "_is_view", "_base", "_version", "data", "storage_offset", "stride", "is_contiguous", "as_strided", "view",
+})
 
 
 class TensorMethodVariable(VariableTracker):

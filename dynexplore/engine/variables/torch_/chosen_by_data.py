@@ -1,0 +1,133 @@
+"""Subscripts of tensors with a tensor that holds one integer: `weights[t]`, `mask[:, t] = 1`.
+
+The idea: eager reads the integer (`item`) and selects, so that what comes out is a view (`applySelect`,
+torch/csrc/autograd/python_variable_indexing.cpp). Shape and dtype are those of any row, so a graph can do without the integer.
+
+- Where graphs run as they are, the node is the program's own subscript; the fake values take row 0 for any row.
+- A compiler would have to read the integer, too. It is given `aten.index`, which copies. A copy serves inside the graph as long as
+  nobody can tell: it does not leave the frame (the graph ends before the subscript then), nothing is written from then on to it or
+  to what it was taken of, and nobody asks how it lies in memory. On the CPU alone: elsewhere an integer out of range is not raised
+  as an IndexError.
+
+In: a tensor's tracker and a subscript. Out: the node of the subscript, or what a compiler gets for it.
+torch/_dynamo puts the subscript into the graph; AOTAutograd then fails, and the frame is left to Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
+
+if TYPE_CHECKING:
+    from dynexplore.engine.variables.contract.context import TraceContext
+
+
+class TensorTracker(Protocol):
+    """What is asked of a tensor's tracker."""
+
+    fake: torch.Tensor
+
+    def python_type(self) -> type[Any]:
+        """The tensor's class."""
+
+
+_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_NUMBERS = (bool, int, float, complex)
+
+
+def holds_one_integer(item: VariableTracker) -> bool:
+    """Whether an item of a subscript is a tensor whose integer torch reads."""
+    fake = getattr(item, "fake", None)
+    is_plain = isinstance(fake, torch.Tensor) and item.python_type() in _PLAIN
+    return is_plain and fake is not None and fake.dim() == 0 and fake.dtype in _INTEGERS
+
+
+def is_asked_for_by_data(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> bool:
+    """Whether a subscript has such an item; under transforms of torch.func, which refuse to read it, it is none."""
+    items = key.items if type(key) is TupleVariable else [key]
+    if not any(map(holds_one_integer, items)) or tensor.python_type() not in _PLAIN:
+        return False
+    return not ctx.function_modes.may_be_asked and torch._C._functorch.peek_interpreter_stack() is None
+
+
+def subscript_as_it_is(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> VariableTracker:
+    """`tensor[key]` in a graph that runs as it is."""
+    with ctx.graph.any_row_is_the_first(tensor.fake):
+        return ctx.operation("call_function", operator.getitem, [tensor, key], {})
+
+
+def assign_as_it_is(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, value: VariableTracker) -> None:
+    """`tensor[key] = value` in a graph that runs as it is."""
+    with ctx.graph.any_row_is_the_first(tensor.fake):
+        ctx.operation("call_function", operator.setitem, [tensor, key, value], {})
+
+
+# -- for a compiler
+
+
+def copy_is_as_good(tensor: TensorTracker, items: Iterable[VariableTracker], dims: Container[int]) -> bool:
+    """Whether a copy of what is selected in these dimensions lies in memory as the view does, or has no more than one dimension."""
+    fake = tensor.fake
+    if fake.layout is not torch.strided or fake.is_conj() or fake.is_neg() or not _are_on_cpu(tensor, items):
+        return False
+    kept = [(size, step) for dim, (size, step) in enumerate(zip(fake.shape, fake.stride(), strict=True)) if dim not in dims]
+    if len(kept) <= 1:
+        return True
+    if not all(type(number) is int for pair in kept for number in pair):
+        return False
+    contiguous = torch.empty([size for size, _ in kept], device="meta").stride()
+    return contiguous == tuple(step for _, step in kept)
+
+
+def copied_row(ctx: TraceContext, tensor: TensorTracker, dim: int, item: VariableTracker) -> VariableTracker:
+    """A copy of what one item selects."""
+    made = ctx.operation("call_function", torch.ops.aten.index.Tensor, [tensor, _indices(ctx, dim, item)], {})
+    node, fake = made.as_proxy(), made.fake  # type: ignore[attr-defined]
+    ctx.graph.fake_mode.rows_copied_of.update((storage_of(tensor.fake), storage_of(fake)))
+    ctx.graph.fake_mode.copied_rows.add(storage_of(fake))
+    return ctx.wrap(node, fake)
+
+
+def put_row(ctx: TraceContext, tensor: TensorTracker, dim: int, item: VariableTracker, value: VariableTracker) -> bool:
+    """`tensor[:, item] = value`, if a compiler may be given `index_put_` for it."""
+    if not _are_on_cpu(tensor, [item]) or tensor.fake.layout is not torch.strided:
+        return False
+    given = _as_values(ctx, tensor, value)
+    if given is None:
+        return False
+    ctx.operation("call_function", torch.ops.aten.index_put_.default, [tensor, _indices(ctx, dim, item), given], {})
+    return True
+
+
+def _are_on_cpu(tensor: TensorTracker, items: Iterable[VariableTracker]) -> bool:
+    return all(one.fake.device.type == "cpu" for one in (tensor, *items))  # type: ignore[attr-defined]
+
+
+def _indices(ctx: TraceContext, dim: int, item: VariableTracker) -> VariableTracker:
+    """What `aten.index` takes for one item at a dimension."""
+    if item.fake.dtype is not torch.int64:  # type: ignore[attr-defined]
+        item = ctx.operation("call_method", "to", [item, ConstantVariable(torch.int64)], {})
+    return ListVariable([*(ConstantVariable(None) for _ in range(dim)), item])
+
+
+def _as_values(ctx: TraceContext, tensor: TensorTracker, value: VariableTracker) -> VariableTracker | None:
+    """What is assigned, as a tensor of the dtype of what it is put into."""
+    dtype = ConstantVariable(tensor.fake.dtype)
+    if isinstance(value, ConstantVariable) and value.python_type() in _NUMBERS:
+        named = {"dtype": dtype, "device": ConstantVariable(tensor.fake.device)}
+        return ctx.operation("call_function", torch.full, [TupleVariable([]), value], named)
+    fake = getattr(value, "fake", None)
+    if not isinstance(fake, torch.Tensor) or value.python_type() not in _PLAIN or fake.device.type != "cpu":
+        return None
+    if fake.layout is not torch.strided or fake.dim() >= tensor.fake.dim() or storage_of(fake) == storage_of(tensor.fake):
+        return None
+    return value if fake.dtype is tensor.fake.dtype else ctx.operation("call_method", "to", [value, dtype], {})
