@@ -126,6 +126,16 @@ def test_callbacks(tmp_path: Path) -> None:
     assert all(row["plain us"] > 0 and {"dynexplore above", "torch.compile above"} < set(row) for row in rows)
 
 
+def test_breaks(tmp_path: Path) -> None:
+    """A warm call with a break costs at most three times one of torch.compile's that has as many graphs."""
+    out = tmp_path / "rows.json"
+    done = run("breaks", "--quick", "--programs", "item", "in a nested helper", "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["graphs"] == row["torch.compile graphs"] for row in rows] == [True, True]
+    assert all(0 < row["ratio"] < 3 for row in rows)
+
+
 @pytest.mark.soak  # four processes compile with Inductor
 def test_warm_start(tmp_path: Path) -> None:
     """A second process finds the caches on disk full, whichever engine filled them."""
