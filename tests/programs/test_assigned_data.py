@@ -185,3 +185,79 @@ def test_a_gradient_of_what_a_parameter_was_before(data: torch.Tensor, backend: 
     p.grad = None
     compiled(p).sum().backward()
     assert torch.equal(p.grad, torch.full_like(data, 2))
+
+
+class Adapted(nn.Module):
+    """A layer with an adapter of low rank, as LoRA has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(3, 3)
+        self.low, self.high = nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.full((3, 2), 0.5))
+
+
+class MergedForTheCall(Adapted):
+    """The weights are changed for the call, and changed back."""
+
+    def forward(self, x: Any) -> Any:
+        self.base.weight.data += self.high @ self.low
+        y = self.base(x)
+        self.base.weight.data -= self.high @ self.low
+        return y * x
+
+
+class MergedOnce(Adapted):
+    """Merged in the first call, taken apart in the third."""
+
+    calls = 0
+
+    def forward(self, x: Any) -> Any:
+        if self.calls % 2 == 0:
+            self.base.weight.data += (1 - self.calls) * (self.high @ self.low)
+        self.calls += 1
+        return self.base(x).tanh()
+
+
+class ScaledInPlace(Adapted):
+    """Other operators in place, on data and on what is cut out of it; what was saved before is seen changed by backward."""
+
+    def forward(self, x: Any) -> Any:
+        y = self.base(x) * self.base.weight.sum()
+        self.base.weight.data *= 2
+        self.base.weight.data[0] -= 1
+        self.base.bias.data = self.base.bias.data
+        return y, self.base.weight.data
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("wants", [False, True])
+@pytest.mark.parametrize("model", [MergedForTheCall, MergedOnce, ScaledInPlace])
+def test_data_changed_in_place_is_one_graph(model: type[nn.Module], wants: bool, backend: str) -> None:
+    """`weight.data += d` assigns what the weight has: values, gradients and counts of changes are eager's, without a break."""
+    torch.manual_seed(0)
+    x = torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(wants)
+    with torch.set_grad_enabled(wants):
+        assert_same_as_eager(model(), x, then=[(x,), (x,), (x,)], backend=backend, breaks=[], graphs=range(8))
+        dynexplore.reset()
+        plain, captured = model(), model()
+        plain(x), dynexplore.optimize(backend)(captured)(x)
+    assert captured.base.weight._version == plain.base.weight._version
+    assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+def test_data_that_shares_memory_and_begins_elsewhere_is_assigned() -> None:
+    """What lies in the same memory at another place is no assignment of the tensor's own data."""
+
+    def shifts(x: Any, y: Any) -> Any:
+        x.data = y[1:]
+        return x * 2
+
+    def cases() -> tuple[Any, Any]:
+        whole = torch.arange(5.0)
+        return whole[:4], whole
+
+    captured, given, own = dynexplore.optimize("eager")(shifts), cases(), cases()
+    assert torch.equal(captured(*own), shifts(*given))
+    assert torch.equal(own[0], given[0])
+    assert own[0].storage_offset() == given[0].storage_offset() == 1
+    assert dynexplore.counters["frames"]["total"]

@@ -332,15 +332,15 @@ class GraphBuilder:
             return None
         return None
 
-    def unheard_write(self) -> bool:
-        """Whether the last operation wrote, through `.data`, to memory that autograd has noted for a backward that is to come.
+    def note_unheard_write(self) -> None:
+        """See whether the last operation wrote, through `.data`, to memory that autograd has noted for a backward that is to come.
 
         A compiler would give the gradients of what stood there before; eager gives those of what stands there then.
         """
         mode = self.fake_mode
         unheard = {storage_of(owner) for owner, version in mode.taken_as_data if owner._version == version} & mode.written
         mode.taken_as_data = [(owner, owner._version) for owner, _ in mode.taken_as_data]
-        return bool(unheard) and any(_is_recorded(node, unheard) for node in self.graph.nodes)
+        self._kept_is_replaced |= bool(unheard) and any(_is_recorded(node, unheard) for node in self.graph.nodes)
 
     def note_kept(self, values: Iterable[Any]) -> None:
         """Backward will look at these values again, unheard by autograd: what the graph writes to them from now on, eager computes

@@ -42,7 +42,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
     "torch.autograd.grad", "Tensor.backward(create_graph=True)", "Tensor.register_hook()", "Tensor.retain_grad()",
-    "a write through .data to what autograd has noted", "a write to a tensor whose .data was assigned, or to that data",
+    "a write to a tensor whose .data was assigned, or to that data",
 })  # fmt: skip
 
 

@@ -61,8 +61,8 @@ def add(
         ctx.operator_failed(failure)
     if not ctx.graph.fake_mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
-    if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.taken_as_data and ctx.graph.unheard_write():
-        ctx.break_graph("DX408", operation="a write through .data to what autograd has noted")
+    if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.taken_as_data:
+        ctx.graph.note_unheard_write()
     if ctx.graph.fake_mode.assigned and target is not take_data and ctx.graph.fake_mode.is_view_of_assigned(fake):
         ctx.break_graph("DX408", operation="a view of a tensor whose .data was assigned")
     if ctx.graph.fake_mode.rows_copied_of and not ctx.graph.fake_mode.rows_copied_of.isdisjoint(ctx.graph.fake_mode.written_last):

@@ -6,6 +6,8 @@ else lies in its old memory stays what it was, and what lies in the new memory i
 A write to either of them from then on, and a view of the tensor, break the graph (`operations.add`): autograd hears of changes of
 one of the two, and a compiler does not tell them apart.
 
+`p.data += d` assigns to a tensor the data that it has: nothing is left to do.
+
 In: assignments to `.data` of tensors that were there before the frame. Out: a node; an assignment in the modified code.
 torch/_dynamo/variables/tensor.py (method_setattr) does the same job.
 """
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.graph.taken_data import take_data
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.rules import setter
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 @setter(torch.Tensor, "data")
 def _assign(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> None:
     value = value.read(ctx)
+    if _is_its_own(tensor, value) and not ctx.function_modes.may_be_asked:
+        return
     because = _why_not(ctx, tensor, value)
     if because is not None or not isinstance(value, TensorVariable):
         ctx.break_graph("DX408", attribute="data", because=because)
@@ -41,6 +46,23 @@ def _assign(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -
     tensor.before, tensor.assigned_data = before, value
     tensor.node, tensor.fake = made.node, made.fake
     ctx.graph.fake_mode.assigned += [(fake, fake._version) for fake in (made.fake, value.fake)]
+
+
+def _is_its_own(tensor: TensorVariable, value: VariableTracker) -> bool:
+    """Whether a tensor is given the data that it has: `p.data += d` writes there, and then assigns what it wrote to."""
+    if tensor.assigned_data is not None or not isinstance(value, TensorVariable) or value.python_type() is not torch.Tensor:
+        return False
+    mine, given = tensor.fake, value.fake
+    if mine.layout is not torch.strided or given.layout is not torch.strided or storage_of(mine) != storage_of(given):
+        return False
+    return (mine.is_conj(), mine.is_neg(), mine.storage_offset()) == (given.is_conj(), given.is_neg(), given.storage_offset()) and (
+        mine.dtype is given.dtype and mine.is_inference() == given.is_inference() and _sizes(mine) == _sizes(given)
+    )
+
+
+def _sizes(fake: torch.Tensor) -> tuple[object, ...]:
+    """Sizes and strides; those that vary by their symbols' names."""
+    return tuple(size if type(size) is int else str(size) for size in (*fake.shape, *fake.stride()))
 
 
 def _why_not(ctx: TraceContext, tensor: TensorVariable, value: VariableTracker) -> str | None:
