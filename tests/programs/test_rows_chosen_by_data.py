@@ -56,11 +56,17 @@ def assigned_another_dtype(x: Any, t: Any) -> Any:
     return y
 
 
+def counted_on(x: Any, t: Any) -> Any:
+    part = x.sin()[t % 3]
+    t.add_(1)
+    return part * x[t % 3] + x[t % 2] * t
+
+
 def negative(x: Any, t: Any) -> Any:
     return x[t - 3] * x[-t - 1]
 
 
-ONE_GRAPH = [row, column, two, among_others, beside_indices, of_two_weights, assigned, assigned_another_dtype, negative]
+ONE_GRAPH = [row, column, two, among_others, beside_indices, of_two_weights, assigned, assigned_another_dtype, negative, counted_on]
 
 
 @pytest.mark.parametrize("wants", [False, True])
@@ -226,3 +232,18 @@ def test_an_empty_dimension_has_no_row(backend: str) -> None:
         captured(X[:0], torch.tensor(0))
     assert torch.equal(captured(X, torch.tensor(0)), X[0] + 1)
     assert dynexplore.counters["stats"]["graphs"]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_integer_may_be_counted_on_before_backward(backend: str) -> None:
+    """Backward knows which row it was."""
+    captured, sums = dynexplore.optimize(backend)(lambda x, t: (x[t] * x[t, 1]).sum()), []
+    dynexplore.reset()
+    for program in (lambda x, t: (x[t] * x[t, 1]).sum(), captured):
+        x, t = X.clone().requires_grad_(), torch.tensor(0)
+        loss = program(x, t)
+        t.add_(1)
+        loss.backward()
+        sums.append(x.grad)
+    torch.testing.assert_close(sums[1], sums[0], rtol=0, atol=0)
+    assert dynexplore.counters["stats"]["graphs"] == 1

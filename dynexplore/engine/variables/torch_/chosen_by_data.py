@@ -20,6 +20,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+from torch.utils.checkpoint import CheckpointPolicy
 
 from dynexplore.engine.graph.fake_mode import storage_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
@@ -90,7 +91,7 @@ def copy_is_as_good(tensor: TensorTracker, items: Iterable[VariableTracker], dim
 
 def copied_row(ctx: TraceContext, tensor: TensorTracker, dim: int, item: VariableTracker) -> VariableTracker:
     """A copy of what one item selects."""
-    made = ctx.operation("call_function", torch.ops.aten.index.Tensor, [tensor, _indices(ctx, dim, item)], {})
+    made = ctx.operation("call_function", torch.ops.aten.index.Tensor, [tensor, _indices(ctx, dim, item, tensor)], {})
     node, fake = made.as_proxy(), made.fake  # type: ignore[attr-defined]
     ctx.graph.fake_mode.rows_copied_of.update((storage_of(tensor.fake), storage_of(fake)))
     ctx.graph.fake_mode.copied_rows.add(storage_of(fake))
@@ -104,7 +105,7 @@ def put_row(ctx: TraceContext, tensor: TensorTracker, dim: int, item: VariableTr
     given = _as_values(ctx, tensor, value)
     if given is None:
         return False
-    ctx.operation("call_function", torch.ops.aten.index_put_.default, [tensor, _indices(ctx, dim, item), given], {})
+    ctx.operation("call_function", torch.ops.aten.index_put_.default, [tensor, _indices(ctx, dim, item, tensor, given), given], {})
     return True
 
 
@@ -112,10 +113,16 @@ def _are_on_cpu(tensor: TensorTracker, items: Iterable[VariableTracker]) -> bool
     return all(one.fake.device.type == "cpu" for one in (tensor, *items))  # type: ignore[attr-defined]
 
 
-def _indices(ctx: TraceContext, dim: int, item: VariableTracker) -> VariableTracker:
-    """What `aten.index` takes for one item at a dimension."""
+def _indices(ctx: TraceContext, dim: int, item: VariableTracker, *operands: Any) -> VariableTracker:
+    """What `aten.index` takes for one item at a dimension.
+
+    Its backward needs the integer again, where that of the view knows it: the program may count the tensor on in the meantime.
+    """
     if item.fake.dtype is not torch.int64:  # type: ignore[attr-defined]
         item = ctx.operation("call_method", "to", [item, ConstantVariable(torch.int64)], {})
+    if torch.is_grad_enabled() and any(operand.fake.requires_grad for operand in operands):
+        item = ctx.operation("call_method", "clone", [item], {})
+        item.as_proxy().meta["recompute"] = CheckpointPolicy.MUST_SAVE
     return ListVariable([*(ConstantVariable(None) for _ in range(dim)), item])
 
 
