@@ -366,3 +366,22 @@ def test_a_buffer_that_is_only_kept_up_is_no_reason_to_leave_a_graph_uncompiled(
     for expected, actual in zip(gradient(kept_up), found, strict=True):
         torch.testing.assert_close(actual, expected)
     assert backend.runs == 1
+
+
+def reads_another_view_behind_a_write(a: Any, b: Any, c: Any) -> Any:
+    v = a * 1
+    print("here")
+    a.mul_(c)
+    return a + b.sum(), b * 2, v
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_view_that_varies_of_what_was_written_with_a_gradient(backend: str) -> None:
+    """It is taken of the written base, as it is now, and its sizes are those of this call."""
+
+    def called(base: Any, step: Any, c: Any) -> Any:
+        return reads_another_view_behind_a_write(base[:4], base[::step], c), c.grad
+
+    c = torch.full((4,), 3.0, requires_grad=True)
+    first, *more = [(torch.arange(8.0), step, c) for step in (1, 2, 3, 2)]
+    assert_same_as_eager(called, *first, then=more, backend=backend)

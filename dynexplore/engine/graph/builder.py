@@ -37,6 +37,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.node import map_arg
 
 from dynexplore.engine.events import GraphPiece
+from dynexplore.engine.graph.autograd_history import known_grad_fn
 from dynexplore.engine.graph.bodies import Body, move_out
 from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new_symbols
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
@@ -167,7 +168,7 @@ class GraphBuilder:
         """The fake twin of a real tensor."""
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             return self._twin(value, source, symbolic_context)
-        written = self._written_base(value) if symbolic_context is None else None
+        written = self.written_base(value)
         if written is not None:
             with self.fake_mode, torch.enable_grad():
                 return written.as_strided(value.shape, value.stride(), value.storage_offset())
@@ -176,10 +177,10 @@ class GraphBuilder:
         self._made_at[id(fake)] = 0 if fake.is_inference() else fake._version
         return fake
 
-    def _written_base(self, value: torch.Tensor) -> torch.Tensor | None:
+    def written_base(self, value: torch.Tensor) -> torch.Tensor | None:
         """The fake twin of what this tensor is a view of, where the frame has meanwhile written into it what has a gradient.
 
-        torch makes the twin of a view of the twin of its base as it was.
+        torch makes the twin of a view of the twin of its base as it was; ours is a view of the fake base, whose sizes are fixed.
         """
         if value._base is None or value.dtype is not value._base.dtype:
             return None
@@ -415,7 +416,7 @@ class GraphBuilder:
 def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:
     """Whether autograd has noted a node's operation, which read or made one of these storages."""
     values = [value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor)]
-    if node.op == "placeholder" or not any(value.grad_fn is not None for value in values):
+    if node.op == "placeholder" or not any(known_grad_fn(value) is not None for value in values):
         return False
     values += [value for one in node.all_input_nodes if isinstance(value := one.meta.get("example_value"), torch.Tensor)]
     return any(storage_of(value) in storages for value in values)

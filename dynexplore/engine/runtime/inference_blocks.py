@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.autograd import grad_mode
 
+from dynexplore.engine.graph.autograd_history import known_grad_fn
 from dynexplore.engine.graph.fake_mode import storage_of
 
 _ENTER: Any = grad_mode._enter_inference_mode
@@ -34,21 +35,28 @@ def has_blocks(module: torch.fx.GraphModule) -> bool:
 
 
 def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A copy of the graph whose blocks of inference mode are blocks without gradients (with them: `inference_mode(False)`)."""
+    """A copy of the graph whose blocks of inference mode are blocks without gradients (with them: `inference_mode(False)`).
+
+    What is set inside of inference mode is remembered, and has no effect: nothing is noted for gradients there.
+    """
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
     began = now = torch.is_grad_enabled()
     before: dict[torch.fx.Node, bool] = {}
+    inside: list[bool] = []  # for each block that is open, whether it is one of inference mode
     for node in list(copied.graph.nodes):
         if node.target is _ENTER:
             before[node] = now
-            now = not (node.args[0] if node.args else node.kwargs.get("mode", True))
+            inside.append(bool(node.args[0] if node.args else node.kwargs.get("mode", True)))
+            now = not inside[-1]
             _set_before(copied.graph, node, now)
         elif node.target is _EXIT:
             now = before[node.args[0]]
+            inside.pop()
             _set_before(copied.graph, node, now)
             copied.graph.erase_node(node)
         elif node.target in _SETTERS:
-            now = node.args[0]
+            now = node.args[0] and not (inside and inside[-1])
+            node.args = (now,)
     for entered in before:
         if not entered.users:
             copied.graph.erase_node(entered)
@@ -90,9 +98,9 @@ def without_their_gradients(compiled: Callable[..., Any], inputs: Sequence[Any],
     """What the compiler made; of the outputs those that are views of what has a gradient, but were taken without, have none."""
     tensors = [one for one in (*inputs, *outputs) if isinstance(one, torch.Tensor) and one.layout is torch.strided]
     followed = {storage_of(one) for one in tensors if one.requires_grad}
+    strided = {place: one for place, one in enumerate(outputs) if isinstance(one, torch.Tensor) and one.layout is torch.strided}
     leaves = {
-        place: one.requires_grad for place, one in enumerate(outputs)
-        if isinstance(one, torch.Tensor) and one.layout is torch.strided and one.grad_fn is None and storage_of(one) in followed
+        place: one.requires_grad for place, one in strided.items() if known_grad_fn(one) is None and storage_of(one) in followed
     }
     if not leaves:
         return compiled
@@ -100,7 +108,7 @@ def without_their_gradients(compiled: Callable[..., Any], inputs: Sequence[Any],
     def call(*given: Any) -> Any:
         results = list(compiled(*given))
         for place, requires_grad in leaves.items():
-            if results[place].grad_fn is not None:
+            if known_grad_fn(results[place]) is not None:
                 results[place] = _view_without_gradient(results[place]) if requires_grad else results[place].detach()
         return tuple(results)
 

@@ -145,7 +145,7 @@ def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
     value = example_value(output)
     if output.op == "placeholder" or not isinstance(value, torch.Tensor) or not value.requires_grad:
         return False
-    followed = value.grad_fn is not None or torch.is_inference_mode_enabled()
+    followed = known_grad_fn(value) is not None or torch.is_inference_mode_enabled()
     return followed and any(lies_in(one.node, storage_of(value)) for one in graph.inputs)
 
 

@@ -548,7 +548,7 @@ class Translator:
             where, wanted = source.text(), self.request.dynamic
             dynamic = self.history.dynamic_dims(where, tensor, wanted, source.size_of_data)
             strides = self.history.dynamic_strides(where, tensor, wanted)
-            if is_wrapper(tensor):  # the sizes of what is inside would have to follow
+            if is_wrapper(tensor) or self.graph.written_base(tensor) is not None:  # the sizes behind it would have to follow
                 dynamic = strides = frozenset()
             context = dynamic_context(tensor, dynamic, strides) if dynamic or strides else None
         fake = self.graph.fake_tensor(tensor, source, context)

@@ -205,3 +205,66 @@ def test_a_view_under_another_mode_than_the_one_the_call_is_made_in(program: Any
             seen.append(([(out.requires_grad, out.is_leaf, out.is_inference()) for out in outs], gradient))
     assert seen[:2] == seen[2:]
     assert graphs_compiled()
+
+
+def allows_gradients_inside(x, w):
+    with torch.inference_mode():
+        with torch.enable_grad():
+            y = x * w
+        z = torch.is_grad_enabled()
+    return y, y * 2, z
+
+
+def sets_them_inside(x, w):
+    y = x * w
+    with torch.inference_mode():
+        torch.set_grad_enabled(True)
+        y.mul_(2)
+        z = w * 3
+    return y, z, w * 4
+
+
+@pytest.mark.parametrize("backend", [CountingBackend("eager"), "aot_eager"], ids=["a backend", "aot_eager"])
+@pytest.mark.parametrize("program", [allows_gradients_inside, sets_them_inside])
+def test_gradients_that_are_switched_on_inside_of_inference_mode_stay_off(program: Any, backend: Any) -> None:
+    """Nothing is noted there, whatever `is_grad_enabled` says."""
+    seen = []
+    for wrap in (lambda fn: fn, dynexplore.optimize(backend)):
+        called = wrap(program)
+        for _ in range(2):
+            w = torch.ones(3, requires_grad=True)
+            outs = called(torch.full((3,), 2.0), w)
+            tensors = [out for out in outs if isinstance(out, torch.Tensor)]
+            followed = [out.sum() for out in tensors if out.requires_grad]
+            gradients = [torch.autograd.grad(out, w, retain_graph=True)[0].tolist() for out in followed]
+            seen.append(([(out.tolist(), out.is_inference(), out.requires_grad) for out in tensors], gradients, outs[-1] is True))
+    assert seen[:2] == seen[2:]
+    assert graphs_compiled()
+
+
+def writes_to_a_view_taken_before(x):
+    y = x * 1
+    with torch.no_grad():
+        z = y.view(-1)
+    y.mul_(2)
+    return y, z.detach()
+
+
+def hands_out_a_view_whose_base_was_written(x):
+    with torch.no_grad():
+        with torch.enable_grad():
+            y = x * 2
+        z = y.view(-1)
+        y.mul_(2)
+    return y, z
+
+
+@pytest.mark.parametrize("program", [writes_to_a_view_taken_before, hands_out_a_view_whose_base_was_written])
+def test_a_view_that_autograd_refuses_to_tell_of(program: Any) -> None:
+    """Of a view made without gradients, whose memory was written to, nobody asks what made it."""
+    seen = []
+    for wrap in (lambda fn: fn, dynexplore.optimize(CountingBackend("eager"))):
+        outs = wrap(program)(torch.ones(2, requires_grad=True))
+        seen.append([(out.tolist(), out.requires_grad) for out in outs])
+    assert seen[0] == seen[1]
+    assert graphs_compiled()
