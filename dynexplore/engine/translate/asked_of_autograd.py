@@ -129,8 +129,8 @@ def crosses_modes(graph: FinishedGraph) -> bool:
 
     One that begins outside of inference mode may enter it to change an input that is an inference tensor: a compiler writes to
     inputs when the graph has run, where torch refuses it. One that begins in it may leave it for gradients and for changes that
-    count: a compiler traces, and runs, all of it in inference mode. And a view of an input is taken again when the graph has run:
-    without gradients, where the graph begins without.
+    count: a compiler traces, and runs, all of it in inference mode. And a view of an input or output is taken again when the graph
+    has run: without gradients, where the graph begins without.
     """
     if not torch.is_grad_enabled() and any(map(functools.partial(_is_view_with_gradient, graph), graph.outputs)):
         return True
@@ -141,12 +141,13 @@ def crosses_modes(graph: FinishedGraph) -> bool:
 
 
 def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
-    """Whether an output is a view of an input that requires grad, and would not say so if it were taken without gradients."""
+    """Whether an output is a view of an input, or of another output, and would not require grad if it were taken without gradients."""
     value = example_value(output)
     if output.op == "placeholder" or not isinstance(value, torch.Tensor) or not value.requires_grad:
         return False
     followed = known_grad_fn(value) is not None or torch.is_inference_mode_enabled()
-    return followed and any(lies_in(one.node, storage_of(value)) for one in graph.inputs)
+    others = [*(one.node for one in graph.inputs), *(one for one in graph.outputs if one is not output)]
+    return followed and any(lies_in(one, storage_of(value)) for one in others)
 
 
 _ENTER: Any = grad_mode._enter_inference_mode

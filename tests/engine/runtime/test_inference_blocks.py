@@ -187,8 +187,17 @@ def takes_a_part_of_what_it_makes(x):
     return y[0], y
 
 
+def takes_a_view_of_what_it_makes(x):
+    with torch.enable_grad():
+        y = x * 2
+        return y.view(-1), y
+
+
+PROGRAMS_WITH_VIEWS = [takes_a_view, takes_a_view_with_gradients, takes_a_part_of_what_it_makes, takes_a_view_of_what_it_makes]
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-@pytest.mark.parametrize("program", [takes_a_view, takes_a_view_with_gradients, takes_a_part_of_what_it_makes])
+@pytest.mark.parametrize("program", PROGRAMS_WITH_VIEWS)
 def test_a_view_under_another_mode_than_the_one_the_call_is_made_in(program: Any, mode: Any) -> None:
     """A compiler takes a view of an input again when the graph has run, under the mode of the call."""
     seen = []
