@@ -141,7 +141,7 @@ def crosses_modes(graph: FinishedGraph) -> bool:
 
 
 def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
-    """Whether an output is a view of an input, or of another output, and would not require grad if it were taken without gradients."""
+    """Whether an output is a view of an input or output, and would not require grad if it were taken without gradients."""
     value = example_value(output)
     if output.op == "placeholder" or not isinstance(value, torch.Tensor) or not value.requires_grad:
         return False
