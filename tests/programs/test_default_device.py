@@ -103,3 +103,24 @@ def test_tensors_of_arrays_go_to_the_default_device(way: Callable[[str], Any], i
         with way(device):
             assert placed(optimized(X, array)) == placed(of_arrays(X, array))
     assert len(backend.graphs) == 2
+
+
+def computes_with_arrays(x: torch.Tensor, array: Any) -> Any:
+    """numpy computes where the arrays are, whatever numbers and lists stand beside them."""
+    total = numpy.add(array.sum(), 2.5)
+    return x * 2, total, numpy.maximum(array, 0.5), array * [1.0, 2.0, 3.0], numpy.power(array, 2), numpy.sqrt(array)
+
+
+@pytest.mark.parametrize("way", [set_for_good, torch.device])
+@pytest.mark.parametrize("inner", ["eager", "aot_eager"])
+def test_arrays_do_not_go_to_the_default_device(way: Callable[[str], Any], inner: str) -> None:
+    """What a graph computes of arrays lies in the CPU's memory, as numpy's own results do."""
+    backend = CountingBackend(inner)
+    optimized = dynexplore.optimize(backend)(computes_with_arrays)
+    for device in ("cpu", "meta", "cpu"):
+        array = numpy.arange(3.0, dtype=numpy.float32)
+        with way(device):
+            results, expected = optimized(X, array), computes_with_arrays(X, array)
+        for result, wanted in zip(results[1:], expected[1:], strict=True):
+            numpy.testing.assert_allclose(result, wanted, strict=True)
+    assert len(backend.graphs) == 2

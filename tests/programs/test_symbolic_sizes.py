@@ -205,6 +205,10 @@ def rounds(x: torch.Tensor, n: int, m: float) -> Any:
         pytest.param(lambda x, n, m: (x * 2, m // len(x)), [(4, 2.5), (3, -0.0), (3, 3.5), (3, 0.0)], id="zero has a sign"),
         pytest.param(lambda x, n, m: (x * 2, n * m), [(4, 2.5), (6, -0.5), (8, -0.0), (9, 0.0)], id="product with a zero"),
         pytest.param(
+            lambda x, n, m: (x * 2, math.atan2(0 ** min(1 // (1 << min(x.numel() + n, 5)), 4), 5), 0**n, (n - n) ** m),
+            [(2, 0), (9, 1), (11, 0), (0, 2)], id="zero to the power of zero",
+        ),
+        pytest.param(
             lambda x, n, m: (x * 2, math.ceil(n), math.floor(n), math.trunc(n), round(n), round(n, -1)),
             [(4, 0), (_BIG, 0), (-_BIG, 0), (2**60 + 1, 0)], id="a whole number is as it is",
         ),

@@ -15,9 +15,12 @@ from __future__ import annotations
 import functools
 import operator as python_operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 _PREFIX, _METHOD, _COPIED = "wrapped_", "ndarray_", "_copied"
 # In-place operators, and the functions that they are made of.
@@ -57,7 +60,8 @@ def _operator(name: str, copied: bool) -> Callable[..., Any]:
     def operator(*args: Any, **kwargs: Any) -> Any:
         result = _compute_now(on_arrays, args, kwargs) if _runs_for_real() else None
         if result is None:
-            result = _tensors(on_tensors(*_imitations(args), **_imitations(kwargs)))
+            with torch.device("cpu") if torch._C._len_torch_function_stack() else nullcontext():  # whatever the default device is
+                result = _tensors(on_tensors(*_imitations(args), **_imitations(kwargs)))
         return result.clone() if copied else result
 
     operator.__name__ = operator.__qualname__ = _PREFIX + name.replace(".", "_") + (_COPIED if copied else "")
@@ -85,9 +89,9 @@ class _NotReal(Exception):
 
 
 def _runs_for_real() -> bool:
-    """Whether nobody looks on who wants to see operators of torch."""
+    """Whether nobody looks on who wants to see operators of torch; a default device is about tensors that torch makes."""
     return (
-        not torch._C._len_torch_dispatch_stack() and not torch._C._len_torch_function_stack()
+        not torch._C._len_torch_dispatch_stack() and all(type(mode) is DeviceContext for mode in _get_current_function_mode_stack())
         and torch._C._functorch.peek_interpreter_stack() is None and torch._C._get_tracing_state() is None
     )
 

@@ -222,7 +222,9 @@ def _as_number(value: VariableTracker, other: VariableTracker) -> VariableTracke
 
 
 def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """`left ** right`: ShapeEnv knows no power of a negative constant, and none that is complex."""
+    """`left ** right`: ShapeEnv knows no power of a negative constant, and none that is complex; `0 ** n` it takes for 0."""
+    if isinstance(left, ConstantVariable) and left.value == 0:
+        return _power_of_zero(ctx, left, right)
     negative = _asked(ctx, left, "<")
     if isinstance(left, ConstantVariable) and negative and right.python_type() is int:
         downwards = _asked(ctx, right, "<")
@@ -231,6 +233,13 @@ def _power(ctx: TraceContext, left: VariableTracker, right: VariableTracker) -> 
         return _with_constants(ctx, "**", left, right) if downwards else _node(ctx, "**", left, right)
     whole = right.python_type() is not float or (isinstance(right, ConstantVariable) and right.value.is_integer())
     return _node(ctx, "**", left, right) if whole or negative is not True else _with_constants(ctx, "**", left, right)
+
+
+def _power_of_zero(ctx: TraceContext, zero: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
+    """`0 ** n`: 1 if n is 0, and 0 for all other natural numbers."""
+    is_natural = type(zero.value) is int and exponent.python_type() is int and _asked(ctx, exponent, "<") is False
+    is_zero = _asked(ctx, exponent, "==") if is_natural else None
+    return _with_constants(ctx, "**", zero, exponent) if is_zero is None else ConstantVariable(int(is_zero))
 
 
 def _alternating(ctx: TraceContext, base: ConstantVariable, exponent: VariableTracker) -> VariableTracker:
