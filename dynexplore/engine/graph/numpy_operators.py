@@ -19,9 +19,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
+from torch import overrides
 from torch.utils._device import DeviceContext
 
+_function_modes: Any = overrides._get_current_function_mode_stack
 _PREFIX, _METHOD, _COPIED = "wrapped_", "ndarray_", "_copied"
 # In-place operators, and the functions that they are made of.
 IN_PLACE = {
@@ -91,7 +92,7 @@ class _NotReal(Exception):
 def _runs_for_real() -> bool:
     """Whether nobody looks on who wants to see operators of torch; a default device is about tensors that torch makes."""
     return (
-        not torch._C._len_torch_dispatch_stack() and all(type(mode) is DeviceContext for mode in _get_current_function_mode_stack())
+        not torch._C._len_torch_dispatch_stack() and all(type(mode) is DeviceContext for mode in _function_modes())
         and torch._C._functorch.peek_interpreter_stack() is None and torch._C._get_tracing_state() is None
     )
 
