@@ -13,12 +13,11 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from support.measuring import Counting, best, compilers, forget, quiet
-from support.report import Row, rich_is_there, show
+from support.measuring import Counting, best, compilers, forget
+from support.report import Row, show_measured, with_repeats
 from torch import nn
 
 
@@ -138,22 +137,13 @@ def measure(name: str, options: argparse.Namespace) -> Row:
 def main() -> int:
     """Measure each program."""
     options = _options()
-    if not rich_is_there():
-        return 2
-    quiet()
-    rows = [measure(name, options) for name in options.programs]
-    show("Breaks", rows, options.json)
-    return 0
+    return show_measured("Breaks", lambda: [measure(name, options) for name in options.programs], options.json)
 
 
 def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", nargs="*", choices=PROGRAMS, default=list(PROGRAMS), help="only these")
-    parser.add_argument("--quick", action="store_true", help="few repeats")
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
-    options = parser.parse_args(arguments)
-    options.repeats = 5 if options.quick else 20
-    return options
+    return with_repeats(parser, arguments, 5, 20)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,11 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from support.measuring import best, compilers, forget, geomean, quiet
-from support.report import Row, rich_is_there, show
+from support.measuring import best, compilers, forget, geomean
+from support.report import Row, show_measured, with_repeats
 
 Named = dict[str, Any]
 
@@ -171,14 +170,13 @@ def _warm(host: str, value: str, count: int, repeats: int) -> dict[str, float]:
 def main() -> int:
     """Measure each host with each kind of value."""
     options = _options()
-    if not rich_is_there():
-        return 2
-    quiet()
+    return show_measured("Guarded items", lambda: _measured(options), options.json)
+
+
+def _measured(options: argparse.Namespace) -> list[Row]:
     torch._dynamo.config.cache_size_limit = 64
     rows = [measure(host, value, options) for value in options.values for host in options.hosts]
-    rows.append({"host": "all", "ratio": geomean(row["ratio"] for row in rows)})
-    show("Guarded items", rows, options.json)
-    return 0
+    return [*rows, {"host": "all", "ratio": geomean(row["ratio"] for row in rows)}]
 
 
 def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -186,11 +184,7 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--hosts", nargs="*", choices=HOSTS, default=list(HOSTS), help="only these")
     parser.add_argument("--values", nargs="*", choices=VALUES, default=list(VALUES), help="only these")
     parser.add_argument("--count", type=int, default=400, help="how many values")
-    parser.add_argument("--quick", action="store_true", help="few repeats")
-    parser.add_argument("--json", type=Path, help="write the rows here as well")
-    options = parser.parse_args(arguments)
-    options.repeats = 3 if options.quick else 7
-    return options
+    return with_repeats(parser, arguments, 3, 7)
 
 
 if __name__ == "__main__":

@@ -94,6 +94,24 @@ def show(title: str, rows: Sequence[Row], path: Path | None) -> None:
     write(title, rows, path)
 
 
+def with_repeats(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, few: int, many: int) -> argparse.Namespace:
+    """The options of a benchmark with rows of its own: --quick, with `few` repeats for `many`, and --json join the parser's."""
+    parser.add_argument("--quick", action="store_true", help="few repeats")
+    parser.add_argument("--json", type=Path, help="write the rows here as well")
+    options = parser.parse_args(arguments)
+    options.repeats = few if options.quick else many
+    return options
+
+
+def show_measured(title: str, measured: Callable[[], Sequence[Row]], path: Path | None) -> int:
+    """Measure the rows and show them; the exit status. Nothing is measured where nothing could be shown."""
+    if not rich_is_there():
+        return 2
+    quiet()
+    show(title, measured(), path)
+    return 0
+
+
 def rich_is_there() -> bool:
     """Whether rich, which shows the tables, is installed; one sentence where it is not."""
     if importlib.util.find_spec("rich") is None:

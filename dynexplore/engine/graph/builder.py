@@ -43,7 +43,7 @@ from dynexplore.engine.graph.data_symbols import has_data_dependent_symbols, new
 from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
 from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
-from dynexplore.engine.graph.written_nodes import lies_in, operator_of
+from dynexplore.engine.graph.written_nodes import memories_from_outside, operator_of, tensors_of
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
@@ -356,11 +356,9 @@ class GraphBuilder:
 
     def changes_of(self, tensor: torch.Tensor) -> int | None:
         """What `_version` says of a fake tensor that came to be in this graph; None of one from outside."""
-        outside = [node for node in self.graph.nodes if node.op in ("placeholder", "get_attr")]
         by_lists = any("foreach" in operator_of(node) for node in self.graph.nodes)  # whether these count depends on the device
-        if by_lists or tensor.is_inference() or any(lies_in(node, storage_of(tensor)) for node in outside):
-            return None
-        return tensor._version
+        is_unknown = by_lists or tensor.is_inference() or storage_of(tensor) in memories_from_outside(self.graph)
+        return None if is_unknown else tensor._version
 
     # -- end
 
@@ -415,7 +413,7 @@ class GraphBuilder:
 
 def _is_recorded(node: torch.fx.Node, storages: set[int]) -> bool:
     """Whether autograd has noted a node's operation, which read or made one of these storages."""
-    values = [value for value in pytree.tree_leaves(node.meta.get("example_value")) if isinstance(value, torch.Tensor)]
+    values = list(tensors_of(node))
     if node.op == "placeholder" or not any(known_grad_fn(value) is not None for value in values):
         return False
     values += [value for one in node.all_input_nodes if isinstance(value := one.meta.get("example_value"), torch.Tensor)]

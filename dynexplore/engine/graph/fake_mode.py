@@ -45,8 +45,7 @@ class OperatorFacts:
         """Whether a call of a normalization is one that updates its statistics."""
         if self.training is None:
             return True
-        position, name = self.training
-        return bool(args[position] if position < len(args) else kwargs.get(name, True))
+        return bool(_argument(self.training, args, kwargs, True))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -245,15 +244,14 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 _VARIES = (torch.SymInt, torch.SymFloat)
 
 
-def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object]) -> object:
+def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object], default: object = None) -> object:
     position, name = place
-    return args[position] if position < len(args) else kwargs.get(name)
+    return args[position] if position < len(args) else kwargs.get(name, default)
 
 
 def _are_of_one_dtype(arguments: Sequence[object]) -> bool:
     """Whether all tensors among them hold numbers of one type; indices and masks beside them do not count."""
-    dtypes = {one.dtype for one in arguments if isinstance(one, FakeTensor)}
-    return len(dtypes) < 2 or len({dtype for dtype in dtypes if dtype.is_floating_point or dtype.is_complex}) < 2
+    return len({one.dtype for one in arguments if isinstance(one, FakeTensor) and _is_no_integer(one)}) < 2
 
 
 def _is_no_integer(value: object) -> bool:

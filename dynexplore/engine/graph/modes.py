@@ -5,16 +5,18 @@ put back: autocast counts how deep its blocks are nested, and only the outermost
 cast. With one level too many, a later block would train with the weights of an earlier step. A level of dual tensors that a graph
 has begun is ended: torch allows no second one.
 
-In:  the thread's state. Out: `Modes`, which is held beside whatever may leave it changed.
+In:  the thread's state. Out: `Modes`, which is held beside whatever may leave it changed. And a node: the inference mode it enters.
 torch/amp/autocast_mode.py and torch/autograd/forward_ad.py say what entering and leaving does.
 """
 
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import torch
-from torch.autograd import forward_ad
+import torch.fx
+from torch.autograd import forward_ad, grad_mode
 
 from dynexplore.engine.records import record
 
@@ -34,6 +36,16 @@ def _end_dual_level() -> None:
     with contextlib.suppress(RuntimeError):  # it is begun already: there is no other way to ask
         torch._C._enter_dual_level()
     torch._C._exit_dual_level(level=0)
+
+
+_ENTER_INFERENCE_MODE: Any = grad_mode._enter_inference_mode
+
+
+def inference_mode_entered(node: torch.fx.Node) -> bool | None:
+    """Whether the inference mode that a node enters is on or off; None where it enters none."""
+    if node.target is not _ENTER_INFERENCE_MODE:
+        return None
+    return bool(node.args[0] if node.args else node.kwargs.get("mode", True))
 
 
 @record()

@@ -47,19 +47,25 @@ def lies_in(node: torch.fx.Node, storage: int) -> bool:
 def is_an_error_dropped(graph: torch.fx.Graph) -> bool:
     """Whether an operator of which data decides if it raises gives what nobody uses: a compiler leaves it out, error and all."""
     used: set[torch.fx.Node] = set()
-    memories = {storage for node in graph.nodes if node.op in ("placeholder", "get_attr") for storage in _memories_of(node)}
+    memories = memories_from_outside(graph)
     for node in reversed(graph.nodes):
-        written = {storage for one in written_by(node) for storage in _memories_of(one)}
+        written = set().union(*map(memories_of, written_by(node)))
         unseen = not written and (node.op == "output" or node.is_impure() or node.meta.get("example_value") is None)
         if node in used or unseen or written & memories:
             used.update(node.all_input_nodes)
-            memories.update(storage for one in node.all_input_nodes for storage in _memories_of(one))
+            memories.update(*map(memories_of, node.all_input_nodes))
         elif node.meta.get("may_fail"):
             return True
     return False
 
 
-def _memories_of(node: torch.fx.Node) -> set[int]:
+def memories_from_outside(graph: torch.fx.Graph) -> set[int]:
+    """The memory that was there before the graph: that of its inputs and attributes."""
+    return set().union(*(memories_of(node) for node in graph.nodes if node.op in ("placeholder", "get_attr")))
+
+
+def memories_of(node: torch.fx.Node) -> set[int]:
+    """Where the tensors lie that its value is, or is made of."""
     return set(map(storage_of, tensors_of(node)))
 
 

@@ -23,15 +23,15 @@ from torch.autograd import grad_mode
 
 from dynexplore.engine.graph.autograd_history import known_grad_fn
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.modes import inference_mode_entered
 
-_ENTER: Any = grad_mode._enter_inference_mode
 _EXIT: Any = grad_mode._exit_inference_mode
 _SETTERS = (torch._C._set_grad_enabled, torch.set_grad_enabled)
 
 
 def has_blocks(module: torch.fx.GraphModule) -> bool:
     """Whether a graph enters or leaves inference mode by itself."""
-    return any(node.target is _ENTER for node in module.graph.nodes)
+    return any(inference_mode_entered(node) is not None for node in module.graph.nodes)
 
 
 def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -44,10 +44,11 @@ def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     before: dict[torch.fx.Node, bool] = {}
     inside: list[bool] = []  # for each block that is open, whether it is one of inference mode
     for node in list(copied.graph.nodes):
-        if node.target is _ENTER:
+        mode = inference_mode_entered(node)
+        if mode is not None:
             before[node] = now
-            inside.append(bool(node.args[0] if node.args else node.kwargs.get("mode", True)))
-            now = not inside[-1]
+            inside.append(mode)
+            now = not mode
             _set_before(copied.graph, node, now)
         elif node.target is _EXIT:
             now = before[node.args[0]]
@@ -55,7 +56,7 @@ def without_gradients(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
             _set_before(copied.graph, node, now)
             copied.graph.erase_node(node)
         elif node.target in _SETTERS:
-            now = node.args[0] and not (inside and inside[-1])
+            now = node.args[0] and True not in inside[-1:]
             node.args = (now,)
     for entered in before:
         if not entered.users:
@@ -96,11 +97,10 @@ def _marked(tensor: torch.Tensor) -> torch.Tensor:
 
 def without_their_gradients(compiled: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Callable[..., Any]:
     """What the compiler made; of the outputs those that are views of what has a gradient, but were taken without, have none."""
-    tensors = [one for one in (*inputs, *outputs) if isinstance(one, torch.Tensor) and one.layout is torch.strided]
-    followed = {storage_of(one) for one in tensors if one.requires_grad}
-    strided = {place: one for place, one in enumerate(outputs) if isinstance(one, torch.Tensor) and one.layout is torch.strided}
+    followed = {storage_of(one) for one in (*inputs, *outputs) if _is_strided(one) and one.requires_grad}
     leaves = {
-        place: one.requires_grad for place, one in strided.items() if known_grad_fn(one) is None and storage_of(one) in followed
+        place: one.requires_grad for place, one in enumerate(outputs)
+        if _is_strided(one) and known_grad_fn(one) is None and storage_of(one) in followed
     }
     if not leaves:
         return compiled
@@ -113,6 +113,10 @@ def without_their_gradients(compiled: Callable[..., Any], inputs: Sequence[Any],
         return tuple(results)
 
     return call
+
+
+def _is_strided(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
 
 
 @torch.no_grad()

@@ -25,19 +25,17 @@ PyTorch's Dynamo compiles these, and AOTAutograd raises or differs.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-import torch.utils._pytree as pytree
-from torch.autograd import grad_mode
 
 from dynexplore.engine.graph.autograd_history import history, known_grad_fn, same_leaves
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
 from dynexplore.engine.graph.copies_for_backward import can_be_read_from_copies
 from dynexplore.engine.graph.fake_mode import IN_PLACE_VIEWS, storage_of
-from dynexplore.engine.graph.written_nodes import lies_in, operator_of, written_by
+from dynexplore.engine.graph.modes import inference_mode_entered
+from dynexplore.engine.graph.written_nodes import lies_in, operator_of, tensors_of, written_by
 from dynexplore.engine.graph_breaks import GraphBreak
 
 ASKS_FOR_MORE = frozenset({
@@ -108,8 +106,7 @@ def _all_that_comes_of(nodes: Iterable[torch.fx.Node]) -> set[torch.fx.Node]:
 
 def _has_history(node: torch.fx.Node) -> bool:
     """Whether autograd has noted how it was made: not of a parameter, which an optimizer changes unseen."""
-    values = pytree.tree_leaves(node.meta.get("example_value"))
-    return any(isinstance(value, torch.Tensor) and value.requires_grad and not value.is_leaf for value in values)
+    return any(value.requires_grad and not value.is_leaf for value in tensors_of(node))
 
 
 def _takes_a_view_apart_by_places(node: torch.fx.Node) -> bool:
@@ -132,10 +129,10 @@ def crosses_modes(graph: FinishedGraph) -> bool:
     count: a compiler traces, and runs, all of it in inference mode. And a view of an input or output is taken again when the graph
     has run: without gradients, where the graph begins without.
     """
-    if not torch.is_grad_enabled() and any(map(functools.partial(_is_view_with_gradient, graph), graph.outputs)):
+    if not torch.is_grad_enabled() and any(_is_view_with_gradient(graph, output) for output in graph.outputs):
         return True
     if torch.is_inference_mode_enabled():
-        return any(node.target is _ENTER and not node.args[0] for node in graph.call_nodes())
+        return any(inference_mode_entered(node) is False for node in graph.call_nodes())
     written = [graph.inputs[place].example for place in graph.written]
     return any(isinstance(value, torch.Tensor) and value.is_inference() for value in written)
 
@@ -148,9 +145,6 @@ def _is_view_with_gradient(graph: FinishedGraph, output: torch.fx.Node) -> bool:
     followed = known_grad_fn(value) is not None or torch.is_inference_mode_enabled()
     others = [*(one.node for one in graph.inputs), *(one for one in graph.outputs if one is not output)]
     return followed and any(lies_in(one, storage_of(value)) for one in others)
-
-
-_ENTER: Any = grad_mode._enter_inference_mode
 
 
 def _reach_different_leaves(outputs: Iterable[torch.fx.Node]) -> bool:

@@ -53,32 +53,33 @@ def add(
     tensors = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, TensorVariable)]
     if getattr(target, "__name__", target) in IN_PLACE_VIEWS and any(map(_is_where_sizes_come_from, tensors)):
         ctx.break_graph("DX408", operation="other sizes in place, of an input whose sizes vary")
-    ctx.graph.fake_mode.written_last = set()
-    ctx.graph.fake_mode.may_fail_last = False
+    mode = ctx.graph.fake_mode
+    mode.written_last = set()
+    mode.may_fail_last = False
     try:
         fake = ctx.graph.run_fake(op, target, proxies, named)
     except OperatorFailed as failure:
         ctx.operator_failed(failure)
-    if not ctx.graph.fake_mode.written_last and fake is not None and not is_graph_value(fake):
+    if not mode.written_last and fake is not None and not is_graph_value(fake):
         return ctx.build(fake, None)
-    if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.taken_as_data:
+    if mode.written_last and mode.taken_as_data:
         ctx.graph.note_unheard_write()
-    if ctx.graph.fake_mode.assigned and target is not take_data and ctx.graph.fake_mode.is_view_of_assigned(fake):
+    if mode.assigned and target is not take_data and mode.is_view_of_assigned(fake):
         ctx.break_graph("DX408", operation="a view of a tensor whose .data was assigned")
-    if ctx.graph.fake_mode.rows_copied_of and not ctx.graph.fake_mode.rows_copied_of.isdisjoint(ctx.graph.fake_mode.written_last):
+    if mode.rows_copied_of and not mode.rows_copied_of.isdisjoint(mode.written_last):
         ctx.break_graph("DX408", operation="a write to a row that data chose, or to what it was chosen of")
-    if ctx.graph.fake_mode.written_last and ctx.graph.fake_mode.assigned_are_written():
+    if mode.written_last and mode.assigned_are_written():
         ctx.break_graph("DX408", operation="a write to a tensor whose .data was assigned, or to that data")
-    if ctx.graph.fake_mode.written_last and ctx.function_modes.has_wrappers:
+    if mode.written_last and ctx.function_modes.has_wrappers:
         wrapper_tensor.refuse_writes(ctx, *tensors)
     if "requires_grad" in kwargs and _is_new_leaf(fake) and not ctx.graphs_run_as_they_are:
         ctx.break_graph("DX407", operation="a new tensor with requires_grad=True")
     if any(map(_holds_numpy_number, (*args, *kwargs.values()))):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
     node = ctx.graph.add(op, target, proxies, named, fake)
-    if ctx.graph.fake_mode.written_last:
-        node.meta["writes"] = frozenset(ctx.graph.fake_mode.written_last)
-    if ctx.graph.fake_mode.may_fail_last:
+    if mode.written_last:
+        node.meta["writes"] = frozenset(mode.written_last)
+    if mode.may_fail_last:
         node.meta["may_fail"] = True
     if ctx.narrator is not None:
         ctx.narrator.node_added(node, ctx)
@@ -86,7 +87,7 @@ def add(
     for tensor in tensors:
         if tensor.fake is fake:
             return tensor
-    if ctx.graph.fake_mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
+    if mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
         return ViewOfDataVariable(node, fake)
     return wrap(ctx, node, fake)
 

@@ -18,7 +18,7 @@ import reprlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from dynexplore.engine.provenance.guards import Identity
 from dynexplore.engine.provenance.sources import CallSource, Source
@@ -507,11 +507,11 @@ def _popitem_ordered(ctx: TraceContext, self: DictVariable, last: VariableTracke
 
 @mutating_method(OrderedDict, "move_to_end")
 def _move_to_end(ctx: TraceContext, self: DictVariable, key: VariableTracker, last: VariableTracker | None = None) -> None:
-    entries, place = self.entries, key.hash_key(ctx)
-    if place not in entries:
-        self.missing_key(ctx, key)
-    elif isinstance(entries, OrderedDict):
+    entries, place = cast("OrderedDict[object, Pair]", self.entries), key.hash_key(ctx)
+    if place in entries:
         entries.move_to_end(place, last=last is None or known_truth(ctx, last))
+    else:
+        self.missing_key(ctx, key)
 
 
 @mutating_method(dict, "clear")

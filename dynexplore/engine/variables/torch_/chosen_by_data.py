@@ -41,21 +41,21 @@ class TensorTracker(Protocol):
 
 
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = (bool, int, float, complex)
 
 
 def holds_one_integer(item: VariableTracker) -> bool:
     """Whether an item of a subscript is a tensor whose integer torch reads."""
     fake = getattr(item, "fake", None)
-    is_plain = isinstance(fake, torch.Tensor) and item.python_type() in _PLAIN
+    is_plain = isinstance(fake, torch.Tensor) and item.python_type() in PLAIN
     return is_plain and fake is not None and fake.dim() == 0 and fake.dtype in _INTEGERS
 
 
 def is_asked_for_by_data(ctx: TraceContext, tensor: TensorTracker, key: VariableTracker) -> bool:
     """Whether a subscript has such an item; under transforms of torch.func, which refuse to read it, it is none."""
     items = key.items if type(key) is TupleVariable else [key]
-    if not any(map(holds_one_integer, items)) or tensor.python_type() not in _PLAIN:
+    if not any(map(holds_one_integer, items)) or tensor.python_type() not in PLAIN:
         return False
     return not ctx.function_modes.may_be_asked and torch._C._functorch.peek_interpreter_stack() is None
 
@@ -133,7 +133,7 @@ def _as_values(ctx: TraceContext, tensor: TensorTracker, value: VariableTracker)
         named = {"dtype": dtype, "device": ConstantVariable(tensor.fake.device)}
         return ctx.operation("call_function", torch.full, [TupleVariable([]), value], named)
     fake = getattr(value, "fake", None)
-    if not isinstance(fake, torch.Tensor) or value.python_type() not in _PLAIN or fake.device.type != "cpu":
+    if not isinstance(fake, torch.Tensor) or value.python_type() not in PLAIN or fake.device.type != "cpu":
         return None
     if fake.layout is not torch.strided or fake.dim() >= tensor.fake.dim() or storage_of(fake) == storage_of(tensor.fake):
         return None

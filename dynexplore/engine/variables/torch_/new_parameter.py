@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.fx
-import torch.utils._pytree as pytree
 
 from dynexplore.engine.graph.bodies import last_node
 from dynexplore.engine.graph.builder import example_value
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.graph.written_nodes import memories_from_outside, memories_of
 from dynexplore.engine.provenance.sources import OwnLocalSource
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_ import ClassVariable
@@ -60,17 +60,9 @@ def first_used_again(
     if not shared:
         return None
     places = {node: place for place, node in enumerate(graph.nodes)}
-    last = {memory: place for node, place in places.items() for used in node.all_input_nodes for memory in _memories(used)}
-    last |= {memory: len(places) for node in outputs for memory in _memories(node)}
+    last = {memory: place for node, place in places.items() for used in node.all_input_nodes for memory in memories_of(used)}
+    last |= {memory: len(places) for node in outputs for memory in memories_of(node)}
     return next((one for one in shared if one.memory in last and last[one.memory] > places[one.made_after]), None)
-
-
-def _memories(node: torch.fx.Node) -> list[int]:
-    return list(map(storage_of, _tensors(node)))
-
-
-def _tensors(node: torch.fx.Node) -> list[torch.Tensor]:
-    return [value for value in pytree.tree_leaves(example_value(node)) if isinstance(value, torch.Tensor)]
 
 
 def new_parameter(
@@ -148,5 +140,4 @@ def is_dense(fake: torch.Tensor) -> bool:
 
 def _is_made_here(ctx: TraceContext, data: TensorVariable) -> bool:
     """Whether a tensor lies in memory that the graph itself asked for."""
-    outside = [node for node in ctx.graph.graph.nodes if node.op in ("placeholder", "get_attr")]
-    return all(storage_of(data.fake) not in map(storage_of, _tensors(node)) for node in outside)
+    return storage_of(data.fake) not in memories_from_outside(ctx.graph.graph)

@@ -21,6 +21,7 @@ from dynexplore.engine.variables.containers.sequence import TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.torch_.chosen_by_data import (
+    PLAIN,
     TensorTracker,
     copied_row,
     copy_is_as_good,
@@ -32,8 +33,6 @@ from dynexplore.engine.variables.torch_.chosen_by_data import (
 if TYPE_CHECKING:
     from dynexplore.engine.variables.contract.context import TraceContext
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-
 
 def selected(
     ctx: TraceContext, tensor: TensorTracker, key: VariableTracker, to_write: bool = False
@@ -43,7 +42,7 @@ def selected(
     Where there are none, or torch asks something of what is subscripted, that is the tensor and the subscript.
     """
     items = key.items if type(key) is TupleVariable else [key]
-    if ctx.function_modes.may_be_asked or tensor.python_type() not in _PLAIN:
+    if ctx.function_modes.may_be_asked or tensor.python_type() not in PLAIN:
         return tensor, key
     held = [place for place, item in enumerate(items) if holds_one_integer(item)]
     known = [place for place, item in enumerate(items) if _is_symbol(item) or (held and _is_number(item))]
