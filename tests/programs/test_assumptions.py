@@ -5,11 +5,12 @@ PYTEST_DONT_REWRITE: the assertions here are the programs.
 
 from __future__ import annotations
 
+import pytest
 import torch
 from programs.program_table import Programs
 
 import dynexplore
-from engine_checks import CountingBackend
+from engine_checks import CountingBackend, assert_same_as_eager
 
 PROGRAMS = Programs()
 program = PROGRAMS.add
@@ -122,10 +123,26 @@ def a_distribution_refuses_its_arguments(x):
     return torch.distributions.Normal(x, x * 2).mean
 
 
+@program(X, graphs=1, ops=3)
+def a_branch_on_what_no_device_has_computed(x):
+    try:
+        return bounded(x.to("meta"))
+    except (NotImplementedError, RuntimeError) as error:  # a check that only a device could fail must not pass for want of one
+        return type(error), x + 1
+
+
 @PROGRAMS.parameters()
 def test_program(run):
     """The program does under the engine what it does without, in as many graphs as expected."""
     run()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_check_that_fails_leaves_the_device_usable(backend: str) -> None:
+    """A GPU that is told to check by itself is of no use to the process once the check has failed."""
+    x = X.to("cuda" if torch.cuda.is_available() else "cpu")
+    assert_same_as_eager(a_raise_that_the_caller_catches, x, then=[(x * 100,), (x,)], backend=backend)
+    assert (x * 2).sum().item() > 0
 
 
 def test_the_same_entry_serves_both() -> None:

@@ -33,6 +33,10 @@ def made_of_several(x, s):
     return x * 2, torch.tensor([s, s])
 
 
+def made_of_several_kinds(x, s):
+    return x * 2, torch.tensor([s, x]), torch.tensor([[x, x], [s, 1]]), torch.tensor([2.5, s]), torch.tensor((s, True))
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("scalar", NUMBERS, ids=repr)
@@ -61,9 +65,14 @@ def test_a_tensor_made_of_it_has_its_dtype(scalar: Any) -> None:
     assert_same_as_eager(made_of_it, scalar, graphs=1, breaks=0)
 
 
-def test_a_list_of_them() -> None:
-    """Where torch would give another dtype than for Python's numbers, torch is asked."""
-    assert_same_as_eager(made_of_several, torch.ones(2), np.float64(1.5), breaks=["DX412"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_list_of_them(backend: str) -> None:
+    """Their dtype is what torch makes of a list of such types, also beside Python's numbers and tensors."""
+    assert_same_as_eager(made_of_several, torch.ones(2), np.float64(1.5), then=[(torch.ones(2), np.float16(2))], backend=backend,
+                         breaks=0)
+    for x in (torch.ones(()), torch.ones((), dtype=torch.float16), torch.ones((), dtype=torch.int64)):
+        for number in (np.float64(1.5), np.float32(1.5), np.int8(2), np.bool_(True)):
+            assert_same_as_eager(made_of_several_kinds, x, number, backend=backend)
 
 
 def test_what_numpy_computes_is_a_new_object_in_each_call() -> None:

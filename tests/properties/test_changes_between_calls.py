@@ -24,7 +24,7 @@ from properties.changes_between_calls import (
     run,
     telling_cases,
 )
-from properties.fuzzing import cases_wanted, first_seed
+from properties.fuzzing import cases_wanted, device_wanted, first_seed
 
 import dynexplore
 from dynexplore.engine.config import config
@@ -47,7 +47,7 @@ def check(cases: Iterable[Case], say: Callable[[str], object] = lambda text: Non
     """Run each case: how many there were, how many say something, and those that came out wrong; `say` is told at once."""
     total = counted = 0
     wrong = []
-    with warnings.catch_warnings(), config.patch(log_level="ERROR"):
+    with warnings.catch_warnings(), config.patch(log_level="ERROR"), device_wanted():
         warnings.simplefilter("ignore")  # programs that use torch in odd ways
         for case in cases:
             outcome = run(case)

@@ -13,7 +13,7 @@ torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no cou
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 
 from dynexplore.engine.graph import operator_memo
 from dynexplore.engine.graph.data_symbols import takes_shapes_of_data
-from dynexplore.engine.graph.missing_kernels import may_lack_a_kernel, refuse_what_no_kernel_does
+from dynexplore.engine.graph.trials import is_worth_a_trial, refuse_what_a_trial_refuses
 from dynexplore.engine.records import record
 
 
@@ -35,9 +35,7 @@ class OperatorFacts:
     random: bool
     may_fail: bool
     training: tuple[int, str] | None = None  # the argument that says whether running statistics are written
-    of_integers: bool = False  # whether a tensor of another dtype is refused, which its fake form does not do
     in_storage: bool = False  # whether its places are counted from the start of the storage, not of the tensor
-    keeps_dtype: bool = False  # whether a result that the first argument cannot hold is refused, which its fake form does not do
     converted: tuple[tuple[int, str], ...] = ()  # numbers that are made one of the tensor's dtype: too large ones are refused
     promotes: bool = True  # whether it takes tensors of several dtypes; of those that do not, some fake forms do
 
@@ -71,15 +69,8 @@ _DATA_DECIDES = _words(
 # Their schemas do not say that they write to the running statistics (the 4th and 5th argument), which they do while training.
 _RUNNING_STATISTICS = _words("native_batch_norm cudnn_batch_norm miopen_batch_norm batch_norm _native_batch_norm_legit")
 
-# No device has these for other numbers. A compiler may drop one whose result is not used, and nobody would hear of it.
-_OF_INTEGERS = _words("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm")
-
 IN_PLACE_VIEWS = frozenset({"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"})
 """Methods that give the tensor itself other sizes and strides."""
-
-# Written in place, an integer times a float is refused. torch's fake forms of these forget some pairs of dtypes
-# (torch/_meta_registrations.py, meta_binop_inplace), and a compiler converts the result.
-_IN_PLACE = _words("mul_ add_ sub_ _foreach_mul_ _foreach_add_ _foreach_sub_ _foreach_div_")
 
 _SAYS_SO = ("training", "train", "use_input_stats")
 
@@ -107,7 +98,7 @@ def facts_of(operator: Any) -> OperatorFacts:
     return OperatorFacts(
         tuple(written), torch.Tag.nondeterministic_seeded in operator.tags, foreign or name in _DATA_DECIDES,
         next(((place, argument.name) for place, argument in enumerate(schema.arguments) if argument.name in _SAYS_SO), None),
-        name.rstrip("_") in _OF_INTEGERS, name.startswith("as_strided"), name in _IN_PLACE,
+        name.startswith("as_strided"),
         () if name in _CONVERTS_NOTHING else _converted_numbers(schema),
         torch.Tag.pointwise in operator.tags or name in _PROMOTES,
     )
@@ -208,12 +199,8 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         facts = facts_of(func)
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
             raise DynamicOutputShapeException(func)
-        if facts.of_integers and any(map(_is_no_integer, args)):
-            raise NotImplementedError(f"{func} is for integers alone")
-        if facts.keeps_dtype and not _fits(args):
-            raise RuntimeError(f"{func}: the result is of a type that cannot be cast to that of the first argument")
-        if not facts.random and not self.inside and may_lack_a_kernel(func, args):
-            refuse_what_no_kernel_does(func, args, kwargs)
+        if not facts.random and not self.inside and is_worth_a_trial(func, args, kwargs):
+            refuse_what_a_trial_refuses(func, args, kwargs)
         if facts.written:
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
@@ -254,26 +241,8 @@ def _are_of_one_dtype(arguments: Sequence[object]) -> bool:
     return len({one.dtype for one in arguments if isinstance(one, FakeTensor) and _is_no_integer(one)}) < 2
 
 
-def _is_no_integer(value: object) -> bool:
-    dtype = value.dtype if isinstance(value, FakeTensor) else None
-    return isinstance(value, float | complex) if dtype is None else dtype.is_floating_point or dtype.is_complex
-
-
-def _fits(args: Sequence[Any]) -> bool:
-    """Whether the first of two arguments (or each of a list) can hold what comes out of both."""
-    written, others = args[0], args[1]
-    if not isinstance(written, list | tuple):
-        return _can_hold(written, others)
-    each = others if isinstance(others, list | tuple) else [others] * len(written)
-    return all(map(_can_hold, written, each))
-
-
-def _can_hold(written: torch.Tensor, other: Any) -> bool:
-    kind = _NUMBERS.get(type(other))
-    return torch.can_cast(torch.result_type(written, other if kind is None else kind(1)), written.dtype)
-
-
-_NUMBERS: dict[type[Any], Callable[[int], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+def _is_no_integer(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
 def _is_there_twice(written: torch.Tensor) -> bool:

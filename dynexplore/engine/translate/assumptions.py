@@ -6,6 +6,9 @@ as PyTorch's Dynamo writes for `assert`) is added to the graph. When it fails, n
 handler around the graph's call puts back what the graph has changed and runs the segment again as plain Python, which raises what
 the program raises (graph_call.py).
 
+Only the CPU tells of such a failure when the node runs. A GPU tells later, and is of no use to the process from then on. So the
+truth is brought to the CPU first, which costs the wait that the program's own `if` would cost.
+
 In: a branch on a tensor. Out: the way that is taken, or None. torch/_dynamo/symbolic_convert.py (generic_jump) does the same job
 for `assert` alone.
 """
@@ -44,9 +47,12 @@ def assume(ctx: Interpreter, value: VariableTracker, truth: bool) -> bool:
         value = value.value
     if not isinstance(value, TensorVariable) or value.fake.is_complex():
         return False
+    checked: VariableTracker = value
     if not truth:
-        value = ctx.operation("call_function", torch.logical_not, [value], {})
-    ctx.operation("call_function", torch._assert_async, [value, ConstantVariable(_MESSAGE)], {})
+        checked = ctx.operation("call_function", torch.logical_not, [checked], {})
+    if value.fake.device.type != "cpu":
+        checked = ctx.operation("call_method", "cpu", [checked], {})
+    ctx.operation("call_function", torch._assert_async, [checked, ConstantVariable(_MESSAGE)], {})
     return True
 
 

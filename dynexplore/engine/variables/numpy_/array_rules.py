@@ -10,7 +10,7 @@ In: calls and operators with arrays. Out: nodes of the graph, through array.py.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,7 +31,7 @@ from dynexplore.engine.variables.numpy_.array_models import hint, on_models
 from dynexplore.engine.variables.numpy_.concrete_array import ConcreteArrayVariable, call_known
 from dynexplore.engine.variables.operators import BINARY, COMPARE, UNARY, binary_rule, unary_rule
 from dynexplore.engine.variables.rules import Answer, method, rule
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, run_now
+from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_number, is_numpy_type, run_now
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable
 from dynexplore.engine.variables.torch_.tensor import TensorVariable
 from dynexplore.engine.variables.torch_.varying_data import made_of_varying
@@ -245,11 +245,38 @@ for _function in (torch.as_tensor, torch.asarray):
 def with_numpys_dtype(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> Mapping[str, VariableTracker]:
-    """The keywords of a call that makes a tensor of data: a scalar of numpy has its dtype, where a number has torch's default."""
+    """The keywords of a call that makes a tensor of data: a scalar of numpy has its dtype, where a number has torch's default.
+
+    So it is in a list, also beside tensors; torch is asked what it makes of a list of such types.
+    """
     data = args[0] if len(args) == 1 else None
-    if "dtype" in kwargs or not isinstance(data, ConstantVariable) or not is_numpy_number(data.value):
+    if "dtype" in kwargs or data is None or not any(map(_is_numpy_number, _leaves(data))):
         return kwargs
-    return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
+    model = _model_of(data)
+    return kwargs if model is None else {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, model).dtype)}
+
+
+def _leaves(data: VariableTracker) -> Iterator[VariableTracker]:
+    if isinstance(data, (ListVariable, TupleVariable)):
+        for item in data.items:
+            yield from _leaves(item)
+    else:
+        yield data
+
+
+def _is_numpy_number(value: VariableTracker) -> bool:
+    return isinstance(value, ConstantVariable) and is_numpy_type(value.python_type())
+
+
+def _model_of(data: VariableTracker) -> Any:
+    """Data of the same types, of which each number is one; None where a part is neither number nor tensor."""
+    if isinstance(data, (ListVariable, TupleVariable)):
+        items = [_model_of(item) for item in data.items]
+        return None if any(item is None for item in items) else items
+    if isinstance(data, TensorVariable):
+        return torch.ones((), dtype=data.fake.dtype, device="cpu")
+    cls = data.python_type()
+    return cls(1) if cls in (bool, int, float, complex) or is_numpy_type(cls) else None
 
 
 def tensor_of_array(

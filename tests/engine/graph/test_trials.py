@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynexplore.engine.graph.missing_kernels import may_lack_a_kernel, refuse_what_no_kernel_does
+from dynexplore.engine.graph.trials import is_worth_a_trial, refuse_what_a_trial_refuses
 from engine_checks import assert_same_as_eager
 
 X = torch.tensor([1 + 2j, 3 - 1j])
@@ -59,6 +59,40 @@ def test_what_is_for_floats_alone_refuses_others(dtype: torch.dtype, backend: st
     assert_same_as_eager(fn, torch.ones(2), then=[(torch.ones(2, dtype=dtype),)], backend=backend)
 
 
+INTEGERS, FLOATS, TRUTHS = torch.tensor([1, 2]), torch.tensor([1.0, 2.0]), torch.tensor([True, False])
+FORGOTTEN = {
+    "an integer divided in place": lambda: INTEGERS.clone().div_(2),
+    "an integer divided in place by floats": lambda: INTEGERS.clone().div_(FLOATS),
+    "many integers written floats": lambda: torch._foreach_add_([INTEGERS.clone()], [FLOATS]),
+    "truth values subtracted": lambda: FLOATS - TRUTHS,
+    "a truth value subtracted": lambda: FLOATS - True,
+    "a float as the factor of integers": lambda: torch.add(INTEGERS, INTEGERS, alpha=2.5),
+    "a truth value as the factor of floats": lambda: torch.add(FLOATS, FLOATS, alpha=True),
+    "integers divided by addcdiv": lambda: torch.addcdiv(INTEGERS, INTEGERS, INTEGERS),
+    "a product written to integers": lambda: INTEGERS.clone().addcmul_(FLOATS, FLOATS),
+    "two dtypes of heaviside": lambda: torch.heaviside(INTEGERS, FLOATS),
+    "halfs of an operator without them": lambda: torch.special.airy_ai(FLOATS.half()),
+    "a slope too large": lambda: torch.nn.functional.leaky_relu(FLOATS, 1e300),
+    "a choice too large": lambda: torch.where(TRUTHS, FLOATS, 1e300),
+    "a value too large": lambda: torch.full((2,), 1e300),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("refused", FORGOTTEN.values(), ids=FORGOTTEN)
+def test_what_fake_tensors_forget_to_refuse_is_refused(refused: Any, backend: str) -> None:
+    """A compiler drops or converts it; torch's fake forms forget other pairs of dtypes and numbers in each version."""
+
+    def fn(x: torch.Tensor) -> Any:
+        try:
+            refused()
+        except (NotImplementedError, RuntimeError) as error:
+            return x + 1, str(error)
+        return x
+
+    assert_same_as_eager(fn, FLOATS, then=[(FLOATS,)], backend=backend)
+
+
 def test_what_has_a_kernel_is_one_graph() -> None:
     """A trial on one element says nothing of sizes: what it raises for them is not passed on, and it takes no memory."""
 
@@ -79,16 +113,16 @@ def test_operators_of_others_are_not_tried() -> None:
     def not_tried(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
 
-    assert not may_lack_a_kernel(torch.ops.dynexplore_tests.not_tried.default, [X])
-    assert may_lack_a_kernel(torch.ops.aten.remainder.Scalar, [X, 2])
-    assert not may_lack_a_kernel(torch.ops.aten.remainder.Scalar, [X.real, 2])
+    assert not is_worth_a_trial(torch.ops.dynexplore_tests.not_tried.default, [X], {})
+    assert is_worth_a_trial(torch.ops.aten.remainder.Scalar, [X, 2], {})
+    assert not is_worth_a_trial(torch.ops.aten.remainder.Scalar, [X.real, 2], {})
 
 
 @pytest.mark.plain("it asks the function that keeps what trials raised")
 def test_trials_are_kept_by_the_class_of_a_number() -> None:
     """What a trial with 1 showed does not answer for True."""
     x = torch.tensor([True, False])
-    refuse_what_no_kernel_does(torch.ops.aten.rsub.Scalar, [x.int(), 1], {})
+    refuse_what_a_trial_refuses(torch.ops.aten.rsub.Scalar, [x.int(), 1], {})
     with pytest.raises(RuntimeError, match="bool"):
-        refuse_what_no_kernel_does(torch.ops.aten.rsub.Scalar, [x.int(), True], {})
-    refuse_what_no_kernel_does(torch.ops.aten.rsub.Scalar, [x.int(), 1.0], {})
+        refuse_what_a_trial_refuses(torch.ops.aten.rsub.Scalar, [x.int(), True], {})
+    refuse_what_a_trial_refuses(torch.ops.aten.rsub.Scalar, [x.int(), 1.0], {})
