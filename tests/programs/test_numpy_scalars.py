@@ -75,6 +75,18 @@ def test_a_list_of_them(backend: str) -> None:
             assert_same_as_eager(made_of_several_kinds, x, number, backend=backend)
 
 
+def test_a_list_says_what_it_refuses_first() -> None:
+    """A number too large comes before the truth value of numpy that is none to torch."""
+
+    def fn(x: torch.Tensor, s: Any) -> Any:
+        try:
+            return torch.tensor([int(s), np.bool_(True)])
+        except (TypeError, ValueError) as error:
+            return x + 1, str(error)
+
+    assert_same_as_eager(fn, torch.ones(2), np.float64(1e300), then=[(torch.ones(2), np.float64(1))])
+
+
 def test_what_numpy_computes_is_a_new_object_in_each_call() -> None:
     """Two calls give two objects, as operators of numpy do; within one call it is one object, wherever it is held."""
 

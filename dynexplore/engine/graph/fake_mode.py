@@ -13,6 +13,7 @@ torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no cou
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -200,14 +201,15 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         if func in _PUTS and _reads_masked_gradients(args, kwargs):
             raise DynamicOutputShapeException(func)
         if not facts.random and not self.inside and is_worth_a_trial(func, args, kwargs):
-            refuse_what_a_trial_refuses(func, args, kwargs)
+            refuse_what_a_trial_refuses(func, args, kwargs, on_gpus=not facts.may_fail)
         if facts.written:
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
-        if facts.may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
+        of_no_chance = facts.random and any(isinstance(arg, float) and math.isnan(arg) for arg in (*args, *kwargs.values()))
+        if facts.may_fail or too_large or of_no_chance or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_fail = self.may_fail_last = True
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:

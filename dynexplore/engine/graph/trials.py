@@ -7,8 +7,8 @@ computes such a thing in another way, or leaves it out where nobody uses its res
 operator that is given anything but floats of one usual dtype is tried once, on real tensors of one element: what these refuse for
 their dtype is refused there and then, as the program would see it.
 
-On a GPU only operators that compute element by element are tried: one that looks for a place that is not there would end the
-whole process's use of the device.
+On a GPU no operator is tried whose data decide whether it fails: one that looks for a place that is not there would end the whole
+process's use of the device.
 
 In:  an operator of the dispatcher and its arguments. Out: what it raises, or nothing.
 PyTorch has no counterpart: there such an operator gives a value, or is left out.
@@ -28,12 +28,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
-def refuse_what_a_trial_refuses(operator: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+def refuse_what_a_trial_refuses(
+    operator: Any, args: Sequence[object], kwargs: Mapping[str, object], on_gpus: bool = True
+) -> None:
     """Raise what real tensors of one element raise because of their dtypes, or of numbers beside them."""
     leaves, shape = tree_flatten(_with_plain_sizes(operator, args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     devices = {tensor.device.type for tensor in tensors}
-    if not devices <= _devices_of_trials(operator) or any(tensor.layout is not torch.strided for tensor in tensors):
+    if not devices <= (_CPU_AND_CUDA if on_gpus else _CPU) or any(tensor.layout is not torch.strided for tensor in tensors):
         return
     if "cuda" in devices and torch.cuda.is_current_stream_capturing():
         return
@@ -98,10 +100,6 @@ _OF_INTEGERS = frozenset({
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm",
     "and", "or", "xor", "lshift", "rshift",
 })  # fmt: skip
-
-
-def _devices_of_trials(operator: Any) -> frozenset[str]:
-    return _CPU_AND_CUDA if _is_elementwise(operator) else _CPU
 
 
 _CPU, _CPU_AND_CUDA = frozenset({"cpu"}), frozenset({"cpu", "cuda"})

@@ -252,8 +252,13 @@ def with_numpys_dtype(
     data = args[0] if len(args) == 1 else None
     if "dtype" in kwargs or data is None or not any(map(_is_numpy_number, _leaves(data))):
         return kwargs
-    model = _model_of(data)
-    return kwargs if model is None else {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, model).dtype)}
+    if isinstance(data, ConstantVariable):
+        return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
+    try:
+        dtype = torch.tensor(_model_of(data)).dtype
+    except (TypeError, ValueError, RuntimeError):  # which part is refused first, the call itself will say
+        return kwargs
+    return {**kwargs, "dtype": ConstantVariable(dtype)}
 
 
 def _leaves(data: VariableTracker) -> Iterator[VariableTracker]:
@@ -269,10 +274,9 @@ def _is_numpy_number(value: VariableTracker) -> bool:
 
 
 def _model_of(data: VariableTracker) -> Any:
-    """Data of the same types, of which each number is one; None where a part is neither number nor tensor."""
+    """Data of the same types, of which each number is one, and what is neither number nor tensor is None."""
     if isinstance(data, (ListVariable, TupleVariable)):
-        items = [_model_of(item) for item in data.items]
-        return None if any(item is None for item in items) else items
+        return [_model_of(item) for item in data.items]
     if isinstance(data, TensorVariable):
         return torch.ones((), dtype=data.fake.dtype, device="cpu")
     cls = data.python_type()
