@@ -13,7 +13,6 @@ torch/_subclasses/fake_tensor.py is the mode itself; PyTorch's Dynamo has no cou
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -198,19 +197,24 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
     def _note(self, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         facts = facts_of(func)
-        if func in _PUTS and _reads_masked_gradients(args, kwargs):
-            raise DynamicOutputShapeException(func)
-        if not facts.random and not self.inside and is_worth_a_trial(func, args, kwargs):
-            refuse_what_a_trial_refuses(func, args, kwargs, on_gpus=not facts.may_fail)
+        self._refuse(facts, func, args, kwargs)
         if facts.written:
             self._note_written(facts, args, kwargs)
         if facts.in_storage and not self.inside and isinstance(args[0], FakeTensor):
             self.seen_as_storages.add(storage_of(args[0]))
         self.draws_random_numbers |= facts.random
         too_large = any(isinstance(_argument(place, args, kwargs), _VARIES) for place in facts.converted)
-        of_no_chance = facts.random and any(isinstance(arg, float) and math.isnan(arg) for arg in (*args, *kwargs.values()))
-        if facts.may_fail or too_large or of_no_chance or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
+        if facts.may_fail or too_large or not (facts.promotes or _are_of_one_dtype([*args, *kwargs.values()])):
             self.may_fail = self.may_fail_last = True
+
+    def _refuse(self, facts: OperatorFacts, func: Any, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        """Raise where the operator itself would, or where it must not be captured; its fake form may do neither."""
+        if func in _PUTS and _reads_masked_gradients(args, kwargs):
+            raise DynamicOutputShapeException(func)
+        if facts.random and any(map(_is_no_number, (*args, *kwargs.values()))):
+            raise RuntimeError(f"{func}: a chance that is no number")  # it has passed each comparison with the range
+        if not facts.random and not self.inside and is_worth_a_trial(func, args, kwargs):
+            refuse_what_a_trial_refuses(func, args, kwargs, on_gpus=not facts.may_fail)
 
     def _note_written(self, facts: OperatorFacts, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
         storages: list[int] = []
@@ -231,6 +235,11 @@ class WatchedFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
 
 
 _VARIES = (torch.SymInt, torch.SymFloat)
+
+
+def _is_no_number(value: object) -> bool:
+    """Whether this is `nan`. Of one that varies, the answer is relied on."""
+    return isinstance(value, float | torch.SymFloat) and not (value <= 1 or value > 1)
 
 
 def _argument(place: tuple[int, str], args: Sequence[object], kwargs: Mapping[str, object], default: object = None) -> object:

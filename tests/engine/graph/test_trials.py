@@ -94,6 +94,20 @@ def test_what_fake_tensors_forget_to_refuse_is_refused(refused: Any, backend: st
     assert_same_as_eager(fn, FLOATS, then=[(FLOATS,)], backend=backend)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_chance_that_varies_may_be_no_number(backend: str) -> None:
+    """`nan` passes each comparison with the range; what draws the numbers refuses it, and a compiler computes with it."""
+
+    def fn(x: torch.Tensor, chance: float) -> Any:
+        try:
+            y = torch.nn.functional.dropout(x * 0, chance)
+        except (RuntimeError, ValueError) as error:
+            return x + 1, type(error)
+        return y + 2
+
+    assert_same_as_eager(fn, FLOATS, 0.25, then=[(FLOATS, chance) for chance in (0.5, 0.75, float("nan"), 2.0)], backend=backend)
+
+
 def test_what_has_a_kernel_is_one_graph() -> None:
     """A trial on one element says nothing of sizes: what it raises for them is not passed on, and it takes no memory."""
 
