@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 # The version tables refuse a Python that they have no table for, with a sentence that names those they have.
 import dynexplore.engine.bytecode.versions  # noqa: F401
 from dynexplore.engine import display_hooks, tool_hooks, torch_versions
+from dynexplore.engine.collector import importing
 from dynexplore.engine.recorder import Recorder
 
 if TYPE_CHECKING:  # what the table says, once more for type checkers and editors; a test keeps the two equal
@@ -206,7 +207,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'dynexplore' has no attribute {name!r}")
     module_name, _ = PUBLIC[name]
     try:
-        module = importlib.import_module(module_name)
+        with importing():
+            module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

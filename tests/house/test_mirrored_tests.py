@@ -44,7 +44,6 @@ THEMES: dict[str, tuple[str, ...]] = {
     "engine/translate": ("programs/test_themes", "programs/test_loops_with_breaks", "engine/translate/test_resume"),
     "engine/translate/abandoned_generators": ("programs/test_abandoned_generators",),
     "engine/translate/assumptions": ("programs/test_assumptions",),
-    "engine/collector": ("programs/test_generators", "programs/test_modules"),
     "engine/translate/graph_call": ("programs/test_failing_operators",),
     "engine/translate/handlers": (
         "opcodes/test_calls", "opcodes/test_containers", "opcodes/test_control", "opcodes/test_names_and_operators",

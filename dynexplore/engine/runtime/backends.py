@@ -32,7 +32,7 @@ from torch._guards import TracingContext, tracing
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dynexplore.engine import native, tool_hooks
-from dynexplore.engine.collector import collector_at_rest
+from dynexplore.engine.collector import importing
 from dynexplore.engine.config import config
 from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
@@ -49,6 +49,7 @@ from dynexplore.engine.runtime import backend_failures, distributed, equal_outpu
 from dynexplore.engine.runtime.direct_calls import with_compilers
 from dynexplore.engine.runtime.missing_compiler import missing_compiler
 from dynexplore.engine.runtime.profiler_ranges import GRAPH, ranged
+from dynexplore.engine.runtime.torch_sources import keep_hash_of_sources
 from dynexplore.engine.runtime.torch_state import hooks_away
 from dynexplore.engine.runtime.translation_lock import released, torch_backend_lock
 from dynexplore.engine.translate.asked_of_autograd import backward_raises
@@ -130,13 +131,17 @@ def lookup(name: str) -> CompilerFn:
     own = _OWN.get(name)
     if own is not None:
         return own
-    with collector_at_rest():  # what an import makes lives as long as the process
-        names = list_backends()
-        if name not in names:
+    with importing():
+        if name in _DECLARED_IN:
+            importlib.import_module(_DECLARED_IN[name])
+        elif name not in (names := list_backends()):
             raise InvalidBackend(f"there is no backend {name!r}{instead(name, names)}")
         compiler: CompilerFn = _registry().lookup_backend(name)
     return compiler
 
+
+# The backend that most programs want needs no other one imported, which the registry would do.
+_DECLARED_IN = {"inductor": "torch._dynamo.backends.inductor"}
 
 # What a name of torch's registry imports when it is first asked for a graph: 579 modules and a second of CPU (torch 2.13),
 # a fifth of which is a collector at work that walks over them.
@@ -144,11 +149,14 @@ _IMPORTED_LATE = {"inductor": "torch._inductor.compile_fx"}
 
 
 def _import_at_rest(backend: Backend) -> None:
-    """What a backend of torch is going to import, while the collector rests."""
+    """What a backend of torch is going to import, while the collector rests; and what its caches ask first."""
     wanted = _IMPORTED_LATE.get(backend.name) if _is_of_torch(backend) else None
-    if wanted is not None and wanted not in sys.modules:
-        with collector_at_rest():
+    if wanted is None:
+        return
+    if wanted not in sys.modules:
+        with importing():
             importlib.import_module(wanted)
+    keep_hash_of_sources()
 
 
 def resolve(backend: str | CompilerFn, options: Mapping[str, Any] | None = None) -> Backend:
