@@ -229,6 +229,38 @@ def test_numbers_that_shape_env_computes_otherwise(program: Any, calls: list[tup
         assert_same_as_eager(program, *first, then=more, graphs=range(1, 6))
 
 
+INVERTED: dict[str, Any] = {
+    "a size": lambda x, n: x * ~x.shape[0],
+    "twice": lambda x, n: (x * ~~n, ~-n),
+    "from the end": lambda x, n: (x[~(n % 2)], x[: ~(len(x) // 4)]),
+    "bits": lambda x, n: (x + (~n & 7), ~(n | 1), ~n ^ 5, ~n % 3),
+    "a decision": lambda x, n: x * 2 if ~len(x) < -6 else x - 1,
+    "a tensor": lambda x, n: torch.arange(~n % 5) + ~n,
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("program", list(INVERTED.values()), ids=list(INVERTED))
+def test_the_inverse_of_a_number_that_varies(program: Any, dynamic: bool) -> None:
+    """`~n` is `-1 - n`: torch's numbers have no `~`, which is no reason for a graph break."""
+    numbers = (3, 4, 0, -5, 1, 2**40, 2**63 - 1, -(2**63), 2**64)
+    (first, *more) = [(torch.ones(4 + place), number) for place, number in enumerate(numbers)]
+    with dynexplore.config.patch(dynamic_shapes=dynamic):
+        assert_same_as_eager(program, *first, then=more, graphs=range(1, 9), breaks=0)
+
+
+def test_the_inverse_of_a_size_serves_all_sizes() -> None:
+    """Two graphs: one for the first size, one for all others."""
+    program = INVERTED["a size"]
+    assert_same_as_eager(program, torch.ones(5), 0, then=[(torch.ones(size), 0) for size in (7, 9, 33, 64)], graphs=2, breaks=0)
+
+
+def test_a_float_has_no_inverse() -> None:
+    """It raises as in eager, also if it varies."""
+    x = torch.ones(2)
+    assert_same_as_eager(lambda x, n: x * ~(n / 2), x, 3, then=[(x, 4), (x, 5)], graphs=0)
+
+
 def test_what_is_computed_of_a_size_in_floats_serves_all_sizes() -> None:
     """Where no two parts of floats come together there is nothing to round otherwise: two graphs for all sizes."""
 

@@ -299,4 +299,6 @@ def _unary(ctx: TraceContext, symbol: str, operand: SymbolicNumberVariable) -> V
     number = _decided(ctx, operand)
     if not isinstance(number, SymbolicNumberVariable):
         return computed(ctx, UNARY[symbol], number.as_constant())
+    if symbol == "invert" and number.python_type() is int:
+        return binary(ctx, "-", ConstantVariable(-1), number)  # a SymInt has no `~`
     return ctx.operation("call_function", UNARY[symbol], [number], {})

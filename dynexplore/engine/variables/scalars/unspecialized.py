@@ -240,8 +240,9 @@ binary_rule(SymbolicNumberVariable, UnspecializedVariable, rank=5)(_with_symbol)
 
 @unary_rule(UnspecializedVariable, rank=5)
 def _unary(ctx: TraceContext, symbol: str, operand: UnspecializedVariable) -> VariableTracker:
-    if symbol in ("neg", "pos") and type(operand.known) in _NUMBERS and _computable([operand]):
-        return deferred(ctx, UNARY[symbol], [operand], "-{}" if symbol == "neg" else "+{}")
+    has_sign = symbol in ("neg", "pos") and type(operand.known) in _NUMBERS
+    if (has_sign or (symbol == "invert" and type(operand.known) is int)) and _computable([operand]):
+        return deferred(ctx, UNARY[symbol], [operand], {"neg": "-{}", "pos": "+{}", "invert": "~{}"}[symbol])
     return computed(ctx, UNARY[symbol], operand.value)
 
 
