@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch._inductor.codecache
 import torch._inductor.config
-from torch._inductor.codecache import torch_key
+from torch._inductor.codecache import torch_key, torch_key_cache
 
 from dynexplore.engine.runtime import backends, torch_sources
 from dynexplore.engine.runtime.torch_sources import keep_hash_of_sources, know_hash, state_of
@@ -157,10 +157,8 @@ def test_all_that_torch_hashes_is_asked_for_its_state(monkeypatch: pytest.Monkey
 
 def test_a_function_that_a_package_put_in_its_place_is_left_alone() -> None:
     """It hashes other files than torch's."""
-    from torch.utils._functools import prefetchable_cache
-
     assert torch_sources._is_torchs_own(torch_key)
-    assert not torch_sources._is_torchs_own(prefetchable_cache(lambda: A_HASH))
+    assert not torch_sources._is_torchs_own(torch_key_cache(lambda: A_HASH))
     assert not torch_sources._is_torchs_own(Hasher.__call__)
 
 
