@@ -5,13 +5,14 @@
  */
 
 import { make, note } from "../dom.js";
+import { shortType } from "../groups.js";
 import { RealValues } from "../real.js";
 import { Rows, bestOf } from "../rows.js";
 
 /** The class of a box by its sign. @type {Record<string, string>} */
 const SIGNS = { "+": "dynx-pushed", "~": "dynx-changed", "−": "dynx-popped" };
 
-/** Longer texts are cut in a box; the tab has them whole. */
+/** Longer texts are cut in a box; the pointer's text and the tab have them whole. */
 const LONGEST = 26;
 
 /** Pixels above the first row where the boxes are scrolled. */
@@ -145,7 +146,7 @@ function boxOf(explorer, rows, real, { value, sign, name, position }) {
   const of = name && origin && origin !== name && origin !== text ? `${origin}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
-  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${text.replace(/ cpu$/, "")}`)));
+  box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${shortType(text).replace(/ cpu$/, "")}`)));
   const really = real.recorded && sign !== "−" ? real.of(value, position) : undefined;
   const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text, text) : "";
   if (shown && shown !== text) box.append(make("span", "dynx-really", clipped(shown)));
@@ -165,11 +166,17 @@ function shortOf(real, symbolic) {
   const [, least, , most, first] = found;
   const sizes = /\[(.*?)\]/.exec(symbolic)?.[1].split(", ").filter(Boolean).map(Number) ?? [NaN];
   const all = sizes.reduce((product, size) => product * size, 1) <= first.split(", ").length;
-  return all ? `[${first}]` : `${least} … ${most}`;
+  if (all) return `[${first}]`;
+  return least === most ? `all ${least}` : `${least} to ${most}`;
 }
 
-/** @param {string} text */
+/**
+ * A text that is too long for a box, without a part that could be read as another one: it ends behind a word or a number, and of a
+ * path the end is kept, which tells more.
+ * @param {string} text
+ */
 function clipped(text) {
   if (text.length <= LONGEST) return text;
-  return text.includes(" ") ? `${text.slice(0, LONGEST - 1)}…` : `…${text.slice(1 - LONGEST)}`; // of a path the end tells more
+  const end = text.lastIndexOf(" ", LONGEST - 2);
+  return end > 0 ? `${text.slice(0, end)} …` : `…${text.slice(1 - LONGEST)}`;
 }
