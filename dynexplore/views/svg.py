@@ -102,14 +102,18 @@ def drawing(graph: GraphView, closed: Collection[str] = (), inputs: Mapping[str,
     return drawn
 
 
-def drawings(wanted: Sequence[Wanted]) -> list[Drawing]:
-    """Draw several graphs, each with its closed groups: the program is started once, which is most of what small graphs cost."""
-    drawn = _by_program(wanted)
+def drawings(wanted: Sequence[Wanted], *, across: bool = False) -> list[Drawing]:
+    """Draw several graphs, each with its closed groups: the program is started once, which is most of what small graphs cost.
+
+    `across`: from left to right where the program draws them, for places that are wide and low.
+    """
+    drawn = _by_program(wanted, across)
     if drawn is not None:
         return drawn
     if len(wanted) == 1:
         return [_in_layers(*wanted[0])]
-    return [drawing(*one) for one in wanted]  # one that the program cannot draw is no reason to draw the others worse
+    # one that the program cannot draw is no reason to draw the others worse
+    return [one for each in wanted for one in drawings([each], across=across)]
 
 
 # -- by graphviz -------------------------------------------------------------------------------------------------------
@@ -120,13 +124,13 @@ _PAGE = re.compile(r'id="page\d+,\d+_graph\d+"')
 """What the program calls a graph behind the first; its drawing must not depend on those before it."""
 
 
-def _by_program(wanted: Sequence[Wanted]) -> list[Drawing] | None:
+def _by_program(wanted: Sequence[Wanted], across: bool) -> list[Drawing] | None:
     program = shutil.which("dot")
     if program is None or not wanted:
         return None
     try:
         text = "".join(
-            dot(graph.nodes, name=graph.name, closed=closed, piece_of=graph.piece_of, inputs=inputs)
+            dot(graph.nodes, name=graph.name, horizontal=across, closed=closed, piece_of=graph.piece_of, inputs=inputs)
             for graph, closed, inputs in wanted
         )
         done = subprocess.run([program, "-Tsvg"], input=text, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from browser.pages import Opened, node, table_rows
-from sample_recordings import toy
+from browser.large import large
+from browser.pages import Opened, node, pane, table_rows
+from dynexplore.engine import events as ev
+from dynexplore.recording.recording import Recording
+from sample_recordings import inlined, toy
 
 GUARD = {
     "source": "local a",
@@ -65,6 +70,59 @@ ROWS: dict[str, dict[str, str]] = {
 def test_a_row_has_what_its_headings_say(opened: Opened, table: str) -> None:
     """A row is compared whole, so that a column that is added, lost or filled with another's text is seen."""
     assert ROWS[table] in table_rows(opened(toy()), table)
+
+
+def wide() -> Recording:
+    """Long names, long paths of modules, many recompiles, and an instruction with a long argument."""
+    names = ((f"encoder.layer.{at}.attention.output.dense", "weight_" * 6 + str(at)) for at in range(40))
+    recording = large(modules=40, named=tuple(names))
+    for number in range(2, 10):
+        recording.record(ev.CallBegan(frame=0, call=number))
+        recording.record(ev.CacheEntryAdded(frame=1, entry=number, code=1, guard_count=1))
+        recording.record(ev.CallEnded(frame=0, call=number))
+    return recording
+
+
+BEYOND = """() => {
+  const drawings = '.dynx-strip, .dynx-growing .dynx-body, .dynx-diagram .dynx-body, svg *';
+  const wider = [...dynexplore.root.querySelectorAll('*')].filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1);
+  const style = (e) => getComputedStyle(e);
+  return wider.filter((e) => !e.matches(drawings) && style(e).overflowX !== 'visible').flatMap((e) => {
+    e.dispatchEvent(new PointerEvent('pointerover', { bubbles: true }));
+    const isTold = e.closest('[title]')?.title.replace(/\\s+/g, '').includes(e.textContent.replace(/\\s+/g, ''));
+    return style(e).textOverflow === 'ellipsis' && isTold ? [] : [`${e.className || e.tagName}: ${e.textContent.slice(0, 60)}`];
+  });
+}"""
+"""What is wider than its place, is not a drawing, and has neither an ellipsis nor a way to the whole."""
+
+
+@pytest.mark.parametrize("width", [1040, 914])
+@pytest.mark.parametrize("recording", [toy, inlined, wide])
+def test_nothing_goes_on_behind_the_right_edge(opened: Opened, recording: Callable[[], Recording], width: int) -> None:
+    """In every tab columns fit; what an ellipsis hides is told by the pointer."""
+    page = opened(recording())
+    page.set_viewport_size({"width": width, "height": 800})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    for name in page.get_by_role("tab").all():
+        name.click()
+        for turn in page.locator(".dynx-turn:visible").all() or [name]:
+            turn.click()
+            assert page.evaluate(f"async () => {{ await new Promise(requestAnimationFrame); return ({BEYOND})(); }}") == []
+
+
+def test_the_row_that_has_the_focus_says_all_of_it(opened: Opened) -> None:
+    """A line below the table holds what ellipses hide in that row; it goes with the focus."""
+    page = opened(wide())
+    page.set_viewport_size({"width": 914, "height": 800})
+    body = pane(page, "graph", " .dynx-body")
+    body.focus()
+    body.evaluate("e => { e.scrollTop = e.scrollHeight; }")
+    page.locator(".dynx-graph tbody tr").last.click()
+    page.keyboard.press("ArrowUp")
+    name = "weight_" * 6 + "38"
+    assert f"name: {name}" in page.locator(".dynx-graph .dynx-whole").inner_text()
+    page.get_by_role("searchbox").focus()
+    assert page.locator(".dynx-whole").count() == 0
 
 
 def test_stack_and_locals_have_their_columns(opened: Opened) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.large import compiled, large, node
 from browser.pages import Opened, pane, status, tab
+from browser.pages import node as click_row
 from dynexplore.views import dot
 from dynexplore.views.explorer_data import explorer_data
 from dynexplore.views.groups import PAGE, grouped, start_closed
@@ -30,6 +31,41 @@ def boxes(page: Page) -> list[str]:
 def box(page: Page, name: str) -> Any:
     """One box."""
     return page.locator(f'.dynx-figure .node[data-id="node-{name}"]')
+
+
+def test_the_tab_has_room_for_the_diagram(opened: Opened) -> None:
+    """It opens as a strip of several boxes around the node at hand, and source, stack and strip of time stay in view."""
+    for recording, most in ((toy(), 1), (large(nodes=60), 15)):
+        page = opened(recording, graphviz=True)
+        page.set_viewport_size({"width": 1040, "height": 700})
+        page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+        page.evaluate("dynexplore.choose(dynexplore.frame.graphs[0].nodes[1].key)")
+        names = boxes(page)
+        view = page.locator(".dynx-diagram .dynx-body").bounding_box()
+        assert view is not None and view["height"] >= 200
+        seen = page.evaluate("""() => {
+          const view = document.querySelector('.dynx-diagram .dynx-body').getBoundingClientRect();
+          return [...document.querySelectorAll('.dynx-figure .node')].filter((node) => {
+            const { left, right, top, bottom } = node.getBoundingClientRect();
+            return left >= view.left && right <= view.right && top >= view.top && bottom <= view.bottom;
+          }).map((node) => node.querySelector('text').textContent); }""")
+        chosen = page.locator(".dynx-figure .dynx-chosen text").first.text_content()
+        assert chosen in seen and len(seen) >= len(names) // most
+        assert page.evaluate("dynexplore.root.scrollHeight <= 620 && dynexplore.root.clientHeight <= 620")
+        for part in (".dynx-source .dynx-line", ".dynx-boxes .dynx-shelf", ".dynx-strip"):
+            assert page.locator(part).first.is_visible()
+        page.get_by_role("tab", name="Bytecode").click()
+        assert page.locator(".dynx-growing").is_visible(), "the graph so far is back"
+
+
+def test_a_search_stays_in_the_diagram(opened: Opened) -> None:
+    """The node that is found is marked there; the table does not take its place."""
+    page = opened(large(nodes=60), graphviz=True)
+    boxes(page)
+    page.get_by_role("searchbox").fill("n42")
+    page.keyboard.press("Enter")
+    expect(page.locator(".dynx-figure .dynx-chosen")).to_contain_text("n42")
+    assert page.locator(".dynx-diagram .dynx-body").is_visible()
 
 
 HOSTILE = (
@@ -82,7 +118,8 @@ def test_boxes_are_part_of_the_links(opened: Opened, graphviz: bool) -> None:
     box(page, "lt").click()
     assert page.locator(".dynx-status").inner_text().endswith("COMPARE_OP <")
     expect(pane(page, "graph", " .dynx-chosen")).to_contain_text("operator.lt")
-    page.locator(".dynx-graph tbody tr", has_text="truediv").first.click()
+    click_row(page, "truediv")
+    tab(page, "diagram")
     assert "dynx-chosen" in str(box(page, "truediv").get_attribute("class"))
     assert "dynx-chosen" not in str(box(page, "lt").get_attribute("class"))
     page.keyboard.press("ArrowLeft")
@@ -102,7 +139,8 @@ def test_groups_open_and_close(opened: Opened) -> None:
     expect(page.locator(".dynx-figure .closed")).to_have_count(0)
     page.get_by_role("button", name="Close all groups").click()
     expect(page.locator(".dynx-figure .closed")).to_have_count(1)
-    page.locator(".dynx-graph tbody tr", has_text="relu").first.click()
+    click_row(page, "relu")
+    tab(page, "diagram")
     assert "dynx-chosen" in str(page.locator(".dynx-figure .closed").get_attribute("class")), "the box that holds it is marked"
     page.get_by_role("button", name="Open all groups").click()
     expect(page.locator(".dynx-figure .closed")).to_have_count(0)
@@ -156,18 +194,18 @@ def test_size_and_place(opened: Opened) -> None:
     page.get_by_role("button", name="Larger (+)").click()
     page.keyboard.press("+")
     assert svg.evaluate("e => e.getBoundingClientRect().width") == pytest.approx(width * 1.25**2, rel=0.01)
-    page.locator(".dynx-graph tbody tr", has_text="n59").first.click()
+    page.evaluate("dynexplore.choose('node:1:n59')")
     body = pane(page, "diagram", " .dynx-body")
     inside = "(e) => { const r = e.getBoundingClientRect(), b = e.closest('.dynx-body').getBoundingClientRect();"
-    assert box(page, "n59").evaluate(inside + "return r.top >= b.top && r.bottom <= b.bottom; }")
-    before = body.evaluate("e => e.scrollTop")
+    assert box(page, "n59").evaluate(inside + "return r.left >= b.left && r.right <= b.right; }")
+    before = body.evaluate("e => e.scrollLeft")
     area = body.bounding_box()
     assert area is not None
-    page.mouse.move(area["x"] + 8, area["y"] + 60)
+    page.mouse.move(area["x"] + 8, area["y"] + area["height"] - 24)
     page.mouse.down()
-    page.mouse.move(area["x"] + 8, area["y"] + 160)
+    page.mouse.move(area["x"] + 108, area["y"] + area["height"] - 24)
     page.mouse.up()
-    assert body.evaluate("e => e.scrollTop") == before - 100
+    assert body.evaluate("e => e.scrollLeft") == before - 100
     page.keyboard.press("0")
     assert svg.evaluate("e => e.getBoundingClientRect().height") <= area["height"]
 
@@ -201,26 +239,26 @@ def test_a_large_diagram_has_a_map(opened: Opened) -> None:
     assert drawn.evaluate(VIEW) == body.evaluate(SCROLLED)
     area = drawn.bounding_box()
     assert area is not None
-    page.mouse.click(area["x"] + area["width"] / 2, area["y"] + area["height"] - 2)
-    end = body.evaluate("e => e.scrollHeight - e.clientHeight")
-    expect(drawn.locator(".dynx-map-view")).not_to_have_attribute("y", "0")
-    assert body.evaluate("e => e.scrollTop") == pytest.approx(end, abs=2)
+    page.mouse.click(area["x"] + area["width"] - 2, area["y"] + area["height"] / 2)
+    end = body.evaluate("e => e.scrollWidth - e.clientWidth")
+    expect(drawn.locator(".dynx-map-view")).not_to_have_attribute("x", "0")
+    assert body.evaluate("e => e.scrollLeft") == pytest.approx(end, abs=2)
     before = status(page)
     drawn.focus()
     page.keyboard.press("Home")
-    assert body.evaluate("e => e.scrollTop") == 0
-    page.keyboard.press("ArrowDown")
-    assert body.evaluate("e => e.scrollTop") == pytest.approx(body.evaluate("e => e.clientHeight") / 3, abs=1)
-    page.keyboard.press("PageDown")
+    assert body.evaluate("e => e.scrollLeft") == 0
     page.keyboard.press("ArrowRight")
-    expect(drawn.locator(".dynx-map-view")).to_have_attribute("y", str(body.evaluate("e => e.scrollTop")))
+    assert body.evaluate("e => e.scrollLeft") == pytest.approx(body.evaluate("e => e.clientWidth") / 3, abs=1)
+    page.keyboard.press("PageDown")
+    page.keyboard.press("ArrowDown")
+    expect(drawn.locator(".dynx-map-view")).to_have_attribute("x", str(body.evaluate("e => e.scrollLeft")))
     assert status(page) == before, "its arrows do not step"
     width = page.locator(".dynx-figure svg").evaluate("e => e.getBoundingClientRect().width")
     page.keyboard.press("+")
     drawn.hover()
     page.mouse.wheel(0, -10)
     page.wait_for_function("width => document.querySelector('.dynx-figure svg').clientWidth > width * 1.5", arg=width)
-    page.locator(".dynx-graph tbody tr", has_text="n59").first.click()
+    page.evaluate("dynexplore.choose('node:1:n59')")
     assert drawn.locator(".dynx-map-chosen").count() == 1
 
 

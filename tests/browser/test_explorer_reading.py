@@ -179,6 +179,7 @@ def test_copies(opened: Opened) -> None:
     assert copied(page, "source") == r.frames[0].code.source.rstrip("\n")
     assert copied(page, "original bytecode").splitlines()[2].split()[1:3] == ["0", "RESUME"]
     assert "POP_JUMP_IF_FALSE" in copied(page, "modified bytecode")
+    pane(page, "graph")
     table = copied(page, "graph table").splitlines()
     assert table[0] == "__compiled_fn_0" and table[1].split()[:3] == ["opcode", "name", "target"]
     assert len(table) == 3 + len(r.graphs[0].nodes)

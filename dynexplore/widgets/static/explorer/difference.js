@@ -5,7 +5,7 @@
  * In:  what `difference_data` of views/capture_difference.py makes: table name -> rows of {sign, before, after}.
  */
 
-import { make, makeTable, scrollable } from "./dom.js";
+import { make, makeCell, makeTable, scrollable } from "./dom.js";
 
 /** @type {Record<string, [string, string]>} sign -> its class, and what a screen reader says */
 const DIFFERS = {
@@ -30,7 +30,7 @@ export function differenceTables(difference, before, after) {
       const [style, words] = DIFFERS[sign] ?? ["", ""];
       const mark = make("td", "", sign === "=" ? "" : sign);
       mark.setAttribute("aria-label", words);
-      body.append(make("tr", style, "", mark, make("td", "", left), make("td", "", right)));
+      body.append(make("tr", style, "", mark, makeCell(left), makeCell(right)));
     }
     const changed = rows.filter(({ sign }) => sign !== "=").length;
     const said = changed ? `${changed} of ${rows.length} rows differ` : "the same";

@@ -69,13 +69,21 @@ export function scrollable(table) {
   return box;
 }
 
+/** A longer text in a table goes on below itself where there is no room; a shorter one stands in one line. */
+const LONG = 20;
+
+/** A cell of a table. @param {string} text */
+export function makeCell(text) {
+  return make("td", text.length > LONG ? "dynx-wrapped" : "", text);
+}
+
 /**
  * A row that cannot be chosen.
  * @param {...string} cells
  * @returns {HTMLElement}
  */
 export function plainRow(...cells) {
-  return make("tr", "", "", ...cells.map((text) => make("td", "", text)));
+  return make("tr", "", "", ...cells.map(makeCell));
 }
 
 /**

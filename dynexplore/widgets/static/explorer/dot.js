@@ -30,9 +30,10 @@ const PIECE_COLOURS = ["#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#
  * @param {import("./types.js").GraphNode[]} nodes
  * @param {Set<string>} closed the paths of the groups that are drawn as one box
  * @param {Record<string, string>} [inputs] what the program calls inputs of the graph
+ * @param {string} [direction] from top to bottom (TB), or from left to right (LR)
  * @returns {string}
  */
-export function dotOf(name, root, nodes, closed, inputs = {}) {
+export function dotOf(name, root, nodes, closed, inputs = {}, direction = "TB") {
   const { boxes, edges } = drawn(root, nodes, closed, inputs);
   /** @param {Group} group @param {string} indent @returns {string[]} */
   const clusterLines = (group, indent) => {
@@ -55,7 +56,7 @@ export function dotOf(name, root, nodes, closed, inputs = {}) {
   const font = { fontname: "Courier" };
   return [
     `digraph ${quoted(literal(name))} {`,
-    `\tgraph${attributes({ ...font, bgcolor: "transparent", compound: "true", rankdir: "TB" })}`,
+    `\tgraph${attributes({ ...font, bgcolor: "transparent", compound: "true", rankdir: direction })}`,
     `\tnode${attributes({ ...font, shape: "box", style: "rounded,filled", fontsize: "10" })}`,
     `\tedge${attributes({ ...font, fontsize: "9" })}`,
     ...clusterLines(root, "\t"),

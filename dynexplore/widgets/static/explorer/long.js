@@ -2,11 +2,12 @@
 /**
  * Lists that may be long: only the rows in view stand in the page, so that 10,000 cost no more than 100.
  *
- * All rows are equally high, so where a row stands is a product. A short list stands there whole. The widths of columns
- * come from the longest text of each (letters are equally wide), or they would jump while one scrolls.
+ * All rows are equally high, so where a row stands is a product. A short list stands there whole. Columns are as wide as the longest
+ * text of each wants and the pane allows (fitted.js), or they would jump while one scrolls.
  */
 
 import { make, makeTable, push } from "./dom.js";
+import { fitAll, fitTable } from "./fitted.js";
 import { Rows, bestOf, roomAbove } from "./rows.js";
 
 /** A list with fewer rows than this stands there whole: its rows need not be equally high. */
@@ -17,9 +18,6 @@ const SHORT_TABLE = 100;
 
 /** So many rows above and below those in view stand in the page, too. */
 const MARGIN = 30;
-
-/** The widest column, in letters; page.css cuts what is wider. */
-const WIDEST = 56;
 
 /** The height of a row until one can be measured: that of page.css. */
 const ROW_HEIGHT = 20;
@@ -74,6 +72,7 @@ export class LongList {
 
   /** Draw the rows around those in view, when some of them are missing. */
   draw() {
+    fitAll(this.scroller);
     if (this.whole || !this.element.isConnected) return;
     const { first, last } = this.inView();
     if (first >= this.from && last <= this.to) return;
@@ -251,7 +250,7 @@ export function longTable(scroller, label, header, rows) {
     keys: (index) => (rows[index].key ? [rows[index].key] : []),
     text: (index) => (rows[index].key ? rows[index].cells.join(" ") : ""),
   });
-  if (!list.whole) fixWidths(table, header, rows);
+  fitTable(scroller, table, header, rows);
   return list;
 }
 
@@ -260,21 +259,4 @@ function blankRow(cells) {
   const row = make("tr", "dynx-blank", "", ...cells.map((text) => make("td", "", text || "\u00a0")));
   row.setAttribute("aria-hidden", "true");
   return row;
-}
-
-/**
- * @param {HTMLElement} table
- * @param {string[]} header
- * @param {{cells: string[]}[]} rows
- */
-function fixWidths(table, header, rows) {
-  const longest = header.map((name) => name.length);
-  for (const { cells } of rows) cells.forEach((text, at) => (longest[at] = Math.max(longest[at], text.length)));
-  const columns = longest.map((letters) => {
-    const column = make("col");
-    column.style.width = `calc(${Math.min(letters, WIDEST)} * var(--dynx-letter) + 16px)`;
-    return column;
-  });
-  table.classList.add("dynx-fixed");
-  table.prepend(make("colgroup", "", "", ...columns));
 }

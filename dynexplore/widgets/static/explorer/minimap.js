@@ -7,8 +7,8 @@
 import { make, makeButton } from "./dom.js";
 import { shape } from "./svg.js";
 
-/** The largest and the least that the map measures, in pixels: a long chain of boxes would be a line. */
-const [WIDEST, LEAST] = [150, 44];
+/** The largest and the least that the map measures, in pixels: a long chain of boxes would be a line; of a wide pane it takes a part. */
+const [WIDEST, PART, LEAST] = [150, 0.3, 44];
 
 /** So many boxes are seen at a glance, and a diagram of less than so many views, too. */
 const [FEW, VIEWS] = [12, 2];
@@ -64,9 +64,9 @@ export class Minimap {
     this.button.setAttribute("aria-pressed", String(!element.hidden));
     this.dots = [];
     if (element.hidden) return svg.replaceChildren();
-    const { scrollWidth, scrollHeight, clientHeight } = body;
+    const { scrollWidth, scrollHeight, clientWidth, clientHeight } = body;
     const highest = Math.max(LEAST, clientHeight - 16);
-    const scale = Math.min(WIDEST / scrollWidth, highest / scrollHeight);
+    const scale = Math.min(Math.max(WIDEST, PART * clientWidth) / scrollWidth, highest / scrollHeight);
     element.style.width = `${Math.max(LEAST, scrollWidth * scale)}px`;
     element.style.height = `${Math.min(highest, Math.max(LEAST, scrollHeight * scale))}px`;
     svg.setAttribute("viewBox", `0 0 ${scrollWidth} ${scrollHeight}`);
@@ -115,13 +115,14 @@ export class Minimap {
   /** @param {KeyboardEvent} event */
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { clientWidth, clientHeight, scrollHeight } = this.body;
+    const { clientWidth, clientHeight, scrollWidth, scrollHeight } = this.body;
+    const isWide = scrollWidth / clientWidth > scrollHeight / clientHeight; // its ends are left and right
     const by = (/** @type {number} */ left, /** @type {number} */ top) => () => this.body.scrollBy({ left: left * clientWidth, top: top * clientHeight });
     /** @type {Record<string, () => void>} */
     const acts = {
       ArrowLeft: by(-STEP, 0), ArrowRight: by(STEP, 0), ArrowUp: by(0, -STEP), ArrowDown: by(0, STEP),
-      PageUp: by(0, -1), PageDown: by(0, 1),
-      Home: () => this.body.scrollTo({ top: 0 }), End: () => this.body.scrollTo({ top: scrollHeight }),
+      PageUp: isWide ? by(-1, 0) : by(0, -1), PageDown: isWide ? by(1, 0) : by(0, 1),
+      Home: () => this.body.scrollTo({ left: 0, top: 0 }), End: () => this.body.scrollTo(isWide ? { left: scrollWidth } : { top: scrollHeight }),
     };
     const act = acts[event.key];
     if (!act) return; // + and - are those of the diagram

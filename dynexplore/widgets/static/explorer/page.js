@@ -11,6 +11,7 @@
 
 import { make, makeButton } from "./dom.js";
 import { isInEditor } from "./editing.js";
+import { tellWhole } from "./fitted.js";
 import { States } from "./fold.js";
 import { headline } from "./headline.js";
 import { Links } from "./links.js";
@@ -76,6 +77,7 @@ export class Explorer {
     this.root.setAttribute("aria-label", data.summary);
     this.root.addEventListener("keydown", (event) => this.onKey(event));
     this.root.addEventListener("click", (event) => this.onClick(event));
+    tellWhole(this.root);
     if (live) live.frame = this.frame?.id;
     this.search = new Search(this);
     this.stepper = new Stepper(this);

@@ -114,7 +114,7 @@ export function goToDivergence(explorer, divergence) {
  * @returns {HTMLElement}
  */
 export function realCell(real) {
-  const cell = make("td", "dynx-real-value");
+  const cell = make("td", "dynx-real-value dynx-wrapped");
   if (!real) return cell;
   const { provenance, text, elements, grad, why } = real;
   if (provenance !== "real") cell.append(make("span", "dynx-badge", provenance), " ");

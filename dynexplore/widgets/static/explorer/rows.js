@@ -5,7 +5,7 @@
  * A row has one key that choosing it chooses; a piece of source may stand under several, one for each span around it.
  */
 
-import { make, push } from "./dom.js";
+import { make, makeCell, push } from "./dom.js";
 
 /** @typedef {import("./types.js").Marks} Marks */
 
@@ -58,7 +58,7 @@ export class Rows {
    */
   row(key, cells) {
     const row = make("tr", "dynx-row");
-    for (const text of cells) row.append(make("td", "", text));
+    for (const text of cells) row.append(makeCell(text));
     return this.choosable(row, key);
   }
 

@@ -14,7 +14,7 @@ const TABS = [
   ["bytecode", "Bytecode", ["original", "modified"]],
   ["python", "Python", ["python"]],
   ["values", "Stack & locals", ["state"]],
-  ["graph", "Graph", ["graph", "diagram"]],
+  ["graph", "Graph", ["diagram", "graph"]],
   ["guards", "Guards & recompiles", ["guards", "timeline"]],
   ["breaks", "Breaks", ["breaks"]],
   ["frames", "Frames", ["frames"]],
@@ -32,7 +32,7 @@ const TABS = [
  */
 
 /** Tabs whose panes need the whole width, one at a time: a button for each. */
-const TURNS = ["guards"];
+const TURNS = ["guards", "graph"];
 
 /** Those whose panes need it where the explorer is narrow: page.css shows the buttons there only. */
 const TURNS_WHERE_NARROW = ["bytecode"];
@@ -124,7 +124,17 @@ export class Tabs {
       else section.classList.toggle("dynx-turned-away", key !== wanted.key);
       tab.panel.querySelector(`[data-pane="${key}"]`)?.setAttribute("aria-pressed", String(key === wanted.key));
     }
-    if (tab === this.shown) this.explorer.catchUp(viewsOf(tab));
+    if (tab === this.shown) this.onShow(tab);
+  }
+
+  /** What is on show now is brought up to date; a diagram gets more height than a table. @param {Tab} tab */
+  onShow(tab) {
+    const { root } = this.explorer;
+    const draws = tab.one?.key === "diagram";
+    const isNew = root.classList.contains("dynx-draws") !== draws;
+    root.classList.toggle("dynx-draws", draws);
+    this.explorer.catchUp(viewsOf(tab));
+    if (isNew) this.explorer.paint(); // what is at hand may have to scroll into view
   }
 
   /** @param {Tab} wanted */
@@ -136,7 +146,7 @@ export class Tabs {
       button.setAttribute("aria-selected", String(isOpen));
       button.tabIndex = isOpen ? 0 : -1;
     }
-    this.explorer.catchUp(viewsOf(wanted));
+    this.onShow(wanted);
   }
 
   /** Open the tab of this name, where there is one, and the part of it. @param {string} [key] @param {string} [part] */
@@ -151,6 +161,7 @@ export class Tabs {
   /** Open the tab in which a pane stands. @param {View} view */
   reveal(view) {
     const tab = this.tabs.find(({ parts }) => parts.some((part) => part.view === view));
+    if (tab?.key === "graph" && tab === this.shown && tab.one?.key === "diagram") return; // a node is seen there, too
     if (tab && tab !== this.shown) this.open(tab);
     const part = tab?.parts.find((one) => one.view === view);
     if (tab?.one && part && part !== tab.one) this.turnTo(tab, part);

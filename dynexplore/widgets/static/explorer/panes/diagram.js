@@ -19,7 +19,7 @@ import { adopted } from "../svg.js";
 const ZOOM = 1.25;
 
 /** Letters are drawn 13 pixels tall; below this scale nobody reads them, and the map shows the whole. */
-const SMALLEST = 0.8;
+const SMALLEST = 0.75;
 
 /**
  * @typedef {import("../groups.js").Group} Group
@@ -198,7 +198,7 @@ class Diagram {
     const { data, live, frame } = this.explorer;
     if (data.diagrams) return data.diagrams[frame.id][at];
     if (!hasGraphviz(live)) throw new Error("This page was exported without diagrams.");
-    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed, frame.inputs));
+    return (await graphviz(live)).dot(dotOf(graph.name, root, graph.nodes, closed, frame.inputs, "LR"));
   }
 
   /** @param {string[]} drawings */

@@ -43,7 +43,7 @@ export const statePane = {
         for (const [name, value] of after.locals) {
           const old = before?.locals.get(name);
           const local = row(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
-          local.append(make("td", "dynx-was", old === undefined || old === value ? "" : explorer.value(old)));
+          local.append(make("td", "dynx-was dynx-wrapped", old === undefined || old === value ? "" : explorer.value(old)));
           names.body.append(local);
         }
         for (const [name, value] of before?.locals ?? []) if (!after.locals.has(name)) names.body.append(row(value, "−", name));

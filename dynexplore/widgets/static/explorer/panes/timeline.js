@@ -8,7 +8,7 @@
 
 import { CALL_COLUMNS } from "../columns.js";
 import { differenceTables } from "../difference.js";
-import { make, makeButton, makeTable, note, plural } from "../dom.js";
+import { make, makeButton, makeCell, makeTable, note, plainRow, plural } from "../dom.js";
 import { runsOf } from "../strip.js";
 
 /**
@@ -44,7 +44,7 @@ function tableOf(explorer) {
     runsIn(frames).forEach(([frame, count], at) => {
       body.append(calledRow(explorer, at ? "" : text, frame, entries, detail, count));
     });
-    if (!frames.length) body.append(make("tr", "", "", make("td", "", text), make("td", "", "nothing was captured")));
+    if (!frames.length) body.append(plainRow(text, "nothing was captured"));
   }
   const again = calls.flatMap(({ frames }) => frames).find((frame) => frame.outcome === "recompile");
   if (again) showMiss(explorer, again, Object.keys(again.missed).at(-1) ?? "", detail);
@@ -52,7 +52,7 @@ function tableOf(explorer) {
 }
 
 /** With more entries than this one column says which was hit, made or missed; else each has a column. */
-const MANY = 12;
+const MANY = 6;
 
 /** With more recompiles than this the first are told in words. */
 const MOST_WORDS = 50;
@@ -121,13 +121,13 @@ function calledRow(explorer, call, frame, entries, detail, count) {
   const shown = explorer.data.frames.find((each) => each.id === frame.frame);
   const go = () => shown && explorer.show(shown, explorer.states(shown).first);
   const name = shown && explorer.isWrapper(shown) ? shown.title : frame.function;
-  const functionCell = shown ? make("td", "", "", makeButton(name, go, { name: "dynx-frame" })) : make("td", "", frame.function);
+  const functionCell = shown ? make("td", "dynx-wrapped", "", makeButton(name, go, { name: "dynx-frame" })) : makeCell(frame.function);
   const marks = entries.filter(({ entry }) => String(entry) in frame.missed || entry === frame.entry);
   const each = (/** @type {{entry: number}} */ { entry }) => markOf(explorer, frame, String(entry), detail);
   const cells = entries.length > MANY
     ? [make("td", "", "", ...marks.flatMap((one, at) => [...(at ? [document.createTextNode(", ")] : []), ...each(one), document.createTextNode(` ${one.entry}`)]))]
     : entries.map((one) => make("td", "", "", ...each(one)));
-  const row = make("tr", "", "", make("td", "", call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, count > 1 ? `${plural(count, frame.outcome)}` : frame.outcome), ...cells);
+  const row = make("tr", "", "", makeCell(call), functionCell, make("td", `dynx-outcome-${frame.outcome[0]}`, count > 1 ? `${plural(count, frame.outcome)}` : frame.outcome), ...cells);
   if (frame.reason) row.title = frame.reason;
   return row;
 }

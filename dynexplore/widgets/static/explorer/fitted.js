@@ -1,0 +1,117 @@
+// @ts-check
+/**
+ * Tables that are as wide as their pane: what is longer ends with an ellipsis, and all of it is one look away.
+ *
+ * Which idea lives here: a column behind the right edge is a column that nobody knows of. Short columns stand there whole, the long
+ * ones share what is left (letters are equally wide, so that a text's length says its width). What an ellipsis hides is said by
+ * the pointer's text, and in a line below the table while its row has the focus.
+ */
+
+import { make } from "./dom.js";
+
+/** The width of a letter in pixels, as page.css has it (--dynx-letter). */
+const LETTER = 7.3;
+
+/** The widest column, in letters. */
+const WIDEST = 56;
+
+/** So many of a column's texts say how wide it should be: one that is far longer does not take the place of other columns. */
+const MOST = 0.9;
+
+/** How a table is fitted into so many pixels. @type {WeakMap<Element, (room: number) => void>} */
+const FITS = new WeakMap();
+
+/** The scrollers whose size is watched. @type {WeakSet<Element>} */
+const WATCHED = new WeakSet();
+
+/**
+ * Give a table columns that fit its pane, whatever size that gets.
+ * @param {HTMLElement} scroller the pane's body
+ * @param {HTMLElement} table
+ * @param {string[]} header
+ * @param {{cells: string[]}[]} rows
+ */
+export function fitTable(scroller, table, header, rows) {
+  const lengths = header.map((name, at) => [name.length, ...rows.map(({ cells }) => cells[at].length)].sort((one, other) => one - other));
+  const longest = lengths.map((some) => some[some.length - 1]);
+  const usual = lengths.map((some, at) => Math.max(header[at].length, some[Math.floor(MOST * (some.length - 1))]));
+  const columns = header.map(() => make("col"));
+  let fitted = -1;
+  FITS.set(table, (room) => {
+    if (room === fitted || !room || !table.isConnected) return;
+    fitted = room;
+    const heads = [...table.querySelectorAll("th")];
+    const paddings = heads.map((head) => 2 * Number.parseFloat(getComputedStyle(head).paddingLeft));
+    const shown = columns.map((column) => getComputedStyle(column).display !== "none"); // narrow panes fold columns (bytecode.css)
+    const space = paddings.reduce((sum, padding, at) => sum + (shown[at] ? padding : 0), 0);
+    const only = (/** @type {number[]} */ some) => some.map((letters, at) => (shown[at] ? letters : 0));
+    const widths = shared(only(usual), only(longest), (room - space) / LETTER);
+    columns.forEach((column, at) => (column.style.width = `${widths[at] * LETTER + paddings[at]}px`));
+  });
+  table.classList.add("dynx-fixed");
+  table.prepend(make("colgroup", "", "", ...columns));
+  if (WATCHED.has(scroller)) return;
+  WATCHED.add(scroller);
+  new ResizeObserver(() => fitAll(scroller)).observe(scroller);
+}
+
+/** Fit the tables that stand in a pane. @param {Element} scroller */
+export function fitAll(scroller) {
+  const room = scroller.clientWidth;
+  for (const table of scroller.querySelectorAll("table")) FITS.get(table)?.(room);
+}
+
+/**
+ * The letters of each column: as many as its texts usually have; where there is no room for them, the long columns have equally many;
+ * where there is more, those with longer texts have it.
+ * @param {number[]} usual
+ * @param {number[]} longest
+ * @param {number} room
+ */
+function shared(usual, longest, room) {
+  const most = shareOf(usual, room);
+  const widths = usual.map((letters) => Math.min(letters, most));
+  const rest = room - widths.reduce((sum, letters) => sum + letters, 0);
+  const more = shareOf(longest.map((letters, at) => letters - widths[at]), rest);
+  return widths.map((letters, at) => (rest > 0 ? Math.min(WIDEST, longest[at], letters + more) : letters));
+}
+
+/**
+ * The most letters that a column may have, so that all fit: the short ones have what they want, the others equally much.
+ * @param {number[]} wanted by each column
+ * @param {number} room
+ */
+function shareOf(wanted, room) {
+  let [left, columns] = [room, wanted.length];
+  for (const letters of [...wanted].sort((one, other) => one - other)) {
+    if (letters > left / columns) return Math.max(0, left / columns);
+    left -= letters;
+    columns -= 1;
+  }
+  return WIDEST;
+}
+
+/** What an ellipsis hides is said where the pointer is, and below the table where the focus is. @param {HTMLElement} root */
+export function tellWhole(root) {
+  root.addEventListener("pointerover", ({ target }) => {
+    const cell = /** @type {Element} */ (target).closest?.("td, th");
+    if (!(cell instanceof HTMLElement) || !isCut(cell)) return;
+    cell.title = [cell.textContent, cell.parentElement?.title].filter(Boolean).join("\n");
+  });
+  const line = make("p", "dynx-whole");
+  line.setAttribute("aria-hidden", "true"); // a screen reader reads the cells
+  root.addEventListener("focusin", ({ target }) => {
+    line.remove();
+    const row = /** @type {Element} */ (target).closest("tr:focus-visible");
+    const heads = row?.closest("table")?.querySelectorAll("th") ?? [];
+    const cut = [...(row?.children ?? [])].map((cell, at) => (isCut(cell) ? `${heads[at]?.textContent}: ${cell.textContent}` : ""));
+    line.textContent = cut.filter(Boolean).join("\n");
+    if (line.textContent) row?.closest(".dynx-pane")?.append(line);
+  });
+  root.addEventListener("focusout", () => line.remove());
+}
+
+/** @param {Element} cell */
+function isCut({ scrollWidth, clientWidth }) {
+  return clientWidth > 0 && scrollWidth > clientWidth;
+}
