@@ -162,7 +162,7 @@ def change(failed: ev.GuardFailed) -> str:
         return f"{name} had no attribute {failed.expected} of its own, now it has one"
     if failed.kind in ("TYPE_MATCH", "LIST_LENGTH", "DICT_KEYS"):
         noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}[failed.kind]
-        return f"the {noun} of {name} was {failed.expected}, now {failed.actual}"
+        return f"the {noun} of {name} {'were' if noun == 'keys' else 'was'} {failed.expected}, now {failed.actual}"
     return f"{name} was {failed.expected}, now {failed.actual}"
 
 

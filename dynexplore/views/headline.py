@@ -209,8 +209,12 @@ def _graph_break(recording: Recording) -> Headline | None:
     where = f"{breaks} {said}: {cause_of(costly)}.{also}"
     if len(where) > LONGEST:  # what it is of can be read in the line; the other places stand nowhere else
         where = f"{breaks} {said}: {_title(costly)}.{also}"
-    what = f"{_name(recording)}: {counted(recording)}{_of_loops(recording)}{_given_up(recording, costly)}{_and_limit(recording)}."
-    return Headline(what, where, remedy_of(costly), "break", _position(recording, costly))
+    limit = _and_limit(recording)
+    again, remedy = ("", "") if limit else _and_recompile(recording)
+    said = _in_parentheses(_and([*_of_loops(recording), *([again] if again else [])]))
+    what = f"{_name(recording)}: {counted(recording)}{said}{_given_up(recording, costly)}{limit}."
+    both = f"{remedy_of(costly)} {remedy}".strip()
+    return Headline(what, where, both if len(both) <= LONGEST else remedy_of(costly), "break", _position(recording, costly))
 
 
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
@@ -236,14 +240,36 @@ def _and_limit(recording: Recording) -> str:
     return f"; the limit of {reached[0].limit} entries was reached by {plain_name(reached[0].function)}" + _in_parentheses(cause)
 
 
-def _of_loops(recording: Recording) -> str:
+def _of_loops(recording: Recording) -> list[str]:
     """Which of the recompiles are those of a loop: its last round, or another value in it. Stands behind the counts."""
     told = [(again.frame, _failed(recording, again)) for again in recording.of(ev.Recompiled)]
     rounds = {frame for frame, failed in told if failed is not None and is_last_round(failed)}
     places = [place for frame, place in loops_of(recording).items() if frame not in rounds]
     said = [f"{_some(len(rounds), len(told))}the last round of a loop"] if rounds else []
     said += [f"{_some(count, len(told))}in the loop {_said((*place[:2], ''))}" for place, count in Counter(places).items()]
-    return f" ({_and(said)})" if said else ""
+    return said
+
+
+def _and_recompile(recording: Recording) -> tuple[str, str]:
+    """What changed where a function with a break was compiled again besides, and what to do about it; empty where it was not.
+
+    A break makes several functions of one, and each of them asks for the same argument: one change compiles all of them again.
+    """
+    loops = loops_of(recording)
+    told = [(again, _failed(recording, again)) for again in recording.of(ev.Recompiled) if again.frame not in loops]
+    known = [(again, as_the_program_says(recording, failed)) for again, failed in told if failed and not is_last_round(failed)]
+    if not known:
+        return "", ""
+    names: dict[str, list[str]] = {}  # what happened -> to what
+    for _, failed in known:
+        name, _, happened = change(failed).rpartition("` ")
+        names.setdefault(happened, []).append(f"{name}`" if name else "")
+    happened, some = next(iter(names.items()))
+    what = f"{_and(_few([*dict.fromkeys(some)], 2))} {happened}".strip()
+    count = f"{len(some)}: " if len(some) < len(recording.of(ev.Recompiled)) else ""
+    remedy = re.split(r"(?<=\.) (?=[A-Z])", _recompile_remedy(recording, *known[0]))[0]
+    remedy = (remedy[0].lower() + remedy[1:]).replace("nothing to do: ", "nothing to do, ")
+    return f"{count}{ev.clip(what, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
 
 
 def _some(count: int, of: int) -> str:
@@ -416,9 +442,7 @@ def _recompile(recording: Recording) -> Headline | None:
     return Headline(what, where, _recompile_remedy(recording, first, failed), "note", _position(recording, first))
 
 
-def _changed_too(
-    recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, failed: ev.GuardFailed | None
-) -> str:
+def _changed_too(recording: Recording, again: Sequence[ev.Recompiled], first: ev.Recompiled, failed: ev.GuardFailed | None) -> str:
     """What else the entries of this function said no for: who mends the first alone would see it compiled as often as before.
 
     One that was the same in all calls that the first changed in would not show at the entry that was tried first.

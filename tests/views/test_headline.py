@@ -463,6 +463,14 @@ def test_a_limit() -> None:
     ]
 
 
+def test_a_recompile_beside_a_break() -> None:
+    """What changed stands behind the counts, once for all functions that one change compiles again, and what to do about it."""
+    told = lines(explain(branches).calls((torch.ones(2), torch.ones(2)), (torch.ones(3), torch.ones(3))))
+    assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` had 2 elements, now 3).")
+    assert told[1].startswith("The graph breaks") and "`if` on a tensor value" in told[1]
+    assert told[2].endswith("On the recompile: nothing to do, the new code takes any such size.")
+
+
 def test_a_limit_beside_a_break() -> None:
     """A break comes first; that something else runs as plain Python for good, and for what, stands behind the counts."""
     recording = Recording(title="f")

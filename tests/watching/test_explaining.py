@@ -16,6 +16,7 @@ from dynexplore import cli
 from dynexplore.cli_program import uses_torch_compile
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
+from dynexplore.views.headline import headline
 
 pytestmark = [pytest.mark.lenses, pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning")]
 
@@ -46,7 +47,8 @@ def test_explain_tells_what_torch_compile_does() -> None:
     two, three = torch.ones(2), torch.ones(3)
     explained = dynexplore.explain(branches, engine="torch.compile").calls((two, two), (three, three))
     assert explained.recording.engine == "torch.compile"
-    assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks at 1 line, 2 recompiles.")
+    assert str(explained).startswith("torch.compile of branches: 4 graphs, 2 graph breaks at 1 line, 2 recompiles (")
+    assert "2 recompiles (`a` and `b` had 2 elements, now 3)." in headline(explained.recording).what
     assert explained.outcomes == ["compile", "recompile"]
     assert len(explained.graphs) == 4
     assert all(isinstance(graph, torch.fx.GraphModule) for graph in explained.graphs)
