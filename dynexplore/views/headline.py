@@ -260,14 +260,13 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     known = [(again, as_the_program_says(recording, failed)) for again, failed in told if failed and not is_last_round(failed)]
     if not known:
         return "", ""
-    names: dict[str, list[str]] = {}  # what happened -> to what
-    for _, failed in known:
-        name, _, happened = change(failed).rpartition("` ")
-        names.setdefault(happened, []).append(f"{name}`" if name else "")
-    happened, some = next(iter(names.items()))
-    what = f"{_and(_few([*dict.fromkeys(some)], 2))} {happened}".strip()
-    count = f"{len(some)}: " if len(some) < len(recording.of(ev.Recompiled)) else ""
-    remedy = re.split(r"(?<=\.) (?=[A-Z])", _recompile_remedy(recording, *known[0]))[0]
+    (first, failed), changes = known[0], [change(other) for _, other in known]
+    _, _, happened = changes[0].rpartition("` ")
+    names = [name + "`" for name, _, same in (text.rpartition("` ") for text in changes) if name and same == happened]
+    alike = sum(text.endswith(happened) or other.source == failed.source for text, (_, other) in zip(changes, known, strict=True))
+    what = f"{_and(_few([*dict.fromkeys(names)], 2))} {happened}".strip()
+    count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
+    remedy = re.split(r"(?<=\.) (?=[A-Z])", _recompile_remedy(recording, first, failed))[0]
     remedy = (remedy[0].lower() + remedy[1:]).replace("nothing to do: ", "nothing to do, ")
     return f"{count}{ev.clip(what, LONGEST_CODE + 20)}", f"On the recompile: {remedy}"
 
