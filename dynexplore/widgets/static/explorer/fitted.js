@@ -18,11 +18,15 @@ const WIDEST = 56;
 /** So many of a column's texts say how wide it should be: one that is far longer does not take the place of other columns. */
 const MOST = 0.9;
 
-/** How a table is fitted into so many pixels. @type {WeakMap<Element, (room: number) => void>} */
+/** How a table is fitted into a pane. @type {WeakMap<Element, (room: Room) => void>} */
 const FITS = new WeakMap();
 
-/** The scrollers whose size is watched. @type {WeakSet<Element>} */
-const WATCHED = new WeakSet();
+/**
+ * What panes have room for. It is kept, for a step puts another table into a pane, and to ask the page then would lay it out twice.
+ * @typedef {{width: number, paddings: number[]}} Room  of the pane, and of each column, in pixels: below 0 where it is folded
+ * @type {WeakMap<Element, Room>}
+ */
+const ROOMS = new WeakMap();
 
 /**
  * Give a table columns that fit its pane, whatever size that gets.
@@ -36,29 +40,42 @@ export function fitTable(scroller, table, header, rows) {
   const longest = lengths.map((some) => some[some.length - 1]);
   const usual = lengths.map((some, at) => Math.max(header[at].length, some[Math.floor(MOST * (some.length - 1))]));
   const columns = header.map(() => make("col"));
-  let fitted = -1;
+  /** @type {Room | undefined} */
+  let fitted;
   FITS.set(table, (room) => {
-    if (room === fitted || !room || !table.isConnected) return;
+    if (room === fitted) return;
     fitted = room;
-    const heads = [...table.querySelectorAll("th")];
-    const paddings = heads.map((head) => 2 * Number.parseFloat(getComputedStyle(head).paddingLeft));
-    const shown = columns.map((column) => getComputedStyle(column).display !== "none"); // narrow panes fold columns (bytecode.css)
-    const space = paddings.reduce((sum, padding, at) => sum + (shown[at] ? padding : 0), 0);
-    const only = (/** @type {number[]} */ some) => some.map((letters, at) => (shown[at] ? letters : 0));
-    const widths = shared(only(usual), only(longest), (room - space) / LETTER);
+    const { width, paddings } = room;
+    const space = paddings.reduce((sum, padding) => sum + Math.max(0, padding), 0);
+    const only = (/** @type {number[]} */ some) => some.map((letters, at) => (paddings[at] < 0 ? 0 : letters));
+    const widths = shared(only(usual), only(longest), (width - space) / LETTER);
     columns.forEach((column, at) => (column.style.width = `${widths[at] * LETTER + paddings[at]}px`));
   });
   table.classList.add("dynx-fixed");
   table.prepend(make("colgroup", "", "", ...columns));
-  if (WATCHED.has(scroller)) return;
-  WATCHED.add(scroller);
-  new ResizeObserver(() => fitAll(scroller)).observe(scroller);
+  if (ROOMS.has(scroller)) return;
+  ROOMS.set(scroller, { width: 0, paddings: [] });
+  new ResizeObserver(() => {
+    if (scroller.clientWidth) ROOMS.set(scroller, { width: scroller.clientWidth, paddings: [] });
+    fitAll(scroller);
+  }).observe(scroller);
 }
 
-/** Fit the tables that stand in a pane. @param {Element} scroller */
+/** Fit the tables that stand in a pane whose size is known. @param {Element} scroller */
 export function fitAll(scroller) {
-  const room = scroller.clientWidth;
-  for (const table of scroller.querySelectorAll("table")) FITS.get(table)?.(room);
+  for (const table of scroller.querySelectorAll(".dynx-fixed")) {
+    let room = ROOMS.get(scroller);
+    if (!room?.width) return;
+    const heads = [...table.querySelectorAll("th")];
+    if (room.paddings.length !== heads.length) {
+      const paddings = heads.map((head) => {
+        const { display, paddingLeft } = getComputedStyle(head);
+        return display === "none" ? -1 : 2 * Number.parseFloat(paddingLeft); // narrow panes fold columns (bytecode.css)
+      });
+      ROOMS.set(scroller, (room = { ...room, paddings }));
+    }
+    FITS.get(table)?.(room);
+  }
 }
 
 /**

@@ -112,9 +112,20 @@ function titleOf(explorer, state, code) {
     const name = nameOf(frame, depth, explorer.data.codes[frame.states[at]?.code ?? frame.code]);
     return makeButton(shortName(name), () => explorer.go(at), { name: "dynx-frame", label: `back to ${name}` });
   });
+  const far = outer.length > MOST_CALLERS ? outer.splice(1, outer.length - MOST_CALLERS) : [];
+  if (far.length) outer.splice(1, 0, folded(far));
   const crumbs = outer.flatMap((button) => [button, make("span", "dynx-facts", " › ")]);
   const here = shortName(nameOf(frame, calls.length, code));
   return [...crumbs, make("span", "", here), make("span", "dynx-facts", ` ${code.file.split(/[\\/]/).pop()}:${code.first}`)];
+}
+
+/** So many callers have a way back of their own; those in the middle of more share one. */
+const MOST_CALLERS = 4;
+
+/** One button for many callers, which leads to the last of them: the tab "Frames" has them all. @param {HTMLElement[]} callers */
+function folded(callers) {
+  const names = callers.map(({ textContent }) => textContent).join(" › ");
+  return makeButton("…", () => callers[callers.length - 1].click(), { name: "dynx-frame", label: `back to ${names}` });
 }
 
 /**
