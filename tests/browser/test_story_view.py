@@ -414,6 +414,20 @@ def test_stack_and_locals_are_boxes(opened: Opened) -> None:
     assert "+add f32[2] [2, -1]" in boxes(page, 0)
 
 
+def test_a_box_that_tells_the_same_stays(opened: Opened) -> None:
+    """A step makes the boxes anew that say something else, and no others; what was lit is so no longer."""
+    page = opened(toy())
+    page.evaluate("dynexplore.choose('node:1:add')")
+    told = boxes(page, 1)
+    page.locator(".dynx-shelf").nth(1).locator(".dynx-box").first.click()
+    page.evaluate("document.querySelectorAll('.dynx-box').forEach((box) => (box.isKept = true))")
+    page.evaluate("dynexplore.step(1)")
+    assert boxes(page, 1) == told
+    kept = "all => all.map(({ isKept, classList }) => [Boolean(isKept), classList.contains('dynx-chosen')])"
+    assert page.locator(".dynx-shelf").nth(1).locator(".dynx-box").evaluate_all(kept) == [[True, False]] * len(told)
+    assert [False, False] in page.locator(".dynx-shelf").nth(0).locator(".dynx-box").evaluate_all(kept)
+
+
 def test_the_graph_grows_and_shrinks(opened: Opened) -> None:
     """At each step there are the nodes made so far in this attempt, the new one marked; a click chooses one."""
     page = opened(toy())

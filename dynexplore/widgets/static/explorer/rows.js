@@ -13,7 +13,7 @@ import { make, makeCell, push } from "./dom.js";
 const KEY_OF = new WeakMap();
 
 /** The classes that marks give and take. */
-const MARKS = ["dynx-lit", "dynx-chosen", "dynx-now"];
+export const MARKS = ["dynx-lit", "dynx-chosen", "dynx-now"];
 
 /**
  * @param {Element} element

@@ -4,10 +4,10 @@
  * ~ changed, − popped or deleted by this step. The tab "Stack & locals" says more of each.
  */
 
-import { make, note } from "../dom.js";
+import { make, note, push } from "../dom.js";
 import { shortType } from "../groups.js";
 import { RealValues } from "../real.js";
-import { Rows, bestOf } from "../rows.js";
+import { MARKS, Rows, bestOf } from "../rows.js";
 
 /** The class of a box by its sign. @type {Record<string, string>} */
 const SIGNS = { "+": "dynx-pushed", "~": "dynx-changed", "−": "dynx-popped" };
@@ -40,6 +40,8 @@ export const boxesPane = {
     heading.textContent = "Stack";
     const shelves = make("div", "dynx-shelves", "", make("div", "dynx-shelf", "", make("h4", "", "Stack"), stack), make("div", "dynx-shelf", "", make("h4", "", "Locals"), locals));
     body.append(diverges, shelves, make("div", "dynx-edge-of-boxes", "", rows.more));
+    /** @type {Map<string, HTMLElement[]>} what they tell -> the boxes of the last step: most of them stay */
+    let kept = new Map();
     return {
       lists: [rows],
       showFrame(frame) {
@@ -51,17 +53,25 @@ export const boxesPane = {
         const { before, after } = explorer.states().around(position);
         const keep = state.keep ?? 0;
         const none = explorer.frame.states.some(({ kind }) => !kind) ? ["empty", "none"] : ["not recorded", "not recorded"];
+        const there = kept;
+        kept = new Map();
         /** @type {(value: number, sign: string, name: string) => HTMLElement} */
-        const box = (value, sign, name) => boxOf(explorer, rows, real, { value, sign, name, position });
+        const box = (value, sign, name) => {
+          const what = { value, sign, name, attempt: state.attempt ?? 0, really: real.recorded && sign !== "−" ? real.of(value, position) : undefined };
+          const told = `${explorer.frame.id} ${what.attempt} ${value} ${sign} ${name} ${what.really?.text} ${what.really?.elements}`;
+          const one = there.get(told)?.pop() ?? boxOf(explorer, what);
+          push(kept, told, one);
+          return rows.choosable(one, linkOf(explorer, what));
+        };
         const slots = after.stack.map((value, slot) => box(value, slot >= keep ? "+" : "", ""));
         const popped = (before?.stack ?? []).slice(keep).map((value) => box(value, "−", ""));
-        stack.replaceChildren(...(slots.length || popped.length ? [...slots, ...popped] : [note(none[0])]));
+        stand(stack, slots.length || popped.length ? [...slots, ...popped] : [note(none[0])]);
         const names = [...after.locals].map(([name, value]) => {
           const old = before?.locals.get(name);
           return box(value, !before || old === value ? "" : old === undefined ? "+" : "~", name);
         });
         const gone = [...(before?.locals ?? [])].filter(([name]) => !after.locals.has(name)).map(([name, value]) => box(value, "−", name));
-        locals.replaceChildren(...(names.length || gone.length ? [...names, ...gone] : [note(none[1])]));
+        stand(locals, names.length || gone.length ? [...names, ...gone] : [note(none[1])]);
         diverges.replaceChildren(...real.said(position));
         const where = state.kind ? "" : (state.rule ?? explorer.data.rules?.[state.text.split(" ")[0]] ?? "");
         rule.textContent = rule.title = where;
@@ -84,6 +94,12 @@ class Boxes extends Rows {
     this.more = make("div", "dynx-more-boxes");
     this.more.hidden = true;
     body.addEventListener("scroll", () => this.count(), { passive: true });
+  }
+
+  /** Most boxes of a step are those of the next, but unmarked. */
+  clear() {
+    for (const element of this.marked) element.classList.remove(...MARKS);
+    super.clear();
   }
 
   /** Another frame may have room for more. */
@@ -127,6 +143,13 @@ class Boxes extends Rows {
   }
 }
 
+/** Let these elements stand in a row; those that stand there already are not touched. @param {HTMLElement} row @param {HTMLElement[]} wanted */
+function stand(row, wanted) {
+  const isWanted = new Set(wanted);
+  for (const one of [...row.children]) if (!isWanted.has(/** @type {HTMLElement} */ (one))) one.remove();
+  wanted.forEach((one, at) => one !== row.children[at] && row.insertBefore(one, row.children[at] ?? null));
+}
+
 /** What this step is, in words. @param {import("../page.js").Explorer} explorer @param {import("../types.js").State} state */
 function headingOf(explorer, state) {
   const help = explorer.help(state.text.split(" ")[0]);
@@ -134,26 +157,30 @@ function headingOf(explorer, state) {
 }
 
 /**
- * @param {import("../page.js").Explorer} explorer
- * @param {Rows} rows
- * @param {RealValues} real
- * @param {{value: number, sign: string, name: string, position: number}} what
+ * @typedef {{value: number, sign: string, name: string, attempt: number, really: import("../types.js").Real | undefined}} Told  what a
+ *   box tells
  */
-function boxOf(explorer, rows, real, { value, sign, name, position }) {
-  const { id, kind, text, source, node } = explorer.data.values[value];
+
+/** @param {import("../page.js").Explorer} explorer @param {Told} what */
+function boxOf(explorer, { value, sign, name, really }) {
+  const { kind, text, source, node } = explorer.data.values[value];
   const origin = node ? explorer.label(node) : explorer.names(source);
   const title = name || (origin && origin !== text ? origin : "");
   const of = name && origin && origin !== name && origin !== text ? `${origin}: ` : "";
   const box = make("div", `dynx-box ${SIGNS[sign] ?? ""}`);
   if (title) box.append(make("b", "", clipped(`${sign}${title}`)));
   box.append(make("span", "dynx-kind", clipped(`${title ? "" : sign}${of}${shortType(text).replace(/ cpu$/, "")}`)));
-  const really = real.recorded && sign !== "−" ? real.of(value, position) : undefined;
   const shown = really && really.provenance !== "not observed" ? shortOf(really.elements || really.text, text) : "";
   if (shown && shown !== text) box.append(make("span", "dynx-really", clipped(shown)));
   box.title = [`${kind} ${explorer.value(value)}`, really?.text, really?.elements, really?.why].filter(Boolean).join("; ");
-  const attempt = explorer.frame.states[position].attempt ?? 0;
+  return box;
+}
+
+/** What a click on a box chooses. @param {import("../page.js").Explorer} explorer @param {Told} what */
+function linkOf(explorer, { value, attempt }) {
+  const { id } = explorer.data.values[value];
   const own = `value:${explorer.frame.id}:${attempt}:${id}`;
-  return rows.choosable(box, explorer.links.items.has(own) ? own : `value:${explorer.frame.id}:0:${id}`);
+  return explorer.links.items.has(own) ? own : `value:${explorer.frame.id}:0:${id}`;
 }
 
 /**
