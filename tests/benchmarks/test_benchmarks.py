@@ -136,6 +136,17 @@ def test_breaks(tmp_path: Path) -> None:
     assert all(0 < row["ratio"] < 3 for row in rows)
 
 
+def test_a_cold_start_is_told_turn_by_turn_and_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind the limit no turn begins; what a figure compares was measured in one process."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    cold_start = importlib.import_module("cold_start")
+    monkeypatch.setattr(cold_start, "stages", lambda name, environment: [2.0, 1.0, 0.5])
+    assert len(cold_start.measure(4, {}, 60.0)) == 4
+    assert capsys.readouterr().err.splitlines()[1].startswith("turn 1 of 4: ")
+    (turn,) = cold_start.measure(4, {}, -1.0)
+    assert [*cold_start.figures_of(turn).values()] == [0.25, 0.25, 1.0]
+
+
 @pytest.mark.soak  # four processes compile with Inductor
 def test_warm_start(tmp_path: Path) -> None:
     """A second process finds the caches on disk full, whichever engine filled them."""
