@@ -169,6 +169,8 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     assert status(page).endswith("attempt 2: attempt 2")
     page.keyboard.press(digit_of(page, "Graph"))
     tab_to(page, "FX graph")
+    page.keyboard.press("Enter")  # the table in place of the diagram
+    tab_to(page, "FX graph")
     for _ in range(4):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
