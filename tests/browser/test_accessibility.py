@@ -170,6 +170,7 @@ def test_a_whole_visit_by_keyboard(opened: Opened, several: Recording) -> None:
     page.keyboard.press(digit_of(page, "Graph"))
     tab_to(page, "FX graph")
     page.keyboard.press("Enter")  # the table in place of the diagram
+    page.keyboard.press("Tab")
     tab_to(page, "FX graph")
     for _ in range(4):
         page.keyboard.press("ArrowDown")
