@@ -371,11 +371,11 @@ def explained_calls(function: Any, *calls: Any) -> Recording:
 def test_the_headline_leads_there(opened: Opened) -> None:
     """Three lines; the second is a button that goes to the break."""
     page = opened(toy())
+    alike = "make the inputs of all calls alike, or give each kind of input a function of its own."
     assert page.locator(".dynx-headline").inner_text().splitlines()[1:] == [
         "toy: 2 graphs, 1 graph break, 1 recompile (`a` was dtype float32, now dtype float64).",
         "The graph breaks at example.py:11 in toy: `if` on a tensor value.",
-        "Use torch.where, or move the `if` out of the compiled function. On the recompile: make the inputs of all calls alike, or give"
-        " each kind of input a function of its own.",
+        f"Use torch.where, or move the `if` out of the compiled function. On the recompile: {alike}",
     ]
     page.keyboard.press("End")
     page.get_by_role("button", name="The graph breaks at example.py:11 in toy").click()
