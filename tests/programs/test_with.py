@@ -674,3 +674,53 @@ def test_inference_mode_remembers_all_modes_as_they_are_when_it_is_entered(progr
             return program(x), torch.is_autocast_enabled("cpu")
 
     assert_same_as_eager(called, torch.ones(2, 2), calls=2, backend=backend)
+
+
+def raises_in_both(x, w):
+    y = x * 1
+    with torch.enable_grad():
+        with torch.inference_mode():
+            y = y @ w
+    return y
+
+
+def raises_in_three(x, w):
+    y = x * 1
+    with torch.inference_mode(), torch.enable_grad(), torch.inference_mode(False), torch.no_grad():
+        y = y @ w
+    return y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("around", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+@pytest.mark.parametrize("program", [raises_in_both, raises_in_three])
+def test_a_block_of_inference_mode_that_a_graph_leaves_by_an_error_puts_back_what_it_found_at_once(
+    program: Any, around: Any, backend: str
+) -> None:
+    """Else it would when the error is forgotten, behind the modes that were put back by then."""
+
+    def called(x: torch.Tensor, w: torch.Tensor) -> Any:
+        with around():
+            try:
+                program(x, w)
+            except RuntimeError:
+                print("refused")
+            inside = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        return inside, torch.is_grad_enabled(), torch.is_inference_mode_enabled(), x * 2
+
+    assert_same_as_eager(called, torch.eye(2), torch.eye(2), then=[(torch.eye(2), torch.ones(3, 3))] * 2, backend=backend)
+    program = dynexplore.optimize(backend)(program)  # the graph's frame alone, as a module in such a block is called
+    assert_same_states(program, around)
+
+
+def assert_same_states(program: Any, around: Any) -> None:
+    refused = False
+    with around():
+        before = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        for other in (torch.eye(2), torch.eye(2, dtype=torch.float64)):
+            try:
+                program(torch.eye(2), other)
+            except RuntimeError:  # forgotten here, and with it the frames of the graph
+                refused = True
+        assert refused
+        assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == before

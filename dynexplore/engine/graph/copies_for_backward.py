@@ -7,6 +7,9 @@ compiler is told to keep. A spectral norm reads its vector, and puts a new one i
 That is possible where the input is not one with a gradient and shares its memory with no other one, and where views that are read
 are not needed behind the write: they are views of the copy then.
 
+What the last write made, a compiler keeps, being as large as the input that it could be computed from. But where sizes vary it may
+keep the input anyway, for its sizes: there it is told to keep what was written, too.
+
 In:  a finished graph and an input of it. Out: whether it can be rewritten; a copy of the graph for the compiler.
 AOTAutograd has no counterpart: torch.compile gives other gradients there.
 """
@@ -43,6 +46,17 @@ def with_copies(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.
             _read_a_copy(copied.graph, written, readers)
     copied.recompile()
     return copied
+
+
+def keep_what_is_written(module: torch.fx.GraphModule, names: Sequence[str]) -> None:
+    """Tell a compiler to keep what is written to the inputs of these names, of which the sizes vary, if backward asks for it."""
+    for written in [node for node in module.graph.nodes if node.op == "placeholder" and node.name in names]:
+        value = example_value(written)
+        if isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape):
+            storage = storage_of(value)
+            for node in module.graph.nodes:
+                if any(lies_in(one, storage) for one in written_by(node)):
+                    node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
 
 
 def _read_a_copy(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequence[torch.fx.Node]) -> None:

@@ -48,6 +48,24 @@ def inference_mode_entered(node: torch.fx.Node) -> bool | None:
     return bool(node.args[0] if node.args else node.kwargs.get("mode", True))
 
 
+def leave_inference_modes(raised: BaseException) -> None:
+    """Leave the blocks of inference mode that a graph had entered when it raised, the innermost first.
+
+    What leaves such a block, or else its end as an object, sets all modes again that the block found. The objects are local
+    variables of frames that the traceback keeps, and would end whenever it is forgotten.
+    """
+    entered: list[Any] = []
+    traceback = raised.__traceback__
+    while traceback is not None:
+        entered += [value for value in traceback.tb_frame.f_locals.values() if isinstance(value, _INFERENCE_MODE)]
+        traceback = traceback.tb_next
+    for block in reversed(entered):
+        block.__exit__(None, None, None)
+
+
+_INFERENCE_MODE: Any = torch._C._InferenceMode
+
+
 @record()
 class Modes:
     """Grad mode, forward mode, and autocast's settings, cache and depth.

@@ -38,7 +38,7 @@ from dynexplore.engine.counters import counters
 from dynexplore.engine.errors import BackendCompilerError, InvalidBackend, MissingBackendPackage, MissingCompiler
 from dynexplore.engine.events import BackendFailed
 from dynexplore.engine.graph.builder import FinishedGraph, GraphInput, example_value
-from dynexplore.engine.graph.copies_for_backward import with_copies
+from dynexplore.engine.graph.copies_for_backward import keep_what_is_written, with_copies
 from dynexplore.engine.graph.shapes import make_shape_env
 from dynexplore.engine.graph.written_nodes import is_an_error_dropped
 from dynexplore.engine.nearest_name import instead
@@ -269,6 +269,7 @@ def _whole(graph: FinishedGraph, name: str, ask: Callable[..., Callable[..., Any
     given = inference_blocks.without_gradients(module) if blocks else module
     if graph.read_from_copies:
         given = with_copies(given, [graph.inputs[place].node.name for place in graph.read_from_copies])
+    keep_what_is_written(given, [graph.inputs[place].node.name for place in graph.written])
     try:
         compiled = ask(given, examples, name)
         outputs = list(map(example_value, graph.outputs))

@@ -127,9 +127,10 @@ def crosses_modes(graph: FinishedGraph) -> bool:
     One that begins outside of inference mode may enter it to change an input that is an inference tensor: a compiler writes to
     inputs when the graph has run, where torch refuses it. One that begins in it may leave it for gradients and for changes that
     count: a compiler traces, and runs, all of it in inference mode. And a view of an input or output is taken again when the graph
-    has run: without gradients, where the graph begins without.
+    has run: without gradients, where the graph begins without, or in inference mode.
     """
-    if not torch.is_grad_enabled() and any(_is_view_with_gradient(graph, output) for output in graph.outputs):
+    without_gradients = not torch.is_grad_enabled() or torch.is_inference_mode_enabled()
+    if without_gradients and any(_is_view_with_gradient(graph, output) for output in graph.outputs):
         return True
     if torch.is_inference_mode_enabled():
         return any(inference_mode_entered(node) is False for node in graph.call_nodes())

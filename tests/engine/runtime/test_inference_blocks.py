@@ -193,7 +193,16 @@ def takes_a_view_of_what_it_makes(x):
         return y.view(-1), y
 
 
-PROGRAMS_WITH_VIEWS = [takes_a_view, takes_a_view_with_gradients, takes_a_part_of_what_it_makes, takes_a_view_of_what_it_makes]
+def takes_a_view_behind_a_break(x):
+    with torch.inference_mode(), torch.enable_grad():
+        print("inside")
+        return x.view(-1)
+
+
+PROGRAMS_WITH_VIEWS = [
+    takes_a_view, takes_a_view_with_gradients, takes_a_part_of_what_it_makes, takes_a_view_of_what_it_makes,
+    takes_a_view_behind_a_break,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])

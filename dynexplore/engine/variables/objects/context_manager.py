@@ -27,7 +27,7 @@ from torch.autograd import grad_mode
 from torch.fx import traceback
 from torch.utils._device import DeviceContext
 
-from dynexplore.engine.graph.modes import Modes
+from dynexplore.engine.graph.modes import Modes, leave_inference_modes
 from dynexplore.engine.variables.contract.active_mode import ActiveMode
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.class_facts import find
@@ -80,8 +80,9 @@ def restoring_modes(function: Callable[..., Any]) -> Callable[..., Any]:
         depth = _transforms.get_dynamic_layer_stack_depth()
         try:
             return function(*inputs)
-        except BaseException:
+        except BaseException as raised:
             _transforms.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+            leave_inference_modes(raised)
             modes.put_back()
             raise
 
