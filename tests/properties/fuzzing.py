@@ -78,6 +78,11 @@ def cases_wanted(otherwise: int = 5000) -> int:
     return int(os.environ.get("DYNEXPLORE_SOAK_CASES", otherwise))
 
 
+def runs_on_a_gpu() -> bool:
+    """Whether DYNEXPLORE_SOAK_DEVICE is a GPU, on which some programs have no answer to compare with."""
+    return os.environ.get("DYNEXPLORE_SOAK_DEVICE") == "cuda"
+
+
 def device_wanted() -> contextlib.AbstractContextManager[Any]:
     """A block in which programs make their tensors on the device DYNEXPLORE_SOAK_DEVICE, if there is one."""
     device = os.environ.get("DYNEXPLORE_SOAK_DEVICE")

@@ -7,7 +7,6 @@ a and what came of them (n, c); they come by several ways, with other values and
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 from properties.fuzz_rounds import Passed, finds, run_drawn_for_long, run_slice
+from properties.fuzzing import runs_on_a_gpu
 from properties.two_worlds import World, function_of, graphs_of_same_worlds
 
 from dynexplore.engine.translate import operations
@@ -191,7 +191,7 @@ def check(case: Case) -> Passed:
     Not counted is what leaves nothing to compare without the engine: a place that is not there ends the use of a GPU, and torch
     refuses to copy a tensor of integers that was given a gradient.
     """
-    if os.environ.get("DYNEXPLORE_SOAK_DEVICE") == "cuda" and any(_TAKES_A_PLACE.match(statement) for statement in case.body):
+    if runs_on_a_gpu() and any(_TAKES_A_PLACE.match(statement) for statement in case.body):
         return Passed(0)
     try:
         with np.errstate(all="ignore"):

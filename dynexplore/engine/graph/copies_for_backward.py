@@ -41,7 +41,7 @@ def can_be_read_from_copies(graph: torch.fx.Graph, written: torch.fx.Node) -> bo
 def with_copies(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.GraphModule:
     """A copy of the graph that reads the inputs of these names from copies, where a write comes later."""
     copied = torch.fx.GraphModule(module, copy.deepcopy(module.graph))  # it shares the parameters
-    for written in [node for node in copied.graph.nodes if node.op == "placeholder" and node.name in names]:
+    for written in _inputs_named(copied.graph, names):
         for readers in _stretches(copied.graph, written) or ():
             _read_a_copy(copied.graph, written, readers)
     copied.recompile()
@@ -50,13 +50,19 @@ def with_copies(module: torch.fx.GraphModule, names: Sequence[str]) -> torch.fx.
 
 def keep_what_is_written(module: torch.fx.GraphModule, names: Sequence[str]) -> None:
     """Tell a compiler to keep what is written to the inputs of these names, of which the sizes vary, if backward asks for it."""
-    for written in [node for node in module.graph.nodes if node.op == "placeholder" and node.name in names]:
+    for written in _inputs_named(module.graph, names):
         value = example_value(written)
         if isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape):
-            storage = storage_of(value)
-            for node in module.graph.nodes:
-                if any(lies_in(one, storage) for one in written_by(node)):
-                    node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+            for write in _writes_to(module.graph, storage_of(value)):
+                write.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+
+
+def _inputs_named(graph: torch.fx.Graph, names: Sequence[str]) -> list[torch.fx.Node]:
+    return [node for node in graph.nodes if node.op == "placeholder" and node.name in names]
+
+
+def _writes_to(graph: torch.fx.Graph, storage: int) -> list[torch.fx.Node]:
+    return [node for node in graph.nodes if any(lies_in(one, storage) for one in written_by(node))]
 
 
 def _read_a_copy(graph: torch.fx.Graph, written: torch.fx.Node, readers: Sequence[torch.fx.Node]) -> None:
@@ -72,7 +78,7 @@ def _stretches(graph: torch.fx.Graph, written: torch.fx.Node) -> list[list[torch
     """For each stretch before a write, the nodes that are to take a copy of the input in its place; None if they cannot."""
     storage = storage_of(example_value(written))
     place = {node: number for number, node in enumerate(graph.nodes)}
-    writes = [node for node in place if any(lies_in(one, storage) for one in written_by(node))]
+    writes = _writes_to(graph, storage)
     stretches: dict[torch.fx.Node, list[torch.fx.Node]] = {}
     for user in sorted(written.users, key=place.__getitem__):
         ahead = [write for write in writes if place[write] >= place[user]]

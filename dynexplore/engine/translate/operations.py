@@ -31,7 +31,8 @@ from dynexplore.engine.variables.containers.iterator import ItemsIteratorVariabl
 from dynexplore.engine.variables.containers.named_tuple import namedtuple_of
 from dynexplore.engine.variables.containers.sequence import ListVariable, SizeVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import NotProxyable, VariableTracker
-from dynexplore.engine.variables.scalars.constant import ConstantVariable, is_numpy_type
+from dynexplore.engine.variables.numpy_.array_rules import holds_numpy_number
+from dynexplore.engine.variables.scalars.constant import ConstantVariable
 from dynexplore.engine.variables.scalars.symbolic_number import SymbolicNumberVariable, wrap_number
 from dynexplore.engine.variables.torch_ import wrapper_tensor
 from dynexplore.engine.variables.torch_.tensor import CopiedRowVariable, DataVariable, TensorVariable, ViewOfDataVariable
@@ -74,7 +75,7 @@ def add(
         wrapper_tensor.refuse_writes(ctx, *tensors)
     if "requires_grad" in kwargs and _is_new_leaf(fake) and not ctx.graphs_run_as_they_are:
         ctx.break_graph("DX407", operation="a new tensor with requires_grad=True")
-    if any(map(_holds_numpy_number, (*args, *kwargs.values()))):
+    if any(map(holds_numpy_number, (*args, *kwargs.values()))):
         _refuse_other_promotion(ctx, op, target, fake, args, kwargs)
     node = ctx.graph.add(op, target, proxies, named, fake)
     if mode.written_last:
@@ -126,13 +127,6 @@ def _is_view_of_data(fake: Any, tensors: Sequence[TensorVariable]) -> bool:
     return any(storage_of(tensor.fake) == storage_of(fake) for tensor in owners)
 
 
-def _holds_numpy_number(value: VariableTracker) -> bool:
-    """Whether an argument is a scalar of numpy, or a list or tuple with one: the node holds Python's number for it."""
-    if isinstance(value, ConstantVariable):
-        return is_numpy_type(value.python_type())  # its type alone: to look at a number that varies would be to rely on it
-    return isinstance(value, (ListVariable, TupleVariable)) and any(map(_holds_numpy_number, value.items))
-
-
 def _refuse_other_promotion(
     ctx: Interpreter, op: str, target: Any, fake: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> None:
@@ -150,7 +144,7 @@ def _refuse_other_promotion(
 def _as_given(value: VariableTracker) -> Any:
     if isinstance(value, ConstantVariable):
         return value.value
-    if isinstance(value, (ListVariable, TupleVariable)) and _holds_numpy_number(value):
+    if isinstance(value, (ListVariable, TupleVariable)) and holds_numpy_number(value):
         return value.python_type()(map(_as_given, value.items))
     return value.as_proxy()
 

@@ -10,7 +10,7 @@ In: calls and operators with arrays. Out: nodes of the graph, through array.py.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -250,7 +250,7 @@ def with_numpys_dtype(
     So it is in a list, also beside tensors; torch is asked what it makes of a list of such types.
     """
     data = args[0] if len(args) == 1 else None
-    if "dtype" in kwargs or data is None or not any(map(_is_numpy_number, _leaves(data))):
+    if "dtype" in kwargs or data is None or not holds_numpy_number(data):
         return kwargs
     if isinstance(data, ConstantVariable):
         return {**kwargs, "dtype": ConstantVariable(run_now(ctx, torch.tensor, data.value).dtype)}
@@ -261,16 +261,11 @@ def with_numpys_dtype(
     return {**kwargs, "dtype": ConstantVariable(dtype)}
 
 
-def _leaves(data: VariableTracker) -> Iterator[VariableTracker]:
-    if isinstance(data, (ListVariable, TupleVariable)):
-        for item in data.items:
-            yield from _leaves(item)
-    else:
-        yield data
-
-
-def _is_numpy_number(value: VariableTracker) -> bool:
-    return isinstance(value, ConstantVariable) and is_numpy_type(value.python_type())
+def holds_numpy_number(value: VariableTracker) -> bool:
+    """Whether an argument is a scalar of numpy, or a list or tuple with one: the node holds Python's number for it."""
+    if isinstance(value, ConstantVariable):
+        return is_numpy_type(value.python_type())  # its type alone: to look at a number that varies would be to rely on it
+    return isinstance(value, (ListVariable, TupleVariable)) and any(map(holds_numpy_number, value.items))
 
 
 def _model_of(data: VariableTracker) -> Any:

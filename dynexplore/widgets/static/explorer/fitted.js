@@ -9,7 +9,7 @@
 
 import { make } from "./dom.js";
 
-/** The width of a letter in pixels, as page.css has it (--dynx-letter). */
+/** The width of a letter of a table in pixels (page.css: --dynx-code at --dynx-text). */
 const LETTER = 7.3;
 
 /** The widest column, in letters. */
