@@ -2,10 +2,9 @@
 
     python -m dynexplore bench memory [--models bert unet] [--json OUT]
 
-"told" is the peak of `recording.memory`, which knows it before anything ran; "allocator" is the most that was allocated at a time
-during a step after the first, parameters and inputs included. What an operator takes inside and gives back before it ends (a
-workspace of cuDNN, the parts of a composite kernel) the allocator counts and no graph shows: "inside" is the most that one operator
-of the step took so, measured around each of them.
+"told" is the peak of `recording.memory` after a step ran once: what the graphs say lives, and what their operators took inside and
+gave back (a workspace of cuDNN, the parts of a composite kernel), as it was measured; "planned" is what was known before anything
+ran. "allocator" is the most that was allocated at a time during a step after the first, parameters and inputs included.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from support import cuda
 from support.measuring import geomean
 from support.models import Model
 from support.report import Row, main
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import dynexplore
@@ -31,20 +29,21 @@ def measure(model: Model, options: argparse.Namespace) -> Row:
     """The peak of one model's training step, told and seen."""
     module, args, kwargs = cuda.to_cuda(model.make())
     module.train()
-    memory = told(functools.partial(loss, module), *args, **kwargs)
+    memory = told(functools.partial(_step, loss), module, *args, **kwargs)
+    module.zero_grad(set_to_none=True)
     step = functools.partial(_step, dynexplore.optimize("aot_eager")(loss), module, *args, **kwargs)
     step()
+    module.zero_grad(set_to_none=True)
     seen = cuda.highest_mib(step)
-    with Inside() as inside:
-        step()
+    planned = max(node.live for node in memory.nodes)
     return {
         "told MiB": memory.peak.bytes / cuda.MIB,
+        "inside MiB": memory.peak.node.inside / cuda.MIB,
         "at": memory.peak.place,
         "kept for backward MiB": (memory.kept_bytes or 0) / cuda.MIB,
         "allocator MiB": seen,
         "ratio": memory.peak.bytes / cuda.MIB / seen,
-        "inside MiB": inside.most / cuda.MIB,
-        "by": inside.by,
+        "planned": planned / cuda.MIB / seen,
     }
 
 
@@ -62,30 +61,13 @@ def told(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return max(graphs, key=lambda graph: graph.peak.bytes)
 
 
-class Inside(TorchDispatchMode):
-    """Reads the allocator around each operator: what it takes only while it runs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.most, self.by = 0, ""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        torch.cuda.reset_peak_memory_stats()
-        result = func(*args, **(kwargs or {}))
-        taken = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
-        if taken > self.most:
-            self.most, self.by = taken, str(func)
-        return result
-
-
 def _step(compiled: Callable[..., torch.Tensor], module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:
     compiled(module, *args, **kwargs).backward()
-    module.zero_grad(set_to_none=True)
 
 
 def summary(rows: list[Row]) -> Row:
-    """The geometric mean of the ratios."""
-    return {"ratio": geomean(row["ratio"] for row in rows)}
+    """The geometric means of the ratios."""
+    return {name: geomean(row[name] for row in rows) for name in ("ratio", "planned")}
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class NodeMemory:
     """The memory at one node of a graph, as it ends: `live` bytes of storages that are in use, of which the node made `made`
     (a view makes none), and `kept` are kept for backward, inputs and parameters not counted. `size` is the expression of `live`
     in the sizes that vary, "" where none does; `op` is what the node calls, `place` the file and line of the program behind it
-    ("" where that is not known).
+    ("" where that is not known). `inside` are the bytes that it took besides while it ran, where that was measured.
     """
 
     name: str
@@ -177,6 +177,7 @@ class NodeMemory:
     kept: int = 0
     size: str = ""
     place: str = ""
+    inside: int = 0
 
 
 @record()
@@ -431,7 +432,7 @@ class SubgraphCompiled(Event):
 class MemoryPlanned(Event):
     """The memory that a graph needs, node by node. `stage` is "captured" (the graph as it was captured), "forward" or "backward"
     (what AOTAutograd made of it). `inputs` are the bytes of its inputs and parameters, which live all the while, `kept` what
-    forward keeps for backward.
+    forward keeps for backward. A graph that ran on a GPU is told a second time, `measured`: with what its operators took inside.
     """
 
     graph: str
@@ -439,6 +440,7 @@ class MemoryPlanned(Event):
     inputs: int
     nodes: tuple[NodeMemory, ...] = ()
     kept: tuple[KeptStorage, ...] = ()
+    measured: bool = False
 
 
 ARTIFACT_PARTS = ("joint", "graph", "ir", "fused ir", "diagram", "kernels", "code", "times", "memory")

@@ -2,7 +2,8 @@
 
 Which idea lives here: the engine tells the live bytes at each node of each graph (`MemoryPlanned`); people ask three things of
 them: how much at most, where, and what stays between forward and backward. A graph that AOTAutograd split into its halves answers
-for both; one that was only captured, for itself, and it cannot know what autograd keeps as it runs.
+for both; one that was only captured, for itself, and it cannot know what autograd keeps as it runs. A half that ran on a GPU was
+told again, measured: the later answer replaces the one from before it ran.
 
 In:  a recording's events. Out: `memory_of(events)`, a `Memory`, which prints as a table and is a picture in a notebook.
 
@@ -43,6 +44,15 @@ def with_size(count: int, size: str) -> str:
     return f"{bytes_text(count)} ({size})" if size else bytes_text(count)
 
 
+def at_most(node: ev.NodeMemory) -> int:
+    """The bytes that live while a node runs: after it ended, and what it gave back by then.
+
+    >>> at_most(ev.NodeMemory("y", "aten.convolution", live=96, inside=32))
+    128
+    """
+    return node.live + node.inside
+
+
 @dataclass(frozen=True, slots=True)
 class Peak:
     """The node at which most bytes live."""
@@ -52,8 +62,8 @@ class Peak:
 
     @property
     def bytes(self) -> int:
-        """How many live while it runs."""
-        return self.node.live
+        """How many live while it runs, with what it takes inside where that was measured."""
+        return at_most(self.node)
 
     @property
     def place(self) -> str:
@@ -116,13 +126,23 @@ class GraphMemory:
         """Whether AOTAutograd's halves are known: only they say what is kept."""
         return self.stages[0].stage in HALVES
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether what the operators take inside was measured, in each half that is known."""
+        return all(stage.measured for stage in self.stages)
+
+    def _peak_line(self, peak: Peak) -> str:
+        size = f"{peak.node.size} + {peak.node.inside}" if peak.node.size and peak.node.inside else peak.node.size
+        inside = f", {bytes_text(peak.node.inside)} of them only while it runs (measured)" if peak.node.inside else ""
+        return f"peak {with_size(peak.bytes, size)} at {peak.place}{inside}"
+
     def lines(self) -> Iterator[str]:
         """The answers in words."""
         peak = self.peak
         if peak is None:
             yield f"inputs and parameters {bytes_text(self.inputs)}; nothing is computed"
             return
-        yield f"peak {with_size(peak.bytes, peak.node.size)} at {peak.place}"
+        yield self._peak_line(peak)
         yield f"inputs and parameters {bytes_text(self.inputs)}, all the while"
         if not self.knows_backward:
             yield "kept for backward: autograd decides as it runs (backend aot_eager with artifact memory knows)"
@@ -131,6 +151,14 @@ class GraphMemory:
             yield f"kept for backward {bytes_text(self.kept_bytes)}, {more} inputs and parameters"
         else:
             yield "nothing is kept for backward"
+        yield from self._unmeasured_lines()
+
+    def _unmeasured_lines(self) -> Iterator[str]:
+        """Where one half ran on a GPU and the other did not, the other's peak lacks something."""
+        unmeasured = [stage.stage for stage in self.stages if not stage.measured]
+        if len(unmeasured) < len(self.stages):
+            for stage in unmeasured:
+                yield f"what operators take only while they run is not counted in {stage}, which did not run"
 
 
 @dataclass(frozen=True, slots=True)

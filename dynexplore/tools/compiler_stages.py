@@ -4,7 +4,8 @@ The idea: a captured graph goes through many forms. AOTAutograd traces forward a
 operators of ATen, and a partitioner cuts it into a forward and a backward graph. Inductor lowers each of the two to its
 *IR* (one loop body per result), fuses loop bodies that run over the same elements into *kernels*, and writes code for
 them: C++ for a processor, Triton for a graphics card, and a Python wrapper that allocates and calls. Each form is one
-record here, of one *part*: see `ARTIFACT_PARTS` in events.py. How much memory forward and backward need, graph_memory.py says.
+record here, of one *part*: see `ARTIFACT_PARTS` in events.py. How much memory forward and backward need, graph_memory.py says,
+and measured_memory.py what their operators take inside.
 
 Everything is read at hooks that torch has for it: `inner_compile` of compile_fx is called with each of the two graphs,
 `joint_custom_pre_pass`, `_pre_fusion_custom_pass` and `_post_fusion_custom_pass` of Inductor's config with the joint graph and
@@ -20,6 +21,7 @@ torch/_inductor/debug.py (TORCH_COMPILE_DEBUG, once TORCHINDUCTOR_TRACE) writes 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import linecache
 import re
@@ -34,6 +36,7 @@ from dynexplore.engine.events import ArtifactMade
 from dynexplore.engine.recorder import Recorder
 from dynexplore.tools.generated_kernels import fused_dot, kernels_of
 from dynexplore.tools.graph_memory import Halves
+from dynexplore.tools.measured_memory import allocator_of, measured_once
 
 _LONGEST = 400_000  # letters of one text that is kept
 
@@ -97,6 +100,13 @@ class _Notes:
             self.memory.backward(graph)
         else:
             self.memory.forward(graph, results)
+
+    def measured(self, stage: str, module: torch.fx.GraphModule, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """The half as it was compiled; where memory is wanted and it runs on a GPU, it measures once what operators take inside."""
+        allocator = allocator_of(module.graph) if self.memory is not None else None
+        if self.memory is None or allocator is None:
+            return compiled
+        return measured_once(module, compiled, allocator, functools.partial(self.memory.measured, stage))
 
 
 def without_paths(text: str) -> str:
@@ -246,7 +256,7 @@ def _aot_eager(notes: _Notes, module: torch.fx.GraphModule, inputs: Sequence[Any
             notes.add(stage, "graph", lambda: _graph_text(graph), "python")
             if not halves:
                 notes.half(stage, graph.graph)
-            return compile_nothing(graph, examples)
+            return notes.measured(stage, graph, compile_nothing(graph, examples))
 
         return noted
 

@@ -6,8 +6,8 @@ views; what goes in (inputs, parameters) belongs to the caller and lives all the
 begins with what forward kept and with the gradients of the results, each until its last use. Sizes that vary are summed as
 expressions beside the bytes of the call that was recorded.
 
-What an operator needs inside (a workspace, the parts of a composite one) is seen by nobody here; neither is what the allocator
-rounds up.
+What an operator needs inside (a workspace, the parts of a composite one) is seen by nobody here: measured_memory.py measures it
+where the graph runs on a GPU. What the allocator rounds up is seen by nobody.
 
 In:  a graph as it was captured, or the two halves that AOTAutograd makes of it, with the fake values of their nodes.
 Out: `MemoryPlanned` events, which `recording.memory` reads.
@@ -17,9 +17,10 @@ PyTorch's counterpart: torch/_inductor/memory.py (estimate_peak_memory), of Indu
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,7 @@ class Halves:
     name: str
     inputs: Storages = field(default_factory=dict)
     held: Storages = field(default_factory=dict)
+    told: dict[str, MemoryPlanned] = field(default_factory=dict)
 
     def forward(self, graph: torch.fx.Graph, results: int | None) -> None:
         """Tell the memory of forward, whose outputs after the first `results` are kept for backward (None: there is none)."""
@@ -61,13 +63,22 @@ class Halves:
         self.inputs = plan.inputs
         kept = plan.keep(results) if results is not None else ()
         self.held = plan.held
-        self.recorder.record(plan.event(self.frame, self.name, "forward", kept))
+        self._tell(plan.event(self.frame, self.name, "forward", kept))
 
     def backward(self, graph: torch.fx.Graph) -> None:
         """Tell the memory of backward. What forward was given lives on."""
         plan = _Plan(graph, self.inputs)
         plan.held = self.held
-        self.recorder.record(plan.event(self.frame, self.name, "backward"))
+        self._tell(plan.event(self.frame, self.name, "backward"))
+
+    def measured(self, stage: str, inside: Mapping[str, int]) -> None:
+        """Tell the memory of a half again, with the bytes that each of its nodes took inside as it ran."""
+        nodes = tuple(dataclasses.replace(node, inside=inside.get(node.name, 0)) for node in self.told[stage].nodes)
+        self._tell(dataclasses.replace(self.told[stage], nodes=nodes, measured=True))
+
+    def _tell(self, event: MemoryPlanned) -> None:
+        self.told[event.stage] = event
+        self.recorder.record(event)
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dynexplore.recording.memory import GraphMemory, Memory, bytes_text, short, with_size
+from dynexplore.recording.memory import GraphMemory, Memory, at_most, bytes_text, short, with_size
 from dynexplore.recording.recording import Recording
 from dynexplore.views import html_report
 from dynexplore.views.counts import plural
@@ -31,6 +31,7 @@ _LETTER = 6
 _STYLE = (
     "svg.mem { max-width: 100%; height: auto; font: 11px system-ui, sans-serif } .mem text { fill: currentColor }"
     " .mem .live { fill: none; stroke: #0b63c5; stroke-width: 1.5 } .mem .inputs { fill: #8884 } .mem .kept { fill: #e08a0055 }"
+    " .mem .inside { fill: none; stroke: #d1242f }"
     " .mem .axis, .mem .divide { stroke: #888; fill: none } .mem .divide { stroke-dasharray: 4 3 } .mem .peak { fill: #d1242f }"
 )
 
@@ -55,6 +56,7 @@ def kept_rows(graph: GraphMemory) -> list[tuple[str, str, str]]:
 def picture(graph: GraphMemory) -> str:
     """Return the picture as an SVG element. Its classes are coloured by whoever shows it; none of its texts is markup."""
     live = [node.live for node in graph.nodes]
+    most = [at_most(node) for node in graph.nodes]
     peak = graph.peak
     if peak is None:
         return ""
@@ -63,12 +65,14 @@ def picture(graph: GraphMemory) -> str:
     shapes = [scale.area("inputs", [graph.inputs] * len(live), 0)]
     if graph.kept:
         shapes.append(scale.area("kept", [graph.inputs + node.kept for node in graph.nodes], graph.inputs))
+    if most != live:
+        shapes.append(f'<path class="inside" d="{scale.line(most)}"/>')
     shapes.append(f'<path class="live" d="{scale.line(live)}"/>')
     shapes.append(f'<path class="axis" d="M{LEFT} {scale.y(0):g}H{WIDTH - RIGHT}"/>')
     if ground:
         shapes.append(f'<text x="{LEFT}" y="{HEIGHT - 5}">from {bytes_text(ground)} up</text>')
     shapes += _halves(graph, scale)
-    at = live.index(peak.bytes)
+    at = most.index(peak.bytes)
     shapes.append(f'<ellipse class="peak" cx="{scale.x(at + 0.5):g}" cy="{scale.y(peak.bytes):g}" rx="4" ry="4"/>')
     words = f"{bytes_text(peak.bytes)} at {peak.place}"
     half = len(words) * _LETTER / 2
@@ -88,10 +92,12 @@ def _ground(graph: GraphMemory, most: int) -> int:
 
 
 def _legend(graph: GraphMemory) -> list[str]:
-    """What the two shades are."""
+    """What the shades and the thin line are."""
     shapes, x = [], WIDTH - RIGHT
-    for name, words in (("kept", "kept for backward"), ("inputs", "inputs and parameters")):
-        if name == "inputs" or graph.kept:
+    said = {"inside": any(node.inside for node in graph.nodes), "kept": bool(graph.kept), "inputs": True}
+    words_of = {"inside": "only while an operator runs", "kept": "kept for backward", "inputs": "inputs and parameters"}
+    for name, words in words_of.items():
+        if said[name]:
             shapes.append(f'<text x="{x}" y="{HEIGHT - 5}" text-anchor="end">{words}</text>')
             x -= len(words) * _LETTER + 16
             shapes.append(f'<rect class="{name}" x="{x}" y="{HEIGHT - 14}" width="10" height="10"/>')
@@ -156,12 +162,13 @@ def _graph(graph: GraphMemory) -> Plain:
             "stage": stage.stage,
             "live": with_size(node.live, node.size),
             "made": bytes_text(node.made) if node.made else "",
+            "inside": bytes_text(node.inside) if node.inside else "",
             "place": node.place,
         }
         for stage in graph.stages
         for node in stage.nodes
     ]
-    live = [node.live for node in graph.nodes]
+    most = [at_most(node) for node in graph.nodes]
     edges = {"left": LEFT, "right": RIGHT, "width": WIDTH, "top": TOP, "bottom": HEIGHT - BOTTOM}
     kept = [{"name": name, "bytes": size, "what": what} for name, size, what in kept_rows(graph)]
     return {
@@ -170,7 +177,7 @@ def _graph(graph: GraphMemory) -> Plain:
         "lines": list(graph.lines()),
         "picture": picture(graph),
         "edges": edges,
-        "peak": live.index(max(live)),
+        "peak": most.index(max(most)),
         "rows": rows,
         "kept": kept,
     }

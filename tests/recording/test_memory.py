@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from dynexplore.engine import events as ev
@@ -65,3 +67,19 @@ def test_it_goes_to_json_and_back(events: tuple[ev.MemoryPlanned, ...]) -> None:
     recording = told(*events)
     assert Recording.from_json(recording.to_json()).memory == recording.memory == memory_of(events)
     assert str(recording.memory) == ("no graph whose memory is known" if not events else str(memory_of(events)))
+
+
+def test_a_half_that_ran_on_a_gpu_is_told_again() -> None:
+    """What an operator takes only while it runs counts for the peak; a half that did not run says that it does not know."""
+    (mm, view) = FORWARD.nodes
+    ran = dataclasses.replace(FORWARD, nodes=(dataclasses.replace(mm, inside=4 * MB), view), measured=True)
+    (graph,) = told(CAPTURED, FORWARD, BACKWARD, ran).memory
+    assert graph.peak is not None and (graph.peak.bytes, graph.is_measured) == (7 * MB, False)
+    assert list(graph.lines()) == [
+        "peak 7 MiB (1048576*s0 + 1048576 + 4194304) at aten.mm (model.py:4), forward, 4 MiB of them only while it runs (measured)",
+        "inputs and parameters 1 MiB, all the while",
+        "kept for backward 3 MiB, 2 MiB of them besides inputs and parameters",
+        "what operators take only while they run is not counted in backward, which did not run",
+    ]
+    (whole,) = told(FORWARD, BACKWARD, ran, dataclasses.replace(BACKWARD, measured=True)).memory
+    assert whole.is_measured and len(list(whole.lines())) == 3

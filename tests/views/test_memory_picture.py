@@ -43,6 +43,19 @@ def test_without_kept_storages_nothing_is_shaded_for_them() -> None:
     assert "kept" not in shapes(picture(graph)) and "divide" not in shapes(picture(graph))
 
 
+def test_what_an_operator_takes_while_it_runs_is_a_thin_line() -> None:
+    """Measured on a GPU: the peak is its top, and a row says how much; where nothing was taken there is no line."""
+    first, second = FORWARD.nodes
+    (graph,) = memory_of([replace(FORWARD, nodes=(first, replace(second, inside=96)), measured=True)])
+    drawn = picture(graph)
+    assert "inside" in shapes(drawn) and "400 B at aten.sum, forward" in drawn and "only while an operator runs" in drawn
+    recording = Recording()
+    recording.record(graph.stages[0])
+    (data,) = memory_data(recording)
+    assert data["peak"] == 1 and [row["inside"] for row in data["rows"]] == ["", "96 B"]
+    assert "inside" not in shapes(picture(memory_of([FORWARD])[0]))
+
+
 def test_parameters_leave_room_for_what_comes_and_goes() -> None:
     """Where parameters are nearly all, the picture begins below their top, and says so; what lives above them takes most of it."""
     nodes = tuple(ev.NodeMemory(f"n{at}", "aten.mm", live, 10, 0) for at, live in enumerate((100_050, 100_100)))

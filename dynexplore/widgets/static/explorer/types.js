@@ -57,7 +57,7 @@
  *   resume: {name: string, where: string, offset: number, code: number, received: {name: string, value: string}[]}[]}} Inspected
  * @typedef {{graph: string, frame: number, lines: string[], picture: string, peak: number,
  *   edges: {left: number, right: number, width: number, top: number, bottom: number},
- *   rows: {name: string, op: string, stage: string, live: string, made: string, place: string}[],
+ *   rows: {name: string, op: string, stage: string, live: string, made: string, inside: string, place: string}[],
  *   kept: {name: string, bytes: string, what: string}[]}} GraphMemory  the memory of a graph, and its picture
  * @typedef {{schema: number, isFirstView?: number, engine: string, title: string, summary: string, explanation: string, story: Story, cut: string,
  *   codes: Record<string, Code>, help: Record<string, [string, string]>, frames: Frame[],

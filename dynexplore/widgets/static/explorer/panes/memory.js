@@ -97,11 +97,12 @@ class Chart {
   show(at) {
     const { rows, edges } = this.graph;
     this.at = Math.max(0, Math.min(rows.length - 1, at));
-    const { name, op, stage, live, made, place } = rows[this.at];
+    const { name, op, stage, live, made, inside, place } = rows[this.at];
     const step = (edges.width - edges.left - edges.right) / rows.length;
     this.cursor.setAttribute("x", String(edges.left + this.at * step));
     this.cursor.setAttribute("width", String(Math.max(step, 1.5)));
-    const facts = [`${this.at + 1} of ${rows.length}`, stage, `${name} = ${op}`, `${live} live`, made ? `makes ${made}` : "makes nothing", place];
+    const does = [made ? `makes ${made}` : "makes nothing", inside ? `takes ${inside} while it runs` : ""];
+    const facts = [`${this.at + 1} of ${rows.length}`, stage, `${name} = ${op}`, `${live} live`, ...does, place];
     this.words.textContent = facts.filter(Boolean).join(" · ");
     this.slider.setAttribute("aria-valuenow", String(this.at + 1));
     this.slider.setAttribute("aria-valuetext", this.words.textContent);
