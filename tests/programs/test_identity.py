@@ -133,3 +133,18 @@ def test_an_object_has_one_dictionary() -> None:
         assert total.tolist() == [2.0, 2.0]
         assert answers == [[True] * 4, False, True]
     assert graphs_compiled() == 1
+
+
+def addresses(x, a, b):
+    one, other = id(a), id(b)
+    return x + 1, one == other, id(a) == one, {one: "same"}.get(other), a is b
+
+
+@pytest.mark.parametrize("make", (list, dict, set, lambda: (1, [2]), object, torch.nn.ReLU, lambda: torch.ones(1)))
+def test_the_address_of_a_container_is_that_of_the_object(make):
+    """Equal lists are rebuilt while tracing: these have other addresses than the program's."""
+    one = make()
+    compiled = dynexplore.optimize("eager")(addresses)
+    for a, b in ((one, one), (make(), make()), (one, one), (one, make())):
+        assert compiled(torch.ones(1), a, b)[1:] == addresses(torch.ones(1), a, b)[1:]
+    assert graphs_compiled()

@@ -44,6 +44,7 @@ from dynexplore.engine.graph.fake_mode import WatchedFakeMode, storage_of
 from dynexplore.engine.graph.function_question import Asked, listening, make_call
 from dynexplore.engine.graph.recurrent import fake_results, is_recurrent
 from dynexplore.engine.graph.written_nodes import memories_from_outside, operator_of, tensors_of
+from dynexplore.engine.graph.written_numbers import target_as_meant
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.records import record
 
@@ -256,8 +257,7 @@ class GraphBuilder:
 
     def add(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any], fake: Any) -> torch.fx.Node:
         """Add the node of an operation whose fake result is known."""
-        if target is operator.pow and not isinstance(args[0], torch.fx.Node) and str(args[0]).startswith("-"):
-            target = torch.pow if isinstance(fake, torch.Tensor) else pow  # torch.fx writes (-1) ** x as `-1 ** x`, which is -1
+        target = target_as_meant(target, args[0] if args else None, fake)
         node = self.graph.create_node(op, target, tuple(args), dict(kwargs))
         node.meta["example_value"] = fake
         symbols = new_symbols(self.shape_env, fake) if self.shape_env is not None else None

@@ -55,7 +55,7 @@ def is_worth_a_trial(operator: Any, args: Sequence[object], kwargs: Mapping[str,
             dtypes.add(value.dtype)
         elif isinstance(value, bool | torch.SymBool):
             has_bool = True
-        elif type(value) is complex:
+        elif isinstance(value, complex):
             return True
         elif type(value) is float:
             unusual_number |= _LARGEST_HALF < abs(value) < math.inf

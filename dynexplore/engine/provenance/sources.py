@@ -271,7 +271,7 @@ class BuiltinSource(Source):
 
 
 class ModuleSource(Source):
-    """A module by its name in `sys.modules`."""
+    """A module by its name in `sys.modules`: the one that stood there when the frame was translated."""
 
     def __init__(self, module: str) -> None:
         super().__init__()
@@ -288,6 +288,23 @@ class ModuleSource(Source):
 
     def load(self, writer: Writer, namer: Namer) -> None:
         writer.load_fast(namer.name(sys.modules[self.module]))
+
+
+class LoadedModuleSource(Source):
+    """What stands in `sys.modules` under a name when a call asks, which an import statement gives; see `ModuleSource`."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self.module = module
+
+    def text(self) -> str:
+        return f"sys.modules[{self.module!r}]"
+
+    def step(self, base: Any, scope: Scope) -> Any:
+        return sys.modules[self.module]
+
+    def expression(self, base: str, namer: Namer) -> str:
+        return f"{namer.name(sys.modules)}[{self.module!r}]"
 
 
 class ObjectSource(Source):

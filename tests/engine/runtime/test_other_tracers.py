@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import enum
 import functools
 import sys
@@ -122,3 +123,34 @@ def test_nothing_is_compiled_while_reduce_is_replaced(monkeypatch: pytest.Monkey
         assert graphs_compiled() == 0
     assert captured(torch.ones(1)).item() == 3
     assert graphs_compiled() == 1
+
+
+@pytest.mark.parametrize("name", ("len", "isinstance", "zip"))
+def test_nothing_is_compiled_while_a_builtin_that_all_need_is_replaced(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's own lines call `len`: a call under another one runs as plain Python, and the next one is captured."""
+
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return x * (2 + len([1, 2])) if isinstance(x, torch.Tensor) and list(zip([1], [2], strict=True)) else x
+
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        own = sys._getframe(1).f_code is fn.__code__
+        return [50] if own and name == "zip" else 50 if own else original(*args, **kwargs)
+
+    captured = dynexplore.optimize("eager")(fn)
+    original = getattr(builtins, name)
+    with monkeypatch.context() as replaced:
+        replaced.setattr(builtins, name, replacement)
+        assert captured(torch.ones(1)).item() == (52 if name == "len" else 4)
+        assert graphs_compiled() == 0
+    assert captured(torch.ones(1)).item() == 4
+    assert graphs_compiled() == 1
+
+
+def test_a_builtin_that_tests_replace_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`max` is called by few: the program's own is in the graph."""
+    captured = dynexplore.optimize("eager")(lambda x: x * max(1, 2))
+    with monkeypatch.context() as replaced:
+        replaced.setattr(builtins, "max", lambda *parts: 9)
+        assert captured(torch.ones(1)).item() == 9
+        assert graphs_compiled() == 1
+    assert captured(torch.ones(1)).item() == 2

@@ -1,18 +1,27 @@
-"""Imports inside the frame: of modules that are loaded already."""
+"""Imports inside the frame: of modules that are loaded already.
+
+Such an import asks `sys.modules`, and runs no code. Which module stands there is relied on: programs put others in its place.
+"""
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynexplore.engine.bytecode import Step
-from dynexplore.engine.provenance.sources import ModuleSource
+from dynexplore.engine.provenance.sources import BuiltinSource, LoadedModuleSource, ModuleSource, Source
 from dynexplore.engine.translate.dispatch import handles
 from dynexplore.engine.translate.symbolic_frame import SymbolicFrame
+from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.contract.context import TraceContext
+from dynexplore.engine.variables.objects.opaque import guard_identity
 
 if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
+
+_IMPORT = builtins.__import__
 
 
 @handles("IMPORT_NAME")
@@ -21,10 +30,12 @@ def import_name(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     names = frame.pop().as_constant()
     level = frame.pop().as_constant()
     full = importlib.util.resolve_name("." * level + step.arg, frame.globals.values.get("__package__")) if level else step.arg
-    if full not in sys.modules:
+    if builtins.__import__ is not _IMPORT:
         ctx.break_graph("DX312", module=full)
-    wanted = full if names else full.partition(".")[0] if not level else full
-    frame.push(ctx.build(sys.modules[wanted], ModuleSource(wanted)))
+    guard_identity(ctx, _IMPORT, _modules(ctx).child("__import__", lambda: BuiltinSource("__import__")))
+    module = _loaded(ctx, full)
+    wanted = full if names or level else full.partition(".")[0]
+    frame.push(module if wanted == full else _loaded(ctx, wanted))
 
 
 @handles("IMPORT_FROM")
@@ -34,8 +45,31 @@ def import_from(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     live = module.live_value()
     submodule = f"{live.__name__}.{step.arg}"
     if not hasattr(live, step.arg) and submodule in sys.modules:
-        frame.push(ctx.build(sys.modules[submodule], ModuleSource(submodule)))
+        frame.push(_loaded(ctx, submodule))
         return
     if not hasattr(live, step.arg):
         ctx.break_graph("DX312", module=submodule)
     frame.push(module.get_attribute(ctx, step.arg))
+
+
+def _loaded(ctx: Interpreter, name: str) -> VariableTracker:
+    """The module that stands in `sys.modules`, which is relied on. So is that there is none: the next call may find it loaded."""
+    if name not in sys.modules:
+        ctx.passing.append(lambda inner: inner.guard(_modules(inner), "NAME_ABSENT", name))
+        ctx.break_graph("DX312", module=name)
+    module: Any = sys.modules[name]
+    if module is None:  # it forbids the import, and Python says so
+        ctx.passing.append(lambda inner: guard_identity(inner, None, _loaded_source(inner, name)))
+        ctx.break_graph("DX312", module=name)
+    guard_identity(ctx, module, _loaded_source(ctx, name))
+    return ctx.build(module, ModuleSource(name))
+
+
+def _loaded_source(ctx: TraceContext, name: str) -> Source:
+    source: Source = _modules(ctx).child(name, lambda: LoadedModuleSource(name))
+    return source
+
+
+def _modules(ctx: TraceContext) -> Source:
+    """The one source of `sys.modules` in this translation: what hangs on it is guarded once, however often it is imported."""
+    return ctx.module_guards.source_of(sys.modules, "sys.modules")

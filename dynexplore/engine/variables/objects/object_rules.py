@@ -276,7 +276,10 @@ def _id(ctx: TraceContext, value: VariableTracker, /) -> VariableTracker:
         ctx.break_graph("DX112", function="id()")
     if value.source is None:
         ctx.break_graph("DX205", function="id", arguments=value.type_name())
-    live_object = live(ctx, value, "id")
+    try:
+        live_object = value.live_value()  # the object itself: `live` gives lists that are equal
+    except NotConstant:
+        ctx.break_graph("DX205", function="id", arguments=value.type_name())
     ctx.guard(value.source, "ID_MATCH", Identity(live_object, keep=False))
     return ConstantVariable(id(live_object))
 

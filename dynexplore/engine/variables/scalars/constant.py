@@ -9,7 +9,6 @@ torch/_dynamo/variables/constant.py does the same job.
 
 from __future__ import annotations
 
-import cmath
 import contextlib
 import operator
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynexplore.engine.graph.written_numbers import as_meant
 from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import NotConstant, NotProxyable, VariableTracker
@@ -125,11 +125,9 @@ class ConstantVariable(VariableTracker):
         return computed(ctx, getattr(self.value, name), *values, **named)
 
     def as_proxy(self) -> Any:
-        """FX writes its arguments down as text, and `(1+infj)` is the text of no number."""
+        """FX writes its arguments down as text, which for some complex numbers is the text of another."""
         value = plain_number(self.value) if is_numpy_number(self.value) else self.value
-        if isinstance(value, complex) and not cmath.isfinite(value):
-            raise NotProxyable(f"the complex number {value}")
-        return value
+        return as_meant(value) if isinstance(value, complex) else value
 
     def reconstruct(self, build: Reconstruction) -> None:
         if is_literal(self.value):
