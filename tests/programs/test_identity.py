@@ -148,3 +148,32 @@ def test_the_address_of_a_container_is_that_of_the_object(make):
     for a, b in ((one, one), (make(), make()), (one, one), (one, make())):
         assert compiled(torch.ones(1), a, b)[1:] == addresses(torch.ones(1), a, b)[1:]
     assert graphs_compiled()
+
+
+def truths(x, y):
+    one, other = bool(x), bool(y)
+    return x + 1, one is True, False is other, one is other, one is one, [1 if truth is True else 2 for truth in (one, other)]
+
+
+def test_a_truth_that_the_graph_tells_is_true_or_false():
+    """`bool(x) is True`: CPython has two truth values, and each of them once."""
+    compiled = dynexplore.optimize("eager")(truths)
+    for x, y in ((1.0, 0.0), (0.0, 0.0), (2.0, 3.0), (0.0, 1.0)):
+        args = torch.tensor(x), torch.tensor(y)
+        assert compiled(*args) == truths(*args)
+    assert graphs_compiled()
+
+
+def test_parts_of_a_result_that_are_arguments():
+    """Functions of several tensors give back those that need no change; what is written to them is written to the argument."""
+
+    def broadcast(x, y):
+        first, second = torch.broadcast_tensors(x, y)
+        third, fourth = torch.atleast_1d([x, y])
+        (alone,) = torch.broadcast_tensors(x)
+        alone.add_(1)
+        return first is x, second is y, third is x, fourth is y, alone is x, first + second
+
+    for x, y in ((torch.ones(2), torch.ones(2)), (torch.ones(2), torch.ones(1)), (torch.ones(()), torch.ones(2))):
+        assert str(dynexplore.optimize("eager")(broadcast)(x.clone(), y)) == str(broadcast(x.clone(), y))
+    assert graphs_compiled()

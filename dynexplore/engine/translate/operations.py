@@ -90,7 +90,19 @@ def add(
             return tensor
     if mode.taken_as_data and not ctx.graphs_run_as_they_are and _is_view_of_data(fake, tensors):
         return ViewOfDataVariable(node, fake)
-    return wrap(ctx, node, fake)
+    result = wrap(ctx, node, fake)
+    if isinstance(fake, (tuple, list)) and not isinstance(fake, torch.Size):
+        _give_arguments_back(result, fake, (*args, *kwargs.values()))
+    return result
+
+
+def _give_arguments_back(result: VariableTracker, fakes: Sequence[Any], args: Sequence[VariableTracker]) -> None:
+    """Parts of a result that are arguments themselves: `torch.broadcast_tensors(x)[0] is x`."""
+    assert isinstance(result, (ListVariable, TupleVariable))
+    inner = [item for arg in args if isinstance(arg, (ListVariable, TupleVariable)) for item in arg.items]
+    given = {id(arg.fake): arg for arg in (*args, *inner) if isinstance(arg, TensorVariable)}
+    for place, fake in enumerate(fakes):
+        result.items[place] = given.get(id(fake), result.items[place])
 
 
 def _is_where_sizes_come_from(tensor: TensorVariable) -> bool:

@@ -405,6 +405,12 @@ class PendingTruthVariable(VariableTracker):
     def truth(self, ctx: TraceContext) -> bool | VariableTracker:
         return self
 
+    def same_object(self, other: VariableTracker) -> bool | None:
+        """It will be True or False, which are one object each."""
+        if self is other:
+            return True
+        return None if other.python_type() is bool else False
+
     def reconstruct(self, build: Reconstruction) -> None:
         build.push(self.value)
         build.writer.to_bool()
