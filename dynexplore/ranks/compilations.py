@@ -125,7 +125,7 @@ def _cause(recording: Recording, frame: int) -> str:
     failed = recording.of_frame(frame, ev.GuardFailed)
     if not again:
         return ""
-    return change(as_the_program_says(recording, failed[0])) if failed else again[0].reason
+    return str(change(as_the_program_says(recording, failed[0]))) if failed else again[0].reason
 
 
 def _failure(recording: Recording, frame: int) -> str:

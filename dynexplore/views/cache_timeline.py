@@ -270,7 +270,7 @@ def _frame_data(recording: Recording, frame: FrameCall, function: str) -> dict[s
         "outcome": frame.outcome,
         "entry": frame.entry,
         "missed": {str(entry): views_text.guard_failure(failed) for entry, failed in frame.missed.items()},
-        "words": {str(entry): change(as_the_program_says(recording, failed)) for entry, failed in frame.missed.items()},
+        "words": {str(entry): str(change(as_the_program_says(recording, failed))) for entry, failed in frame.missed.items()},
         "reason": frame.reason,
     }
 

@@ -68,7 +68,7 @@ def rows(recording: Recording, latest: int | None = None) -> list[Row]:
 
 
 def _answers(recording: Recording, frame: FrameCall) -> tuple[Answer, ...]:
-    refused = [Answer(entry, "no", change(as_the_program_says(recording, failed))) for entry, failed in frame.missed.items()]
+    refused = [Answer(entry, "no", str(change(as_the_program_says(recording, failed)))) for entry, failed in frame.missed.items()]
     if frame.entry >= 0:
         refused.append(Answer(frame.entry, "serves" if frame.outcome == "hit" else "made"))
     return tuple(refused)

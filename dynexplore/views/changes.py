@@ -5,7 +5,8 @@ was another. A guard of a module's state keeps no old value, for it compares obj
 have it. And a frame that is compiled again within one call is, most often, a later round of a loop.
 
 In:  a Recording, a GuardFailed or Recompiled of it.
-Out: `change(failed)`, of what `as_the_program_says(recording, failed)` gives; `is_last_round(failed)`; `loops_of(recording)`.
+Out: `change(failed)`, a `Change`, of what `as_the_program_says(recording, failed)` gives; `is_last_round(failed)`;
+     `loops_of(recording)`.
 
 PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the failed expressions.
 """
@@ -13,7 +14,7 @@ PyTorch's counterpart: the reasons of TORCH_LOGS="recompiles", which are the fai
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording, resumed_at
@@ -138,32 +139,44 @@ def _name(source: str) -> str:
     return f"`{part}` of {item}" if part else item
 
 
-def change(failed: ev.GuardFailed) -> str:
-    """Return what is different now, in words: "`x` had 8 rows, now 9"."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is different now: its `name`, as the program would call it, and what `happened` to it.
+
+    They are apart because one change may happen to several: "`x` and `y` had 8 rows, now 9".
+
+    >>> str(Change("`x`", "had 8 rows, now 9"))
+    '`x` had 8 rows, now 9'
+    """
+
+    name: str
+    happened: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.happened}"
+
+
+def change(failed: ev.GuardFailed) -> Change:
+    """Return what is different now."""
     name = _name(failed.source) if failed.source else "the state of the process"
     if is_last_round(failed):
-        return "the loop is in its last round"
+        return Change("the loop", "is in its last round")
     if failed.kind == "GLOBAL_STATE" and failed.expected == "as it was":  # torch says which state, and no values
-        return f"{name} is another: {failed.actual}"
+        return Change(name, f"is another: {failed.actual}")
     if failed.kind == "TENSOR_MATCH":
-        return f"{name} {_tensor_change(failed.expected, failed.actual)}"
-    if failed.kind in ("EQUALS", "NUMBER"):
-        return f"{name} was {failed.expected}, now {failed.actual}"
+        return Change(name, _tensor_change(failed.expected, failed.actual))
     if failed.kind == "SHAPE_ENV":
-        return f"`{failed.expected}` fails: {failed.actual}"
-    if failed.expected == "no such attribute":  # its class may have one
-        return f"{name} was not set on the object itself, now it is {failed.actual}"
+        return Change(f"`{failed.expected}`", f"fails: {failed.actual}")
+    if failed.expected == "no such attribute" or (failed.kind == "ATTRIBUTE_ABSENT" and not failed.expected):
+        return Change(name, f"was not set on the object itself, now it is {failed.actual}")  # its class may have one
     if failed.kind == "MODULE_STATE":
         before = "" if failed.expected == "the same value" else f" from {failed.expected}"
-        return f"{name} changed{before}, now {failed.actual}"
+        return Change(name, f"changed{before}, now {failed.actual}")
     if failed.kind == "ATTRIBUTE_ABSENT":
-        if not failed.expected:
-            return f"{name} was not set on the object itself, now it is {failed.actual}"
-        return f"{name} had no attribute {failed.expected} of its own, now it has one"
-    if failed.kind in ("TYPE_MATCH", "LIST_LENGTH", "DICT_KEYS"):
-        noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}[failed.kind]
-        return f"the {noun} of {name} {'were' if noun == 'keys' else 'was'} {failed.expected}, now {failed.actual}"
-    return f"{name} was {failed.expected}, now {failed.actual}"
+        return Change(name, f"had no attribute {failed.expected} of its own, now it has one")
+    noun = {"TYPE_MATCH": "type", "LIST_LENGTH": "length", "DICT_KEYS": "keys"}.get(failed.kind, "")
+    verb = "were" if noun == "keys" else "was"
+    return Change(f"the {noun} of {name}" if noun else name, f"{verb} {failed.expected}, now {failed.actual}")
 
 
 def _tensor_change(expected: str, actual: str) -> str:

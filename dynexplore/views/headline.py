@@ -261,10 +261,10 @@ def _and_recompile(recording: Recording) -> tuple[str, str]:
     if not known:
         return "", ""
     (first, failed), changes = known[0], [change(other) for _, other in known]
-    _, _, happened = changes[0].rpartition("` ")
-    names = [name + "`" for name, _, same in (text.rpartition("` ") for text in changes) if name and same == happened]
-    alike = sum(text.endswith(happened) or other.source == failed.source for text, (_, other) in zip(changes, known, strict=True))
-    what = f"{_and(_few([*dict.fromkeys(names)], 2))} {happened}".strip()
+    happened = changes[0].happened
+    names = dict.fromkeys(one.name for one in changes if one.happened == happened)
+    alike = sum(one.happened == happened or other.source == failed.source for one, (_, other) in zip(changes, known, strict=True))
+    what = f"{_and(_few([*names], 2))} {happened}"
     count = f"{alike}: " if alike < len(recording.of(ev.Recompiled)) else ""
     remedy = re.split(r"(?<=\.) (?=[A-Z])", _recompile_remedy(recording, first, failed))[0]
     remedy = (remedy[0].lower() + remedy[1:]).replace("nothing to do: ", "nothing to do, ")
@@ -412,7 +412,7 @@ def _limit(recording: Recording) -> Headline | None:
 def _cause_of_limit(recording: Recording, reached: ev.CacheLimitReached) -> str:
     """The guard that failed there, "" where none is known."""
     failed = recording.of_frame(reached.frame, ev.GuardFailed)[:1]  # of the newest entry
-    return change(as_the_program_says(recording, failed[0])) if failed else ""
+    return str(change(as_the_program_says(recording, failed[0]))) if failed else ""
 
 
 def _recompile(recording: Recording) -> Headline | None:

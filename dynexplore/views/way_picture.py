@@ -85,7 +85,7 @@ def _guards(recording: Recording, frame: FrameCall) -> str:
     if frame.outcome == "hit":
         count = next(one.guard_count for one in recording.of(ev.CacheEntryAdded) if one.entry == frame.entry)
         return f"entry {frame.entry}: its guards hold ({count})"
-    refusals = (change(as_the_program_says(recording, failed)).replace("`", "") for failed in frame.missed.values())
+    refusals = (str(change(as_the_program_says(recording, failed))).replace("`", "") for failed in frame.missed.values())
     return "; ".join(f"entry {entry}: {why}" for entry, why in zip(frame.missed, refusals, strict=True))
 
 

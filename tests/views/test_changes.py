@@ -56,7 +56,7 @@ def squares(x: torch.Tensor) -> torch.Tensor:
 
 
 def told(recording: Recording) -> list[str]:
-    return [change(as_the_program_says(recording, failed)) for failed in recording.of(ev.GuardFailed)]
+    return [str(change(as_the_program_says(recording, failed))) for failed in recording.of(ev.GuardFailed)]
 
 
 def loops(recording: Recording) -> list[int]:
@@ -157,7 +157,7 @@ def test_files_are_named_where_there_are_several(tmp_path: Path) -> None:
 def test_changes_in_words(kind: str, expected: str, actual: str, words: str) -> None:
     """What a failed guard says, as people say it."""
     failed = ev.GuardFailed(frame=1, entry=1, index=0, scope="local", source="x", kind=kind, expected=expected, actual=actual)
-    assert change(failed) == words
+    assert str(change(failed)) == words
 
 
 def test_an_item_of_a_loop_is_no_name_of_the_stack() -> None:
@@ -172,7 +172,7 @@ def test_an_item_of_a_loop_is_no_name_of_the_stack() -> None:
 
     rows = (8, 8, 8, 9)
     recording = explain(fn, [(torch.ones(n, 2), torch.ones(n, 2)) for n in rows]).recording
-    words = [change(as_the_program_says(recording, failed)) for failed in recording.of(ev.GuardFailed)]
+    words = [str(change(as_the_program_says(recording, failed))) for failed in recording.of(ev.GuardFailed)]
     assert "`[0]` of the loop's next item had 8 rows, now 9" in words
     assert not any("___stack" in said for said in words)
 

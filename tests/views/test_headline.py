@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from dynexplore import explain
+from dynexplore import explain, graph_break
 from dynexplore.engine import events as ev
 from dynexplore.engine.errors import BackendCompilerError
 from dynexplore.engine.translate import dispatch
@@ -322,7 +322,7 @@ def test_a_loop_with_breaks() -> None:
         PRINT,
     ]
     (failed,) = explanation.recording.of(ev.GuardFailed)
-    assert change(failed) == "the loop is in its last round"
+    assert str(change(failed)) == "the loop is in its last round"
 
 
 class Plain:
@@ -469,6 +469,18 @@ def test_a_recompile_beside_a_break() -> None:
     assert "2 recompiles (`a` and `" in told[0] and told[0].endswith("` had 2 elements, now 3).")
     assert told[1].startswith("The graph breaks") and "`if` on a tensor value" in told[1]
     assert told[2].endswith("On the recompile: nothing to do, the new code takes any such size.")
+
+
+def test_a_recompile_by_texts_with_backquotes_beside_a_break() -> None:
+    """A name is told apart from what happened to it by what it is, and not by the marks around it."""
+
+    def fn(x: torch.Tensor, before: str, after: str) -> torch.Tensor:
+        x = x * len(before)
+        graph_break()
+        return x * len(after)
+
+    told = lines(explain(fn).calls((X, "a` b", "a` b"), (X, "c", "c")))
+    assert told[0].endswith("2 recompiles (`before` and `after` was 'a` b', now 'c').")
 
 
 def test_a_limit_beside_a_break() -> None:
