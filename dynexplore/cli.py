@@ -1,4 +1,4 @@
-"""The command line: `lab`, `bench`, and the commands of cli_captures.py (scripts), cli_tools.py and cli_files.py (what runs left).
+"""The command line: `bench`, `lab` (cli_lab.py), and the commands of cli_captures.py, cli_tools.py and cli_files.py.
 
 Which idea lives here: a thin layer over the public API. Each command is one function that takes parsed arguments and
 returns an exit status; a mistake in the input is reported in one sentence on standard error (status 2), and a
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -25,11 +23,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import dynexplore
-from dynexplore import cli_captures, cli_files, cli_tools
+from dynexplore import cli_captures, cli_files, cli_lab, cli_tools
 from dynexplore.cli_program import Mistake, script_words_last
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-"""The folder with notebooks/ and benchmarks/, where dynexplore runs from a checkout."""
+"""The folder with benchmarks/, where dynexplore runs from a checkout."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -82,34 +80,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def open_lab(arguments: argparse.Namespace) -> NoReturn:
-    """Become JupyterLab on the first tutorial: that of the checkout, or a copy of the one that came with the package."""
-    if importlib.util.find_spec("jupyterlab") is None:
-        raise Mistake("JupyterLab is not installed: pip install 'dynexplore[lab]'")
-    folder = CHECKOUT / "notebooks"
-    if not folder.is_dir():
-        folder = _copied_tutorials(Path.cwd() / "dynexplore-tutorials")
-    root, first = folder.parent, sorted(folder.glob("*.ipynb"))[0]
-    # the address that is printed leads there, too, for whoever opens it by hand on another machine
-    address = f"/lab/tree/{folder.name}/{first.name}"
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url={address}"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")  # Jupyter refuses to run as root otherwise
-    os.chdir(root)
-    sys.stdout.flush()
-    os.execv(sys.executable, [*command, *arguments.others])  # in its place: Ctrl-C and every other signal are JupyterLab's own
-
-
-def _copied_tutorials(folder: Path) -> Path:
-    """Put the tutorials of the installed package where they can be edited; those that are there already stay as they are."""
-    try:
-        folder.mkdir(exist_ok=True)
-        for notebook in sorted((Path(dynexplore.__file__).parent / "tutorials").glob("*.ipynb")):
-            if not (folder / notebook.name).exists():
-                shutil.copy(notebook, folder)
-    except OSError as error:
-        raise Mistake(f"the tutorials cannot be copied to {folder}: {error.strerror}") from None
-    print(f"the tutorials are in {folder}")
-    return folder
+    """JupyterLab on the tutorials."""
+    cli_lab.open_lab(arguments.others)
 
 
 def run_benchmark(arguments: argparse.Namespace) -> int:

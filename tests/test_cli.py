@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import dynexplore
 from dynexplore import cli, cli_program
 from dynexplore.recording.recording import save
 from sample_recordings import toy
@@ -100,46 +99,6 @@ def test_options_that_no_command_knows_are_refused() -> None:
     assert done.stderr.endswith("dynexplore: error: unrecognized arguments: --no-browser\n")
     arguments, others = cli.parser().parse_known_args(["lab", "--no-browser", "--port", "1"])
     assert (arguments.passes_on, others) == (True, ["--no-browser", "--port", "1"])
-
-
-def test_lab_opens_the_first_tutorial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`lab` becomes JupyterLab in the checkout, whose address leads to the first tutorial; options go along."""
-    started: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
-    monkeypatch.chdir(ROOT)
-    cli.main(["lab", "--no-browser"])
-    ((_, *words),) = started
-    assert words[:2] == ["-m", "jupyterlab"] and words[-1] == "--no-browser"
-    (first,) = [word for word in words if word.startswith("--LabApp.default_url=/lab/tree/notebooks/01_")]
-    assert (ROOT / first.partition("/lab/tree/")[2]).is_file() and f"--ServerApp.root_dir={ROOT}" in words
-
-
-def test_lab_of_an_installed_package_opens_a_copy(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Outside of a checkout the tutorials are copied from the package; what somebody has changed in a copy stays."""
-    package, here = tmp_path / "site" / "dynexplore", tmp_path / "here"
-    (package / "tutorials").mkdir(parents=True)
-    here.mkdir()
-    for name in ("02_second.ipynb", "01_first.ipynb"):
-        (package / "tutorials" / name).write_text("new")
-    started: list[list[str]] = []
-    monkeypatch.setattr(os, "execv", lambda program, words: started.append(words))
-    monkeypatch.setattr(cli, "CHECKOUT", package.parent)
-    monkeypatch.setattr(dynexplore, "__file__", str(package / "__init__.py"))
-    monkeypatch.chdir(here)
-    for _ in range(2):
-        cli.main(["lab"])
-        assert "--LabApp.default_url=/lab/tree/dynexplore-tutorials/01_first.ipynb" in started[-1]
-        monkeypatch.chdir(here)
-        (here / "dynexplore-tutorials" / "01_first.ipynb").write_text("changed")
-    assert f"--ServerApp.root_dir={here}" in started[-1]
-    assert capsys.readouterr().out == f"the tutorials are in {here}/dynexplore-tutorials\n" * 2
-    assert [one.read_text() for one in sorted((here / "dynexplore-tutorials").iterdir())] == ["changed", "new"]
-    (here / "full").write_text("")
-    monkeypatch.setattr(cli.Path, "cwd", lambda: here / "full")
-    assert cli.main(["lab"]) == 2
-    assert capsys.readouterr().err.startswith("dynexplore: the tutorials cannot be copied to ")
 
 
 def test_help_is_quick_and_needs_no_torch() -> None:

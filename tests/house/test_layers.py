@@ -109,7 +109,7 @@ CONTRACTS = ("dynexplore.engine.variables.contract", "dynexplore.engine.translat
 COMMAND_LINE = (
     "dynexplore.__main__",
     "dynexplore.cli",
-    *(f"dynexplore.cli_{part}" for part in ("captures", "files", "outputs", "program", "tools")),
+    *(f"dynexplore.cli_{part}" for part in ("captures", "files", "lab", "outputs", "program", "tools")),
 )
 DOORS = ("dynexplore", *COMMAND_LINE)
 
