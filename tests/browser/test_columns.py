@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from browser.large import large
-from browser.pages import Opened, node, pane, table_rows
+from browser.pages import Opened, node, pane, tab, table_rows
 from dynexplore.engine import events as ev
 from dynexplore.recording.recording import Recording
 from sample_recordings import inlined, toy
@@ -108,6 +108,21 @@ def test_nothing_goes_on_behind_the_right_edge(opened: Opened, recording: Callab
         for turn in page.locator(".dynx-turn:visible").all() or [name]:
             turn.click()
             assert page.evaluate(f"async () => {{ await new Promise(requestAnimationFrame); return ({BEYOND})(); }}") == []
+
+
+def test_where_it_is_narrow_tables_wrap_and_the_status_has_two_lines(opened: Opened) -> None:
+    """Columns of short texts ask for more than there is, too; what the status says is whole, and the buttons stay in place."""
+    page = opened(toy())
+    page.set_viewport_size({"width": 480, "height": 800})
+    tab(page, "breaks")
+    assert page.evaluate(f"async () => {{ await new Promise(requestAnimationFrame); return ({BEYOND})(); }}") == []
+    said = page.locator(".dynx-status")
+    assert said.evaluate("e => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth")
+    assert "`if` on a tensor value" in said.inner_text()
+    forward = page.get_by_role("button", name="Step forward")
+    top = forward.evaluate("e => e.offsetTop")
+    page.keyboard.press("ArrowRight")
+    assert forward.evaluate("e => e.offsetTop") == top
 
 
 def test_the_row_that_has_the_focus_says_all_of_it(opened: Opened) -> None:

@@ -5,7 +5,8 @@
  * In:  what `difference_data` of views/capture_difference.py makes: table name -> rows of {sign, before, after}.
  */
 
-import { make, makeCell, makeTable, scrollable } from "./dom.js";
+import { make, makeCell, makeTable } from "./dom.js";
+import { fitting } from "./fitted.js";
 
 /** @type {Record<string, [string, string]>} sign -> its class, and what a screen reader says */
 const DIFFERS = {
@@ -34,7 +35,7 @@ export function differenceTables(difference, before, after) {
     }
     const changed = rows.filter(({ sign }) => sign !== "=").length;
     const said = changed ? `${changed} of ${rows.length} rows differ` : "the same";
-    box.append(make("h4", "", `${name}: ${said}`), scrollable(table));
+    box.append(make("h4", "", `${name}: ${said}`), fitting(table));
   }
   return box;
 }

@@ -56,19 +56,6 @@ export function makeTable(label, header) {
   return { table, body };
 }
 
-/**
- * A table that may be wider than its place: what scrolls can be scrolled by keyboard.
- * @param {HTMLElement} table
- * @returns {HTMLElement}
- */
-export function scrollable(table) {
-  const box = make("div", "dynx-scroll", "", table);
-  box.tabIndex = 0;
-  box.setAttribute("role", "group");
-  box.setAttribute("aria-label", table.getAttribute("aria-label") ?? "");
-  return box;
-}
-
 /** A longer text in a table goes on below itself where there is no room; a shorter one stands in one line. */
 const LONG = 20;
 

@@ -4,7 +4,8 @@
  *
  * Which idea lives here: a column behind the right edge is a column that nobody knows of. Short columns stand there whole, the long
  * ones share what is left (letters are equally wide, so that a text's length says its width). What an ellipsis hides is said by
- * the pointer's text, and in a line below the table while its row has the focus.
+ * the pointer's text, and in a line below the table while its row has the focus. Where rows may be of any height, a text goes on
+ * below itself instead.
  */
 
 import { make } from "./dom.js";
@@ -38,8 +39,31 @@ const ROOMS = new WeakMap();
 export function fitTable(scroller, table, header, rows) {
   const lengths = header.map((name, at) => [name.length, ...rows.map(({ cells }) => cells[at].length)].sort((one, other) => one - other));
   const longest = lengths.map((some) => some[some.length - 1]);
-  const usual = lengths.map((some, at) => Math.max(header[at].length, some[Math.floor(MOST * (some.length - 1))]));
-  const columns = header.map(() => make("col"));
+  fit(scroller, table, lengths.map((some, at) => Math.max(header[at].length, some[Math.floor(MOST * (some.length - 1))])), longest);
+}
+
+/**
+ * A table in a box of its own, as wide as its place, whose texts go on below themselves: between words, while these have room.
+ * @param {HTMLElement} table
+ * @returns {HTMLElement}
+ */
+export function fitting(table) {
+  const rows = [...table.querySelectorAll("tr")].map((row) => [...row.children].map(({ textContent }) => textContent ?? ""));
+  const most = (/** @type {(text: string) => number} */ letters) => rows[0].map((_, at) => Math.max(...rows.map((row) => letters(row[at]))));
+  const box = make("div", "dynx-fits", "", table);
+  fit(box, table, most((text) => Math.max(...text.split(" ").map(({ length }) => length))), most(({ length }) => length));
+  return box;
+}
+
+/**
+ * Columns that are as wide as these letters, as far as a place has room.
+ * @param {HTMLElement} scroller
+ * @param {HTMLElement} table
+ * @param {number[]} usual of each column: what it has first
+ * @param {number[]} longest what it has where there is more
+ */
+function fit(scroller, table, usual, longest) {
+  const columns = usual.map(() => make("col"));
   /** @type {Room | undefined} */
   let fitted;
   FITS.set(table, (room) => {

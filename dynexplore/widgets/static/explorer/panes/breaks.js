@@ -7,7 +7,8 @@
  */
 
 import { BREAK_LOCAL_COLUMNS, BREAK_STACK_COLUMNS, RECEIVED_COLUMNS, RESUME_COLUMNS, tableOf } from "../columns.js";
-import { make, note, scrollable } from "../dom.js";
+import { make, note } from "../dom.js";
+import { fitting } from "../fitted.js";
 import { Rows } from "../rows.js";
 
 /**
@@ -104,7 +105,7 @@ function placeBlock({ place, code, from, to }) {
 
 /** @param {string} label @param {typeof BREAK_STACK_COLUMNS} columns @param {import("../types.js").Named[]} rows */
 function valueTable(label, columns, rows) {
-  return make("div", "", "", make("h4", "", label), rows.length ? tableOf(label, columns, rows) : note("none"));
+  return make("div", "", "", make("h4", "", label), rows.length ? fitting(tableOf(label, columns, rows)) : note("none"));
 }
 
 /** @param {Explorer} explorer @param {Inspected["resume"][number]} made @param {Rows} rows @returns {HTMLElement[]} */
@@ -113,8 +114,8 @@ function resumed(explorer, made, rows) {
   const { key = "" } = explorer.frame.resume.find(({ name }) => name === made.name) ?? {};
   return [
     key ? rows.choosable(title, key) : title,
-    scrollable(tableOf(`Arguments of ${made.name}`, RECEIVED_COLUMNS, made.received)),
-    scrollable(tableOf(`${made.name} beside the original code`, RESUME_COLUMNS, besideRows(explorer, made))),
+    fitting(tableOf(`Arguments of ${made.name}`, RECEIVED_COLUMNS, made.received)),
+    fitting(tableOf(`${made.name} beside the original code`, RESUME_COLUMNS, besideRows(explorer, made))),
   ];
 }
 

@@ -6,7 +6,8 @@
  */
 
 import { LIVE_LOCAL_COLUMNS, LIVE_STACK_COLUMNS, OBSERVED_COLUMNS, tableOf } from "../columns.js";
-import { make, makeButton, note, scrollable } from "../dom.js";
+import { make, makeButton, note } from "../dom.js";
+import { fitting } from "../fitted.js";
 
 const QUICK_STEP = 10_000; // how long an answer may take, in milliseconds: the kernel gives one within a tenth of a second
 const AGAIN = 250; // milliseconds until a call that still runs is looked at again
@@ -88,7 +89,7 @@ class LiveRun {
     const made = make("ul", "dynx-fails");
     for (const text of body.made) made.append(make("li", "", text));
     const values = tableOf("Real values so far, the latest first", OBSERVED_COLUMNS, body.values);
-    const real = body.values.length ? scrollable(values) : note("no real values yet");
+    const real = body.values.length ? fitting(values) : note("no real values yet");
     this.shown.replaceChildren(made, body.stack.length ? stack : note("the stack is empty"), names, real);
   }
 }
