@@ -41,14 +41,19 @@ def as_the_program_says(recording: Recording, failed: ev.GuardFailed) -> ev.Guar
 
 
 def _value_before(recording: Recording, failed: ev.GuardFailed) -> str:
-    """What an attribute was when the entry was made: its guard, as it was installed, says `scale is 2; empty: ...`; "" if not."""
-    if failed.expected != "the same value":
+    """What an attribute was when the entry was made: its guard, as it was installed, says `scale is 2; empty: ...`; "" if not.
+
+    One that the object did not have itself was its class's: the guards of the classes follow that of the object.
+    """
+    if failed.expected not in ("the same value", "no such attribute"):
         return ""
     made = next((one.frame for one in recording.of(ev.CacheEntryAdded) if one.entry == failed.entry), 0)
     last = recording.final_attempt(made)
-    guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.attempt == last and one.index == failed.index]
+    guards = [one for one in recording.of_frame(made, ev.GuardInstalled) if one.attempt == last and one.kind == "MODULE_STATE"]
+    of_classes = failed.expected == "no such attribute"
+    asked = [one for one in guards if one.index == failed.index or (of_classes and one.index > failed.index)]
     key = failed.source.rpartition(".")[2]
-    told = [re.match(rf"{re.escape(key)} is (.+)", fact) for guard in guards for fact in guard.expected.split("; ")]
+    told = [re.match(rf"{re.escape(key)} is (.+)", fact) for guard in asked for fact in guard.expected.split("; ")]
     return next((match[1] for match in told if match), "")
 
 

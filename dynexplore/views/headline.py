@@ -83,7 +83,7 @@ def _at_so_many_lines(recording: Recording) -> str:
     Each break ends a graph, so counters count them all, and so does the headline. But a loop breaks in each round, and a function
     that was inlined when it broke does so again as a frame of its own: what has to be mended are the lines.
     """
-    places = {(broke.user_stack[-1].file, broke.user_stack[-1].line) if broke.user_stack else broke for broke in recording.breaks}
+    places = {_place_of_break(recording, broke)[:2] for broke in recording.breaks}
     return f" at {plural(len(places), 'line')}" if len(places) < len(recording.breaks) else ""
 
 
@@ -108,15 +108,16 @@ def _divergence(recording: Recording) -> Headline | None:
     if not wrong:
         return None
     first = wrong[0]
-    values = f"{plural(len(wrong), 'value')} of the real run {'is' if len(wrong) == 1 else 'are'}"
-    what = f"{_name(recording)}: {values} not as predicted."
+    values = f"{plural(len(wrong), 'value')} of the real run"
+    what = f"{_name(recording)}: {values} {'is' if len(wrong) == 1 else 'are'} not as predicted, so results may be wrong."
     who, remedy = _SUSPECTS.get(first.where, _SUSPECTS["node"])
     place = f"{'First ' if len(wrong) > 1 else ''}{_at(recording, first)}"
     where = f"{place}, {first.sentence}: {who}."
     if first.where == "step":
         handler = f"the handler of {first.name}{_in_parentheses(_handler_of(recording, first))}"
         actual = re.sub(r" \(\d+ of \d+ elements differ\)$", "", first.actual)  # one of them says enough here
-        where = f"{place}: {handler} differs from CPython: its {first.aspect} is {actual}, CPython's {first.expected}."
+        values = f"the {first.aspect} of its result is {actual}, of CPython's {first.expected}"
+        where = f"{place}: {handler} differs from CPython: {values}."
     where = where[0].upper() + where[1:]
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
@@ -130,7 +131,7 @@ def _handler_of(recording: Recording, wrong: ev.DivergenceFound) -> str:
 
 
 _SUSPECTS = {
-    "step": ("the handler differs from CPython", "Make that handler do what CPython does: until then results may be wrong."),
+    "step": ("the handler differs from CPython", "Make that handler do what CPython does."),
     "node": ("the rule predicts it wrongly", "Correct the rule of this operator, and report it if the rule is ours."),
     "output": ("the backend computes something else than its graph", 'Run it with backend="eager": that backend is right.'),
     "input": ("the backend changes an input that its graph does not", 'Run it with backend="eager": that backend is right.'),
@@ -145,7 +146,7 @@ def _failed_backend(recording: Recording) -> Headline | None:
     first = failures[0]
     backend = plain_name(first.backend)
     rest = f"; {counted(recording)}" if recording.graphs else ": no graph was compiled"
-    what = f"{_name(recording)}: the backend {backend} failed{rest}."
+    what = f"{_name(recording)}: the backend `{backend}` failed{rest}."
     error = first.error.strip().splitlines()
     reason = error[0] if error else "no reason is given"
     raised = first.raised_at
@@ -153,7 +154,7 @@ def _failed_backend(recording: Recording) -> Headline | None:
     where = f"It {_stopped(recording, first)}{said}: {reason}"
     remedy = 'Run it with backend="eager" to see whether the program is right; dynexplore.minify finds the least graph that fails.'
     if _in_hand(recording, first) is not None:
-        remedy = f'Teach {backend} this operator, or do without it; backend="eager" shows whether the program itself is right.'
+        remedy = f'Teach `{backend}` this operator, or do without it; backend="eager" shows whether the program itself is right.'
     return Headline(what, where, remedy, "bad", _position(recording, first))
 
 
@@ -206,15 +207,32 @@ def _graph_break(recording: Recording) -> Headline | None:
     matters_most = others and place[:2] != places[0][:2]
     breaks = "The graph break that matters most is" if matters_most else f"The graph breaks{' first' if others else ''}"
     also = f" Also {_listed(others, place[0])}." if others else ""
-    where = f"{breaks} {said}: {cause_of(costly)}.{also}"
+    why = _cause_there(recording, costly, others)
+    where = f"{breaks} {said}: {cause_of(costly)}.{also.removesuffix('.')}{why}{'.' if also else ''}"
+    if len(where) > LONGEST:
+        where = f"{breaks} {said}: {cause_of(costly)}.{also}"
     if len(where) > LONGEST:  # what it is of can be read in the line; the other places stand nowhere else
         where = f"{breaks} {said}: {_title(costly)}.{also}"
     limit = _and_limit(recording)
     again, remedy = ("", "") if limit else _and_recompile(recording)
-    said = _in_parentheses(_and([*_of_loops(recording), *([again] if again else [])]))
+    loops = _of_loops(recording)
+    if loops and not again and not limit:
+        remedy = "A recompile in a loop goes with its break."
+    said = _in_parentheses(_and([*loops, *([again] if again else [])]))
     what = f"{_name(recording)}: {counted(recording)}{said}{_given_up(recording, costly)}{limit}."
     both = f"{remedy_of(costly)} {remedy}".strip()
     return Headline(what, where, both if len(both) <= LONGEST else remedy_of(costly), "break", _position(recording, costly))
+
+
+def _cause_there(recording: Recording, costly: ev.GraphBroke, others: Sequence[Place]) -> str:
+    """`, the same` or `: a tensor read out`: why the one other place breaks; empty where there are several, whose list is long."""
+    if len(others) != 1:
+        return ""
+    causes = {cause_of(broke) for broke in recording.breaks if _place_of_break(recording, broke)[:2] == others[0][:2]}
+    if len(causes) != 1:
+        return ""
+    (cause,) = causes
+    return ", the same" if cause == cause_of(costly) else f": {cause}"
 
 
 def _line_of_break(recording: Recording, broke: ev.GraphBroke) -> str:
@@ -497,7 +515,10 @@ def _recompile_remedy(recording: Recording, again: ev.Recompiled, failed: ev.Gua
     if kind == "TENSOR_MATCH":
         return "Make the inputs of all calls alike, or give each kind of input a function of its own."
     name = f"`{failed.source}`" if failed and failed.source else "what changed"
-    is_text = failed is not None and any(value[:1] in ("'", '"') for value in (failed.expected, failed.actual))
+    texts = [value[:1] in ("'", '"') for value in (failed.expected, failed.actual)] if failed is not None else [False]
+    if all(texts):
+        return f"Nothing to do where both values of {name} are wanted: each has code of its own. Else keep it equal in all calls."
+    is_text = any(texts)
     return f"Keep {name} equal from call to call{'' if is_text else ', or pass it as a tensor'}."
 
 

@@ -104,7 +104,7 @@ def tensors_of_a_range(x):
     return torch.tensor(range(3)), torch.LongTensor(range(x.shape[1])), torch.FloatTensor(range(2))
 
 
-@program(X.detach(), graphs=1, ops=30)
+@program(X.detach(), graphs=1, ops=27)
 def distributions_that_validate_their_arguments(x):
     chosen = torch.distributions.Categorical(logits=x)
     coin = torch.distributions.Bernoulli(probs=x.sigmoid())

@@ -24,6 +24,8 @@ from sample_recordings import toy
 X = torch.ones(4)
 NOWHERE: dict[str, Any] = {"inline": 0, "offset": -1, "stack": (), "live_locals": (), "operations": 0}
 PRINT = "Print or log before or after the compiled function, or not at all."
+LOOP = "A recompile in a loop goes with its break."
+BOTH = "Nothing to do where both values of `{}` are wanted: each has code of its own. Else keep it equal in all calls."
 
 
 def lines(explanation: Any) -> list[str]:
@@ -116,7 +118,7 @@ def test_several_breaks() -> None:
     """The first is told, the others are named by their lines."""
     assert lines(explain(prints)(X)) == [
         "prints: 3 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph breaks first at {place(prints, 2)}: printing or logging. Also at line {line(prints, 4)}.",
+        f"The graph breaks first at {place(prints, 2)}: printing or logging. Also at line {line(prints, 4)}, the same.",
         PRINT,
     ]
 
@@ -153,8 +155,8 @@ def test_an_attribute_of_the_class_that_the_object_gets_itself(monkeypatch: pyte
     monkeypatch.setattr(MODE, "mode", "eval")
     explanation.call(X)
     assert lines(explanation)[1:] == [
-        f"asks ({stands(asks)}) was compiled again in call 2: `MODE.mode` was not set on the object itself, now it is 'eval'.",
-        "Keep `MODE.mode` equal from call to call.",
+        f"asks ({stands(asks)}) was compiled again in call 2: `MODE.mode` was 'train', now 'eval'.",
+        BOTH.format("MODE.mode"),
     ]
 
 
@@ -199,7 +201,7 @@ def test_a_recompile_by_a_text() -> None:
     explanation = explain(named)(X)
     SETTINGS.name = "cos"
     explanation.call(X)
-    assert lines(explanation)[2] == "Keep `SETTINGS.name` equal from call to call."
+    assert lines(explanation)[2] == BOTH.format("SETTINGS.name")
 
 
 def test_a_failing_backend() -> None:
@@ -212,7 +214,7 @@ def test_a_failing_backend() -> None:
         fn(X)
     raised = f"{place(broken, 1)}: RuntimeError: it is broken"
     assert lines(fn.explanation) == [
-        "doubles: the backend broken failed: no graph was compiled.",
+        "doubles: the backend `broken` failed: no graph was compiled.",
         f"It could not compile the graph of doubles at {stands(doubles)} (2 operators) and raised at {raised}",
         'Run it with backend="eager" to see whether the program is right; dynexplore.minify finds the least graph that fails.',
     ]
@@ -235,7 +237,7 @@ def test_a_backend_that_fails_at_an_operator() -> None:
         fn(X)
     assert lines(fn.explanation)[1:] == [
         f"It stopped at the operator relu at {place(activates, 2)} and raised at {place(chip, 3)}: NotImplementedError: no relu",
-        'Teach chip this operator, or do without it; backend="eager" shows whether the program itself is right.',
+        'Teach `chip` this operator, or do without it; backend="eager" shows whether the program itself is right.',
     ]
 
 
@@ -255,8 +257,8 @@ def test_a_handler_that_was_swapped_and_diverges() -> None:
         recording = explain(gap)(X, 3 * X).recording
     where, remedy = headline(recording).lines[1:]
     handler = f"the handler of BINARY_OP - (swaps, {stands(swaps)}) differs from CPython"
-    assert where == f"At {place(gap, 1)}: {handler}: its element [0] is 2, CPython's -2.", where
-    assert remedy == "Make that handler do what CPython does: until then results may be wrong."
+    assert where == f"At {place(gap, 1)}: {handler}: the element [0] of its result is 2, of CPython's -2.", where
+    assert remedy == "Make that handler do what CPython does."
 
 
 def test_a_diverging_handler() -> None:
@@ -277,9 +279,9 @@ def test_a_diverging_handler() -> None:
         )
     )
     assert list(headline(recording).lines) == [
-        "toy: 1 value of the real run is not as predicted.",
-        "At example.py:10 in toy: the handler of LOAD_CONST 1 differs from CPython: its value is 2, CPython's 1.",
-        "Make that handler do what CPython does: until then results may be wrong.",
+        "toy: 1 value of the real run is not as predicted, so results may be wrong.",
+        "At example.py:10 in toy: the handler of LOAD_CONST 1 differs from CPython: the value of its result is 2, of CPython's 1.",
+        "Make that handler do what CPython does.",
     ]
     assert headline(recording).level == "bad"
 
@@ -291,7 +293,7 @@ def test_a_backend_that_computes_something_else() -> None:
         return lambda *args: tuple(out * 2 for out in graph(*args))
 
     what, where, remedy = lines(explain(doubles, backend=doubling)(X))
-    assert what == "doubles: 1 value of the real run is not as predicted."
+    assert what == "doubles: 1 value of the real run is not as predicted, so results may be wrong."
     assert where.startswith(f"At {place(doubles, 1)}, add: element [0] expected 3, found 6")
     assert remedy == 'Run it with backend="eager": that backend is right.'
 
@@ -319,7 +321,7 @@ def test_a_loop_with_breaks() -> None:
     assert lines(explanation) == [
         "loops: 2 graphs, 2 graph breaks at 1 line, 1 recompile (the last round of a loop).",
         f"The graph breaks at {place(loops, 3)}: printing or logging.",
-        PRINT,
+        f"{PRINT} {LOOP}",
     ]
     (failed,) = explanation.recording.of(ev.GuardFailed)
     assert str(change(failed)) == "the loop is in its last round"
@@ -344,7 +346,7 @@ def test_of_several_breaks_the_costliest_is_named() -> None:
     explanation, inner = explain(made_first)(X), line(Plain.__init__, 1)
     assert lines(explanation) == [
         "made_first: 2 graphs, 2 graph breaks, 0 recompiles.",
-        f"The graph break that matters most is at {place(made_first, 3)}: printing or logging. Also at line {inner}.",
+        f"The graph break that matters most is at {place(made_first, 3)}: printing or logging. Also at line {inner}, the same.",
         PRINT,
     ]
     broke = worst_break(explanation.recording)
@@ -394,7 +396,7 @@ def test_what_comes_after_backward_leaves_with_it() -> None:
     """An update by hand has more operators than a small forward; who takes `backward` out of the function takes it out, too."""
     _, where, remedy = lines(explain(updates_by_hand)(Two(), [torch.ones(2, 4)] * 2))
     assert f"at {place(updates_by_hand, 4)}: backward" in where and f" Also at line {line(updates_by_hand, 9)}." in where, where
-    assert remedy == "Compile the forward and the loss, and call backward outside."
+    assert remedy == f"Compile the forward and the loss, and call backward outside. {LOOP}"
 
 
 def picks(x: torch.Tensor) -> torch.Tensor:
@@ -679,7 +681,7 @@ KEY: dict[str, tuple[Callable[[], Recording], str, tuple[str, str], str]] = {
     ),
     "a failing backend": (
         failing,
-        "the backend broken failed",
+        "the backend `broken` failed",
         (f"the graph of doubles at {stands(doubles)}", "it is broken"),
         'backend="eager"',
     ),
