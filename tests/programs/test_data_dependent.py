@@ -161,3 +161,14 @@ def names_a_missing_key(x: Any, k: int) -> Any:
 def test_a_varying_number_that_no_operator_uses_is_still_guarded(program: Any) -> None:
     """A number that became a symbol, was needed as it is, and then dropped from the graph, decides about the next call."""
     assert_same_as_eager(program, X, 1, then=[(X, k) for k in (2, 3, 4, 3)])
+
+
+def rows_above(x: Any, limit: Any) -> Any:
+    (rows,) = torch.where(x > limit)
+    return x * 2, x[rows].sum() + rows
+
+
+def test_a_size_that_data_told_is_equal_to_another_one_by_chance() -> None:
+    """As many rows are chosen as there are, twice: the graph made for that call serves calls that choose fewer of them."""
+    then = [(torch.arange(6.0), torch.tensor(-1.0)), (torch.arange(7.0), torch.tensor(2.5)), (torch.arange(9.0), torch.tensor(1.5))]
+    assert_same_as_eager(rows_above, torch.arange(4.0), torch.tensor(-1.0), then=then, graphs=4, recompiles=2)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def make_shape_env() -> Any:
-    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol; where a view begins in its storage is no size."""
+    """A new ShapeEnv: sizes 0 and 1 are specialized, equal sizes share a symbol, but not what is equal by chance."""
     return _shape_env_class()(
         allow_scalar_outputs=config.capture_scalar_outputs,
         allow_dynamic_output_shape_ops=takes_shapes_of_data(),
@@ -39,15 +39,23 @@ def _shape_env_class() -> Any:
     from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
     class OwnShapeEnv(ShapeEnv):
-        """torch's, but that the offset of a view shares no symbol with a size that happens to be the same number in this call."""
+        """torch's, but that what is equal to a size by chance shares no symbol with it."""
 
         def create_symbol(self, val: Any, source: Any, dynamic_dim: Any = DimDynamic.DUCK, *args: Any, **kwargs: Any) -> Any:
-            is_offset = getattr(getattr(source, "prop", None), "name", "") == "STORAGE_OFFSET"  # ShapeEnv's own class of sources
-            if is_offset and dynamic_dim is DimDynamic.DUCK:
+            if dynamic_dim is DimDynamic.DUCK and _is_equal_by_chance(source):
                 dynamic_dim = DimDynamic.DYNAMIC
             return super().create_symbol(val, source, dynamic_dim, *args, **kwargs)
 
     return OwnShapeEnv
+
+
+def _is_equal_by_chance(source: Any) -> bool:
+    """Whether a number of a tensor that is a size's, too, says nothing of the next call.
+
+    Such are the offset of a view in its storage, and a size that only data told: `nonzero(x)` is as long as `x` now and then.
+    """
+    place = getattr(getattr(source, "prop", None), "name", "")  # ShapeEnv's own class of sources, TensorPropertySource
+    return place == "STORAGE_OFFSET" or (place == "SIZE" and source.idx == 0 and getattr(source.base, "size_of_data", False))
 
 
 def dynamic_context(tensor: torch.Tensor, dims: Collection[int], strides: Collection[int] = ()) -> Any:
