@@ -155,6 +155,7 @@ def _code(data: Mapping[str, Any]) -> types.CodeType:
         name=resumed["name"],
         shadowed=tuple(resumed["shadowed"]),
         cleared=tuple(resumed["cleared"]),
+        perhaps_unbound=frozenset(resumed["perhaps_unbound"]),
     ).code
 
 

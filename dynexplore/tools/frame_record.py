@@ -205,6 +205,7 @@ def _resume(code: types.CodeType) -> dict[str, Any] | None:
         "offset": resumed.target.offset,
         "stack": list(resumed.stack),
         "locals": list(resumed.locals),
+        "perhaps_unbound": sorted(resumed.perhaps_unbound),
         "bound_args": sorted(resumed.bound_args),
         "shadowed": list(resumed.shadowed),
         "cleared": list(resumed.cleared),

@@ -369,3 +369,77 @@ def test_rows_that_a_loop_walks_are_taken_apart_by_python(program, wants, backen
 def test_rows_without_a_break_are_a_graph():
     """A function that takes a tensor apart and returns is captured as it is written."""
     assert_same_as_eager(lambda x: x.unbind(0), torch.ones(3, 2), graphs=1, breaks=0)
+
+
+class Swallows:
+    """A context manager that takes no KeyError further."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        return kind is KeyError
+
+
+def stored_inside_of_with(x, keys):
+    found = []
+    for key in keys:
+        y = x * 2
+        print("round")
+        y = y + 1
+        with Swallows():
+            value = {"a": x, "b": x * 2}[key] + y
+            print(key)
+        found.append(value.sum() * 2)
+    return found
+
+
+def stored_late(x, when):
+    for i in range(6):
+        x = x + 1
+        if i == when:
+            late = x * 3
+        print(i)
+        x = x * 2
+        if i > when:
+            x = late + x
+    return x
+
+
+def read_before_it_is_bound(x, when):
+    for i in range(5):
+        x = x + 1
+        try:
+            print(late.sum() > 0)  # noqa: F821
+        except UnboundLocalError as error:
+            print(error)
+            x = x * 10
+        if i == when:
+            late = x * 3
+        if i == when + 2:
+            del late
+            print("forgotten")
+    try:
+        return x, late
+    except UnboundLocalError as error:
+        return x, str(error)
+
+
+NOT_ALWAYS_BOUND = [
+    (stored_inside_of_with, ["ab", "aab", "azb", "zab", ""]), (stored_late, [1, -1, 0, 9]), (read_before_it_is_bound, [1, 0, 3, 9]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "calls"), NOT_ALWAYS_BOUND)
+def test_a_variable_that_not_every_round_binds(program, calls):
+    """Reading it raises where it is not bound, whichever call was captured first."""
+    for first in calls:
+        assert_same_as_eager(program, X, first, then=[(X, call) for call in calls])
+
+
+def test_the_first_round_is_a_round_like_the_others():
+    """A `with` may swallow what is raised in it, so it may need what the round before stored; the first has none: one graph."""
+    counting = CountingBackend()
+    assert_same_as_eager(stored_inside_of_with, X, "aaaa", backend=counting)
+    assert [names.count("sum") for names in counting.targets()].count(1) == 2, "one goes round the loop, one leaves it"
+    assert len(counting.targets()) == 4, "and one leads into it, one into the block"

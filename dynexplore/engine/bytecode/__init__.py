@@ -8,7 +8,7 @@ from __future__ import annotations
 from dynexplore.engine.bytecode.assembler import assemble
 from dynexplore.engine.bytecode.instruction import Handler, Instruction, Label, Position, Step
 from dynexplore.engine.bytecode.listing import ListingRow, listing
-from dynexplore.engine.bytecode.liveness import live_locals
+from dynexplore.engine.bytecode.liveness import live_locals, unbound_locals
 from dynexplore.engine.bytecode.opcodes import OPCODES, Opcode
 from dynexplore.engine.bytecode.reader import ParsedCode, name_of_code, read
 from dynexplore.engine.bytecode.versions import FACTS, UNSUPPORTED, Facts
@@ -17,5 +17,5 @@ from dynexplore.engine.bytecode.writer import Writer
 __all__ = [
     "FACTS", "OPCODES", "UNSUPPORTED", "Facts", "Handler", "Instruction", "Label", "ListingRow", "Opcode",
     "ParsedCode", "Position", "Step", "Writer", "assemble", "listing", "live_locals",
-    "name_of_code", "read",
+    "name_of_code", "read", "unbound_locals",
 ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""Which local variables are still read later: those that a resume function must be given.
+"""Which local variables are still read later: those that a resume function must be given; and which of them may be unbound.
 
 Idea: the textbook's backward data flow, over canonical steps, one bit per variable. A variable is live before a step
 if the step reads it, or if it is live after the step (or in the handler the step may raise into) and the step does
-not write it.
+not write it. Whether it is bound flows forward: it may be unbound before a step if it may be so on one of the ways there.
 
-In: a `ParsedCode` and one of its raw instructions. Out: names, from `live_locals`.
+In: a `ParsedCode` and one of its raw instructions. Out: names, from `live_locals` and `unbound_locals`.
 PyTorch does the same job in torch/_dynamo/bytecode_analysis.py (`livevars_analysis`).
 """
 
@@ -17,6 +17,7 @@ from dynexplore.engine.bytecode.reader import ParsedCode
 SEES_LOCALS = frozenset({"super", "locals", "vars", "dir", "eval", "exec"})
 _READS = frozenset({"LOAD_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
 _WRITES = frozenset({"STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"})
+_VARARGS, _VARKEYWORDS = 0x04, 0x08
 _ENDS = frozenset({"JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"})
 
 
@@ -39,6 +40,62 @@ def live_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
     mask = masks[index] if index < len(masks) else 0
     live = {name for bit, name in enumerate(names) if mask >> bit & 1}
     return frozenset({*live, *code.co_varnames[:1]} - hidden)
+
+
+def unbound_locals(parsed: ParsedCode, instruction: Instruction) -> frozenset[str]:
+    """The live fast locals that are perhaps not bound on all of the ways to a raw instruction (an argument: where `del` is on one).
+
+    None in code that names super, locals, vars, dir, eval or exec: it sees whether a variable is bound without reading it.
+
+    >>> from dynexplore.engine.bytecode.reader import read
+    >>> def last(items):
+    ...     for item in items:
+    ...         pass
+    ...     return item
+    >>> parsed = read(last.__code__)
+    >>> sorted(unbound_locals(parsed, parsed.steps[-2].origin))
+    ['item']
+    """
+    if not SEES_LOCALS.isdisjoint(parsed.code.co_names):
+        return frozenset()
+    names, _ = _analysis(parsed)
+    masks: list[int] | None = parsed.memo.get("unbound")
+    if masks is None:
+        masks = parsed.memo["unbound"] = _solve_unbound(parsed, names)
+    mask = masks[parsed.step_of(instruction)]
+    return live_locals(parsed, instruction) & {name for bit, name in enumerate(names) if mask >> bit & 1}
+
+
+def _solve_unbound(parsed: ParsedCode, names: list[str]) -> list[int]:
+    """For each step, a mask of the variables that may be unbound before it."""
+    steps = parsed.steps
+    bits = {name: 1 << bit for bit, name in enumerate(names)}
+    arguments = parsed.code.co_varnames[: len(parsed.code.co_varnames) - _own_locals(parsed)]
+    unbound = [0] * (len(steps) + 1)
+    reached = {0}
+    unbound[0] = sum(bit for name, bit in bits.items() if name not in arguments)
+    waiting = [0]
+    while waiting:
+        index = waiting.pop()
+        step, before = steps[index], unbound[index]
+        after = before
+        if step.op in ("STORE_FAST", "LOAD_FAST"):  # what was read is bound
+            after &= ~bits[step.arg]
+        elif step.op in _WRITES:
+            after |= bits[step.arg]
+        for successor, mask in (*((one, after) for one in _successors(parsed, step)), (_handler(parsed, step), before | after)):
+            if successor < len(steps) and (successor not in reached or mask & ~unbound[successor]):
+                reached.add(successor)
+                unbound[successor] |= mask
+                waiting.append(successor)
+    return unbound
+
+
+def _own_locals(parsed: ParsedCode) -> int:
+    """How many of the code's variables are no arguments."""
+    code = parsed.code
+    rest = bool(code.co_flags & _VARARGS) + bool(code.co_flags & _VARKEYWORDS)
+    return len(code.co_varnames) - code.co_argcount - code.co_kwonlyargcount - rest
 
 
 def _analysis(parsed: ParsedCode) -> tuple[list[str], list[int]]:

@@ -17,6 +17,7 @@ from dynexplore.engine.graph_breaks import GraphBreak
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.codegen import CodeGenerator
 from dynexplore.engine.translate.contract.request import SkipFrame, Translation
+from dynexplore.engine.translate.handlers.names import rely_on_binding
 from dynexplore.engine.translate.left_to_python import is_numbers_so_far, leave_to_python_at_break
 from dynexplore.engine.translate.resume_call import ResumeCalls, Slot
 from dynexplore.engine.translate.stack_shape import Shape, shape_after
@@ -70,6 +71,9 @@ class BreakWriter:
     def finish(self) -> Translation:
         """The whole of it."""
         self._refuse_idle_loop()
+        for step in self.steps:
+            if "FAST" in step.op and step.op != "STORE_FAST":  # Python reads it
+                rely_on_binding(self.frame, step.arg, self.ctx)
         self.ctx.leave_modes_in_graph()
         with self.writer.at(self.broken, self.parsed.placed(self.broken).position):
             slots = self._leave_state()
@@ -117,7 +121,7 @@ class BreakWriter:
             for name in reversed(names):
                 writer.store_fast(name)
             for name in self._entry_locals():
-                if name not in self.frame.locals:
+                if name not in self.frame.locals and name not in self.frame.as_passed:
                     writer.delete_fast(name)
         return slots
 

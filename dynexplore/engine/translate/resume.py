@@ -3,13 +3,15 @@
 Idea: after a graph break the rest of the frame must run, and be captured in its turn. So it becomes a function of its
 own: a prefix that puts the stack back and jumps, then the *whole original body*. The original body, also when a resume
 function itself breaks: resume functions of resume functions are made from the original code, keyed on (code, instruction,
-shape of the stack), and so do not explode. Four things make this exact:
+shape of the stack), and so do not explode. Five things make this exact:
 
 - Exception regions stay valid, because the stack is restored from its bottom. A `for` loop's iterator and a `with`
   block's `__exit__` are ordinary stack values.
 - The original argument slots come first, for zero-argument `super()` reads slot 0.
 - It bears the name of the original, as its lines are those of the original: so tracebacks and live stacks show the function.
   People who look at modified code see another name, `__resume_at_30_1` (`name_of_code`).
+- A local that is bound in some rounds of a loop and not in others is passed as it is, `NOT_BOUND` where it is not: so one resume
+  function, and one graph, serves the first round and the later ones.
 - The cell and free variables of the frame become free variables of the resume function, the cells its closure. What was a
   cell variable is then moved to a local: where it is unbound CPython must still speak of a local variable.
 
@@ -32,13 +34,27 @@ _VARARGS, _VARKEYWORDS, _NESTED = 0x04, 0x08, 0x10
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
+class NotBound:
+    """Stands, among the arguments of a resume function, for a local variable that is not bound."""
+
+    def __repr__(self) -> str:
+        return "NOT_BOUND"
+
+    def __reduce__(self) -> str:
+        return "NOT_BOUND"  # a copy, or what is read from a file, is this very object
+
+
+NOT_BOUND = NotBound()
+
+
 @record(eq=False, weakref_slot=True)
 class ResumeCode:
     """The code of a resume function and how to call it.
 
     Call it with one positional argument for each of `parameters`: first the frame's argument slots (`arguments` are
-    their original names; for one that is not in `bound_args` pass None, it becomes unbound), then `locals`, then
-    `shadowed`, then the stack values from the bottom. Its closure is the cells of `freevars`, in that order.
+    their original names; for one that is not in `bound_args` pass None, it becomes unbound), then `locals` (for one of
+    `perhaps_unbound` that is not bound pass `NOT_BOUND`), then `shadowed`, then the stack values from the bottom. Its closure
+    is the cells of `freevars`, in that order.
     It does not keep the original code object alive.
     """
 
@@ -49,6 +65,7 @@ class ResumeCode:
     arguments: tuple[str, ...]
     bound_args: frozenset[str]
     locals: tuple[str, ...]
+    perhaps_unbound: frozenset[str]
     shadowed: tuple[str, ...]
     cleared: tuple[str, ...]
     #: what is on the stack from the bottom: a value (True) or a NULL, and the parameter of each value
@@ -101,25 +118,27 @@ def make_resume_code(
     prefix_key: Hashable = None,
     shadowed: tuple[str, ...] = (),
     cleared: tuple[str, ...] = (),
+    perhaps_unbound: frozenset[str] = frozenset(),
 ) -> ResumeCode:
     """The code that goes on at `target`, made once for each shape.
 
     `stack` tells values (True) from NULLs, bottom first. `locals` are the fast locals to pass, arguments and cells
-    excluded; `bound_args` the arguments that are bound. `prefix` may write instructions that run before the stack is
-    put back (to enter context managers again); two prefixes that write the same have the same `prefix_key`.
+    excluded, `perhaps_unbound` those of them that may be passed unbound; `bound_args` the arguments that are bound.
+    `prefix` may write instructions that run before the stack is put back (to enter context managers again); two prefixes that
+    write the same have the same `prefix_key`.
     Where a comprehension is inlined and its variable shadows a cell of the frame, the cell's slot holds a plain value
     (`shadowed`: passed as an argument) or nothing (`cleared`); whatever cell is passed for it is put aside.
 
     ValueError: for a generator, for the code of a resume function (use its `parsed`), for ambiguous variables.
     """
     target = parsed.unit_start(target)  # a step's origin is the CALL; what prepares it must run too
-    key = (target, stack, locals, bound_args, shadowed, cleared, prefix_key)
+    key = (target, stack, locals, perhaps_unbound, bound_args, shadowed, cleared, prefix_key)
     known: dict[Hashable, ResumeCode] = parsed.memo.setdefault("resume", {})
     if prefix is not None and prefix_key is None:
         known = {}  # nothing tells whether another prefix writes the same
     if key not in known:
         _refuse(parsed)
-        made = _make(parsed, target, stack, locals, bound_args, name, prefix, shadowed, cleared)
+        made = _make(parsed, target, stack, locals, perhaps_unbound, bound_args, name, prefix, shadowed, cleared)
         _made[id(made.code)] = known[key] = made
     return known[key]
 
@@ -139,6 +158,7 @@ def _make(
     target: Instruction,
     stack: tuple[bool, ...],
     locals: tuple[str, ...],
+    perhaps_unbound: frozenset[str],
     bound_args: frozenset[str],
     name: str,
     prefix: Callable[[Writer], None] | None,
@@ -161,6 +181,7 @@ def _make(
         writer.prologue((), freevars, original.co_cellvars)
     with writer.at(target):
         _write_prefix(writer, arguments, argument_parameters, bound_args, shadowed, cleared)
+        _unbind(writer, sorted(perhaps_unbound))
         if prefix is not None:
             prefix(writer)
         _write_stack(writer, stack_parameters)
@@ -182,7 +203,7 @@ def _make(
     )
     remember_name(code, name)
     return ResumeCode(
-        code, parameters, freevars, arguments, bound_args, locals, shadowed, cleared, stack, stack_parameters,
+        code, parameters, freevars, arguments, bound_args, locals, perhaps_unbound, shadowed, cleared, stack, stack_parameters,
         original.co_cellvars, target,
         weakref.ref(original), {copied.origin: copied.final_offset for copied in body if copied.origin is not None},
     )  # fmt: skip
@@ -213,6 +234,19 @@ def _write_prefix(
         for variable in cleared:
             writer.emit("LOAD_FAST_AND_CLEAR", None, variable)
             writer.pop_top()
+
+
+def _unbind(writer: Writer, names: list[str]) -> None:
+    """What was passed as `NOT_BOUND` becomes unbound."""
+    with writer.role("resume"):
+        for name in names:
+            bound = Label("bound")
+            writer.load_fast(name)
+            writer.load_const(NOT_BOUND)
+            writer.is_op()
+            writer.pop_jump_if_false(bound)
+            writer.delete_fast(name)
+            writer.mark(bound)
 
 
 def _write_stack(writer: Writer, stack_parameters: tuple[str | None, ...]) -> None:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynexplore.engine.bytecode import Instruction, live_locals
+from dynexplore.engine.bytecode import Instruction, live_locals, unbound_locals
 from dynexplore.engine.native import TailCall
 from dynexplore.engine.provenance.sources import LocalSource
 from dynexplore.engine.translate.injected_locals import TAIL_CALL
-from dynexplore.engine.translate.resume import ResumeCode, make_resume_code
+from dynexplore.engine.translate.resume import NOT_BOUND, ResumeCode, make_resume_code
 from dynexplore.engine.translate.stack_shape import Shape
 from dynexplore.engine.translate.unique_names import NUMBERS
+from dynexplore.engine.translate.varying_locals import stored_around
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.scalars.constant import LITERALS, TORCH_CONSTANTS
 
@@ -65,6 +66,13 @@ class ResumeCalls:
         stored = self._stored_at_once(target)
         kept = (name for name, value in self.frame.locals.items() if name not in stored and _death_is_seen(value))
         return live_locals(self.parsed, target).union(kept)
+
+    def _perhaps_unbound(self, target: Instruction) -> frozenset[str]:
+        """The locals that are passed as they are, bound or not: those of a loop around `target`, and those that came that way."""
+        in_loop = stored_around(self.parsed, target)
+        if in_loop is None and not self.frame.as_passed:
+            return frozenset()
+        return unbound_locals(self.parsed, target) & ((in_loop or frozenset()) | self.frame.as_passed.keys())
 
     def _stored_at_once(self, target: Instruction) -> set[str]:
         """The locals that a resume function stores before it does anything else: what they held dies there in any case."""
@@ -124,12 +132,10 @@ class ResumeCalls:
         arguments = self.ctx.argument_names
         cells = (*self.parsed.code.co_cellvars, *self.parsed.code.co_freevars)
         live = self.handed_on(target)
+        perhaps_unbound = self._perhaps_unbound(target).difference(arguments)
         bound = frozenset(name for name in arguments if name in self.frame.locals or name in cells)
-        passed = tuple(
-            name
-            for name in self.parsed.code.co_varnames
-            if name in self.frame.locals and name in live and name not in arguments and name not in cells
-        )
+        wanted = perhaps_unbound.union(live.intersection(self.frame.locals)).difference(arguments, cells)
+        passed = tuple(name for name in self.parsed.code.co_varnames if name in wanted)
         name = f"__resume_at_{target.offset}_{NUMBERS.next()}"
         cleared = tuple(name for name in cells if name not in self.shadowed and name not in self.frame.cells)
         resume = make_resume_code(
@@ -141,6 +147,7 @@ class ResumeCalls:
             name=name,
             shadowed=tuple(self.shadowed),
             cleared=cleared,
+            perhaps_unbound=perhaps_unbound,
         )
         if all(resume.code is not known for known in self.generator.resume_codes):
             self.generator.resume_codes.append(resume.code)
@@ -172,7 +179,10 @@ class ResumeCalls:
             else:
                 writer.load_const(None)
         for name in resume.locals:
-            writer.load_fast(name)
+            if name in self.frame.locals or name in self.frame.as_passed:
+                writer.load_fast(name)
+            else:
+                writer.load_const(NOT_BOUND)
         for name in resume.shadowed:
             writer.load_fast(self.shadowed[name])
         values = [slot for slot in slots if slot is not None]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from dynexplore.engine.bytecode import Instruction, ParsedCode
+from dynexplore.engine.provenance.sources import Source
 from dynexplore.engine.variables.contract.base import VariableTracker
 from dynexplore.engine.variables.objects.function import CellVariable
 from dynexplore.engine.variables.objects.namespace import NamespaceVariable
@@ -35,8 +36,8 @@ NULL = NullVariable()
 class SymbolicFrame:
     """One frame under interpretation."""
 
-    __slots__ = ("caught_at", "cells", "current", "depth", "exceptions", "function", "globals", "in_flight_since", "locals",
-                 "parent", "parsed", "pc", "returned", "stack", "steps", "yielded")
+    __slots__ = ("as_passed", "caught_at", "cells", "current", "depth", "exceptions", "function", "globals", "in_flight_since",
+                 "locals", "parent", "parsed", "pc", "returned", "stack", "steps", "yielded")
 
     def __init__(self, parsed: ParsedCode, namespace: NamespaceVariable, function: VariableTracker | None,
                  parent: SymbolicFrame | None) -> None:
@@ -45,6 +46,8 @@ class SymbolicFrame:
         self.pc = 0
         self.stack: list[VariableTracker] = []
         self.locals: dict[str, VariableTracker] = {}
+        #: the locals of a resume function of which nobody has asked yet whether they are bound: where they are, and of which class
+        self.as_passed: dict[str, tuple[Source, type[Any]]] = {}
         self.cells: dict[str, CellVariable] = {}
         self.globals = namespace
         self.function = function

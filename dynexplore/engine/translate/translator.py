@@ -65,7 +65,7 @@ from dynexplore.engine.translate.contract.request import PlainThisTime, Plan, Sk
 from dynexplore.engine.translate.dispatch import HANDLERS
 from dynexplore.engine.translate.left_to_python import relaxed
 from dynexplore.engine.translate.narrator import Narrator
-from dynexplore.engine.translate.resume import ResumeCode, argument_slots, resume_point
+from dynexplore.engine.translate.resume import NotBound, ResumeCode, argument_slots, resume_point
 from dynexplore.engine.translate.shared_dictionaries import first_change_behind_another, guard_that_they_are_apart
 from dynexplore.engine.translate.symbolic_frame import NULL, SymbolicFrame
 from dynexplore.engine.translate.varying_locals import gives_sizes_of_data, stored_around, varying_locals
@@ -225,7 +225,12 @@ class Translator:
             if original in resume.bound_args and original not in frame.cells:
                 frame.locals[original] = self._argument(slots[parameter], parameter)
         for name in resume.locals:
-            frame.locals[name] = self._argument(slots[name], name)
+            value = self._argument(slots[name], name)
+            if name in resume.perhaps_unbound:
+                assert value.source is not None
+                frame.as_passed[name] = value.source, value.python_type()
+            if value.python_type() is not NotBound:
+                frame.locals[name] = value
         for name in (*resume.shadowed, *resume.cleared):  # in a comprehension whose variable is also a closure variable
             del frame.cells[name]
         for name in resume.shadowed:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynexplore.engine.bytecode import live_locals, read
+from dynexplore.engine.bytecode import live_locals, read, unbound_locals
 
 pytestmark = pytest.mark.plain("reads and writes bytecode, and captures nothing")
 
@@ -87,3 +87,44 @@ def test_deleting_counts_as_reading() -> None:
         del b
 
     assert live_before(f, "LOAD_GLOBAL", "print") == {"a", "b"}
+
+
+def unbound_before(function: Any, op: str, arg: Any) -> set[str]:
+    parsed = read(function.__code__)
+    return set(unbound_locals(parsed, next(step.origin for step in parsed.steps if step.op == op and step.arg == arg)))
+
+
+def test_what_may_be_unbound() -> None:
+    """A variable that is stored on one way and not on another, in a round before or not; what was read is bound."""
+
+    def f(items):
+        before = 0
+        for item in items:
+            if item:
+                print(late)  # noqa: F821
+                print(late)  # noqa: F821
+            late = before + item
+        return item, late
+
+    assert unbound_before(f, "LOAD_GLOBAL", "print") == {"late"}
+    assert unbound_before(f, "STORE_FAST", "late") == set()
+    assert unbound_before(f, "LOAD_FAST", "item") == {"late"}
+
+    def deleted(a, b):
+        if a:
+            del b
+        return b
+
+    assert unbound_before(deleted, "LOAD_FAST", "a") == set()
+    assert unbound_before(deleted, "LOAD_FAST", "b") == {"b"}
+
+
+def test_code_that_sees_its_locals_has_none_that_may_be_unbound() -> None:
+    """`locals()` tells a variable that is bound from one that is not, and reads neither."""
+
+    def f(items):
+        for item in items:
+            print(locals())
+        return item
+
+    assert unbound_before(f, "LOAD_FAST", "item") == set()

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from dynexplore.engine.translate.contract.interpreter import Interpreter
 
 
+def rely_on_binding(frame: SymbolicFrame, name: str, ctx: Interpreter) -> None:
+    """A local is read: where a resume function was passed it as it was, rely on its being bound, or on its not being so."""
+    if name in frame.as_passed:
+        source, kind = frame.as_passed.pop(name)
+        ctx.guard(source, "TYPE_MATCH", kind)
+
+
 @handles("LOAD_CONST")
 def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A constant of the code: plain ones at once, tuples and code objects through their rows."""
@@ -25,6 +32,7 @@ def load_const(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("LOAD_FAST")
 def load_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A local variable; it becomes a real tracker on its first load."""
+    rely_on_binding(frame, step.arg, ctx)
     value = frame.locals.get(step.arg)
     if value is None:
         ctx.raise_exception(
@@ -41,6 +49,7 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
     if name in frame.cells:
         frame.push(frame.cells.pop(name))
         return
+    rely_on_binding(frame, name, ctx)
     value = frame.locals.pop(name, None)
     frame.push(NULL if value is None else value.read(ctx))
 
@@ -49,6 +58,7 @@ def load_fast_and_clear(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> N
 def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Bind a local; the empty slot that LOAD_FAST_AND_CLEAR saved makes it unbound again."""
     value = frame.pop()
+    frame.as_passed.pop(step.arg, None)
     if value is NULL:
         frame.locals.pop(step.arg, None)
     elif value.kind == "cell" and step.arg in frame.parsed.code.co_cellvars:
@@ -60,6 +70,7 @@ def store_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("DELETE_FAST")
 def delete_fast(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """Unbind a local."""
+    rely_on_binding(frame, step.arg, ctx)
     if frame.locals.pop(step.arg, None) is None:
         ctx.raise_exception(
             UnboundLocalError, f"cannot access local variable {step.arg!r} where it is not associated with a value"
@@ -87,6 +98,7 @@ def delete_global(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
 @handles("MAKE_CELL")
 def make_cell(frame: SymbolicFrame, step: Step, ctx: Interpreter) -> None:
     """A fresh cell for a local of an inlined comprehension."""
+    rely_on_binding(frame, step.arg, ctx)
     from_local = frame.locals.pop(step.arg, None)
     frame.cells[step.arg] = ctx.new_cell(step.arg, from_local)
 
