@@ -66,11 +66,23 @@ def negative(x: Any, t: Any) -> Any:
     return x[t - 3] * x[-t - 1]
 
 
-ONE_GRAPH = [row, column, two, among_others, beside_indices, of_two_weights, assigned, assigned_another_dtype, negative, counted_on]
+def selects(x: Any, t: Any) -> Any:
+    return x.sin().select(0, t).sum(1) * 2 + x[0].select(-1, t) + x[1].select(dim=1, index=t - 3)
+
+
+def narrows(x: Any, t: Any) -> Any:
+    y = x.sin()
+    y.narrow(1, t, 2).mul_(3)
+    return y.narrow(0, t - 3, 1).sum() * y.narrow(dim=-1, start=t, length=2)
+
+
+ONE_GRAPH = [
+    row, column, two, among_others, beside_indices, of_two_weights, assigned, assigned_another_dtype, negative, counted_on, selects,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("wants", [False, True])
-@pytest.mark.parametrize("program", ONE_GRAPH)
+@pytest.mark.parametrize("program", [*ONE_GRAPH, narrows])
 def test_one_graph_as_it_stands(program: Any, wants: bool) -> None:
     """The graph holds the program's own subscript."""
     dynexplore.reset()
@@ -207,7 +219,7 @@ def test_a_row_is_a_view(program: Any, backend: str) -> None:
 def _of(program: Any, x: Any, number: int) -> Any:
     try:
         return program(x, torch.tensor(number))
-    except RuntimeError as error:
+    except (RuntimeError, IndexError) as error:
         return error
 
 
@@ -222,6 +234,18 @@ def test_an_integer_out_of_range_is_eagers_error(program: Any, backend: str) -> 
         captured(X, torch.tensor(3))
     assert torch.equal(captured(X, torch.tensor(2)), program(X, torch.tensor(2)))
     assert dynexplore.counters["stats"]["graphs"] == 1
+
+
+@pytest.mark.parametrize("program", [selects, narrows])
+@pytest.mark.parametrize("number", [3, 4, 5, -1])
+def test_a_method_that_selects_out_of_range(program: Any, number: int) -> None:
+    """It raises what it raises in eager; a compiler is never given what goes on at the first row."""
+    then = [(X, torch.tensor(number)), (X, torch.tensor(2))]
+    assert_same_as_eager(program, X, torch.tensor(1), then=then, backend="aot_eager")
+    captured = dynexplore.optimize("eager")(program)
+    for t in (1, number, 2):
+        expected, found = (_of(either, X.clone(), t) for either in (program, captured))
+        assert str(found) == str(expected)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

@@ -143,7 +143,7 @@ class GraphBuilder:
         self._bases: dict[int, torch.Tensor] = {}  # of what there are views of: fake twins, by the identity of the real ones
         self._last_input: torch.fx.Node | None = None
         self.call_count = 0
-        self._any_row_is_the_first = False
+        self._first_row_at = 0
         if has_data_dependent_symbols():
             self.need_shape_env()
 
@@ -267,14 +267,17 @@ class GraphBuilder:
         return node
 
     @contextlib.contextmanager
-    def any_row_is_the_first(self, tensor: torch.Tensor) -> Iterator[None]:
-        """Inside, what a tensor with one integer selects is, among fake values, row 0: no fake value knows which row it is."""
-        self._any_row_is_the_first = True
+    def any_row_is_the_first(self, tensor: torch.Tensor, place: int = 1) -> Iterator[None]:
+        """Inside, what a tensor with one integer selects is, among fake values, row 0: no fake value knows which row it is.
+
+        `place`: which of the arguments says what is selected.
+        """
+        self._first_row_at = place
         self.fake_mode.rows_chosen_of.add(storage_of(tensor))
         try:
             yield
         finally:
-            self._any_row_is_the_first = False
+            self._first_row_at = 0
 
     def run_fake(self, op: str, target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What the operation gives on fake values.
@@ -283,8 +286,8 @@ class GraphBuilder:
         """
         fake_args = map_arg(tuple(args), example_value)
         fake_kwargs = map_arg(dict(kwargs), example_value)
-        if self._any_row_is_the_first:
-            fake_args = (fake_args[0], _first_row(fake_args[1]), *fake_args[2:])
+        if self._first_row_at:
+            fake_args = (*fake_args[: (at := self._first_row_at)], _first_row(fake_args[at]), *fake_args[at + 1 :])
             self.fake_mode.may_fail = self.fake_mode.may_fail_last = True  # the integer may be out of range
         outs = [(out, _layout(out)) for out in pytree.tree_leaves(fake_kwargs.get("out")) if isinstance(out, torch.Tensor)]
         quiet, _fake_log.disabled = _fake_log.disabled, True  # torch logs what it raises as well, and the caller reports it

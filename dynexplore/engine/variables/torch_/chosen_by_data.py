@@ -1,4 +1,4 @@
-"""Subscripts of tensors with a tensor that holds one integer: `weights[t]`, `mask[:, t] = 1`.
+"""Subscripts of tensors with a tensor that holds one integer: `weights[t]`, `mask[:, t] = 1`; `select` and `narrow`.
 
 The idea: eager reads the integer (`item`) and selects, so that what comes out is a view (`applySelect`,
 torch/csrc/autograd/python_variable_indexing.cpp). Shape and dtype are those of any row, so a graph can do without the integer.
@@ -9,6 +9,9 @@ torch/csrc/autograd/python_variable_indexing.cpp). Shape and dtype are those of 
   to what it was taken of, and nobody asks how it lies in memory. On the CPU alone: elsewhere an integer out of range is not raised
   as an IndexError.
 
+`x.select(1, t)` is `x[:, t]`. `x.narrow(1, t, 3)` takes as many rows wherever it begins. A compiler is not given it: with
+`aten.index` rows that begin at a negative integer would go on at the first row, where `narrow` raises.
+
 In: a tensor's tracker and a subscript. Out: the node of the subscript, or what a compiler gets for it.
 torch/_dynamo puts the subscript into the graph; AOTAutograd then fails, and the frame is left to Python.
 """
@@ -16,15 +19,17 @@ torch/_dynamo puts the subscript into the graph; AOTAutograd then fails, and the
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.utils.checkpoint import CheckpointPolicy
 
 from dynexplore.engine.graph.fake_mode import storage_of
+from dynexplore.engine.variables.containers.ranges import SliceVariable
 from dynexplore.engine.variables.containers.sequence import ListVariable, TupleVariable
 from dynexplore.engine.variables.contract.base import VariableTracker
+from dynexplore.engine.variables.rules import method
 from dynexplore.engine.variables.scalars.constant import ConstantVariable
 
 if TYPE_CHECKING:
@@ -38,6 +43,9 @@ class TensorTracker(Protocol):
 
     def python_type(self) -> type[Any]:
         """The tensor's class."""
+
+    def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
+        """A subscript of it."""
 
 
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
@@ -70,6 +78,52 @@ def assign_as_it_is(ctx: TraceContext, tensor: TensorTracker, key: VariableTrack
     """`tensor[key] = value` in a graph that runs as it is."""
     with ctx.graph.any_row_is_the_first(tensor.fake):
         ctx.operation("call_function", operator.setitem, [tensor, key, value], {})
+
+
+@method(torch.Tensor, "select")
+def _select(
+    ctx: TraceContext, tensor: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """With a tensor for the index it is a subscript."""
+    dim, index = _named(args, kwargs, "dim", "index")
+    place = _place(tensor, dim)
+    if place is None or index is None or not is_asked_for_by_data(ctx, tensor, index):
+        return ctx.operation("call_method", "select", [tensor, *args], kwargs)
+    if not ctx.graphs_run_as_they_are and not copy_is_as_good(tensor, [index], [place]):
+        return ctx.operation("call_method", "select", [tensor, *args], kwargs)
+    nothing = ConstantVariable(None)
+    whole = [SliceVariable(nothing, nothing, nothing) for _ in range(place)]
+    selected: VariableTracker = tensor.get_item(ctx, TupleVariable([*whole, index]))
+    return selected
+
+
+@method(torch.Tensor, "narrow")
+def _narrow(
+    ctx: TraceContext, tensor: Any, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
+) -> VariableTracker:
+    """With a tensor for the start, in a graph that runs as it is, the rows are among fake values the first ones."""
+    dim, start, length = _named(args, kwargs, "dim", "start", "length")
+    if start is None or length is None or not ctx.graphs_run_as_they_are or not is_asked_for_by_data(ctx, tensor, start):
+        return ctx.operation("call_method", "narrow", [tensor, *args], kwargs)
+    with ctx.graph.any_row_is_the_first(tensor.fake, place=2):
+        return ctx.operation("call_method", "narrow", [tensor, dim, start, length], {})
+
+
+def _named(
+    args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker], *names: str
+) -> list[VariableTracker | None]:
+    """The arguments of a method by their names, None for one that is not there; none of them where there are others."""
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    fits = len(args) + len(kwargs) == len(given) and given.keys() <= set(names)
+    return [given.get(name) if fits else None for name in names]
+
+
+def _place(tensor: TensorTracker, dim: VariableTracker | None) -> int | None:
+    """The dimension, from 0 on; None where it is no constant or not there."""
+    if not isinstance(dim, ConstantVariable) or type(dim.as_constant()) is not int:
+        return None
+    known, ndim = dim.as_constant(), tensor.fake.dim()
+    return known % ndim if -ndim <= known < ndim else None
 
 
 # -- for a compiler
