@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -260,6 +261,29 @@ def test_a_large_diagram_has_a_map(opened: Opened) -> None:
     page.wait_for_function("width => document.querySelector('.dynx-figure svg').clientWidth > width * 1.5", arg=width)
     page.evaluate("dynexplore.choose('node:1:n59')")
     assert drawn.locator(".dynx-map-chosen").count() == 1
+
+
+UNDER_THE_MAP = """node => {
+  const [body, box] = [node.closest('.dynx-body'), node.getBoundingClientRect()];
+  const view = body.getBoundingClientRect();
+  body.scrollBy(box.right - view.right + 60, 0);
+}"""
+APART = """node => {
+  const [one, other] = [node, document.querySelector('.dynx-map')].map((each) => each.getBoundingClientRect());
+  return one.right < other.left || one.left > other.right || one.bottom < other.top || one.top > other.bottom;
+}"""
+
+
+def test_the_map_makes_way_for_what_is_chosen(opened: Opened) -> None:
+    """Where the chosen node would lie under the map, the map stands at the other edge."""
+    page = opened(large(nodes=60), graphviz=True)
+    boxes(page)
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-diagram-height', '150px')")
+    page.evaluate("dynexplore.choose('node:1:n30')")
+    node = page.locator(".dynx-figure .node.dynx-chosen")
+    node.evaluate(UNDER_THE_MAP)
+    expect(map_of(page)).to_have_class(re.compile("dynx-map-left"))
+    assert node.evaluate(APART)
 
 
 def test_a_small_diagram_has_its_map_folded_away(opened: Opened) -> None:

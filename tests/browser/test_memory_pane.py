@@ -50,3 +50,16 @@ def test_a_recording_that_does_not_know_has_no_tab(opened: Opened) -> None:
     """Older files have no memory: nothing is shown that has nothing to say."""
     page = opened(toy())
     assert page.get_by_role("tab", name="Memory").count() == 0
+
+
+def test_all_of_the_picture_is_seen_in_a_notebook(opened: Opened) -> None:
+    """Its foot says where the bytes begin and what the shades are: a picture without it would say something else."""
+    page = opened(with_memory())
+    page.set_viewport_size({"width": 960, "height": 700})
+    page.evaluate("dynexplore.root.style.setProperty('--dynx-height', '620px')")
+    body, foot = pane(page, "memory", " .dynx-body"), page.get_by_text("inputs and parameters", exact=True)
+    inside, below = body.bounding_box(), foot.bounding_box()
+    assert inside is not None and below is not None
+    assert below["y"] + below["height"] <= inside["y"] + inside["height"]
+    told = page.locator(".dynx-memory-told").bounding_box()
+    assert told is not None and told["x"] > below["x"], "the answers stand beside it"

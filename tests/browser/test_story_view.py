@@ -565,6 +565,27 @@ def test_the_way_back_out_of_a_callee(opened: Opened) -> None:
     assert page.locator(".dynx-source h3").inner_text().startswith("outer › inner")
 
 
+def reads_the_configuration_of_the_model(x: torch.Tensor) -> torch.Tensor:
+    return collects_what_all_the_layers_gave(x)
+
+
+def collects_what_all_the_layers_gave(x: torch.Tensor) -> torch.Tensor:
+    return embeds_the_words(x)
+
+
+def embeds_the_words(x: torch.Tensor) -> torch.Tensor:
+    return x.relu()
+
+
+def test_callers_with_long_names_leave_the_source_its_height(opened: Opened) -> None:
+    """The nearest has a way back of its own, those around it share one."""
+    page = opened(explained(reads_the_configuration_of_the_model, X))
+    heading = page.locator(".dynx-source h3")
+    assert heading.inner_text().startswith("… › collects_what_all_the_layers_gave › embeds_the_words")
+    heading.get_by_role("button", name="back to reads_the_configuration_of_the_model").click()
+    assert heading.inner_text().startswith("reads_the_configuration_of_the_model")
+
+
 @pytest.mark.parametrize("name", ["toy", "loop"])
 def test_without_steps_the_graph_grows_by_nodes(opened: Opened, name: str) -> None:
     """A recording of torch.compile tells no steps: one goes from node to node, with the line marked, and no stack is claimed."""

@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * A map of a diagram that is larger than its pane: every box in small, and a frame around what is in view. A click, a drag or the
- * arrow keys move the view; the wheel, + and - change the size. It folds away where the diagram is small.
+ * arrow keys move the view; the wheel, + and - change the size. It folds away where the diagram is small, and it makes way for what
+ * is lit.
  */
 
 import { make, makeButton } from "./dom.js";
@@ -12,6 +13,9 @@ const [WIDEST, PART, LEAST] = [150, 0.3, 44];
 
 /** So many boxes are seen at a glance, and a diagram of less than so many views, too. */
 const [FEW, VIEWS] = [12, 2];
+
+/** What is between the map and the edges of the view, in pixels (diagram.css), or a little more. */
+const MARGIN = 20;
 
 /** The part of a view that an arrow key goes on. */
 const STEP = 1 / 3;
@@ -27,8 +31,12 @@ export class Minimap {
     this.zoom = zoom;
     /** @type {boolean | undefined} whether somebody wants it; undefined: it depends on the size of the diagram */
     this.wanted = undefined;
-    /** @type {{box: Element, dot: Element}[]} the boxes, and what stands for them */
+    /** @type {{box: Element, dot: Element, x: number, y: number, width: number, height: number}[]} the boxes, what stands for them, and where */
     this.dots = [];
+    /** Those that are chosen; all that are lit where none is. */
+    this.marked = this.dots;
+    /** The map's own size, as it was drawn. */
+    this.size = { width: 0, height: 0 };
     this.svg = shape("svg", { preserveAspectRatio: "none", "aria-hidden": "true" });
     this.view = shape("rect", { class: "dynx-map-view", "vector-effect": "non-scaling-stroke" });
     this.element = make("div", "dynx-map", "", this.svg);
@@ -67,19 +75,20 @@ export class Minimap {
     const { scrollWidth, scrollHeight, clientWidth, clientHeight } = body;
     const highest = Math.max(LEAST, clientHeight - 16);
     const scale = Math.min(Math.max(WIDEST, PART * clientWidth) / scrollWidth, highest / scrollHeight);
-    element.style.width = `${Math.max(LEAST, scrollWidth * scale)}px`;
-    element.style.height = `${Math.min(highest, Math.max(LEAST, scrollHeight * scale))}px`;
+    this.size = { width: Math.max(LEAST, scrollWidth * scale), height: Math.min(highest, Math.max(LEAST, scrollHeight * scale)) };
+    element.style.width = `${this.size.width}px`;
+    element.style.height = `${this.size.height}px`;
     svg.setAttribute("viewBox", `0 0 ${scrollWidth} ${scrollHeight}`);
     const home = body.getBoundingClientRect();
     const [left, top] = [home.left - body.scrollLeft, home.top - body.scrollTop];
     const places = boxes.map((box) => box.getBoundingClientRect()); // all that reads the layout comes before all that changes it
     this.dots = boxes.map((box, at) => {
-      const { x, y, width, height } = places[at];
-      return { box, dot: shape("rect", { x: x - left, y: y - top, width, height }) };
+      const { width, height } = places[at];
+      const place = { x: places[at].x - left, y: places[at].y - top, width, height };
+      return { box, dot: shape("rect", place), ...place };
     });
     svg.replaceChildren(...this.dots.map(({ dot }) => dot), this.view);
     this.mark();
-    this.look();
   }
 
   /** What is lit in the diagram is lit here. */
@@ -88,6 +97,10 @@ export class Minimap {
       const { classList } = box;
       dot.setAttribute("class", classList.contains("dynx-chosen") ? "dynx-map-chosen" : classList.contains("dynx-lit") ? "dynx-map-lit" : "");
     }
+    const having = (/** @type {string} */ name) => this.dots.filter(({ box }) => box.classList.contains(name));
+    this.marked = having("dynx-chosen");
+    if (!this.marked.length) this.marked = having("dynx-lit");
+    if (this.dots.length) this.look();
   }
 
   /** The frame stands around what is in view. */
@@ -95,6 +108,19 @@ export class Minimap {
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.body;
     const place = { x: scrollLeft, y: scrollTop, width: clientWidth, height: clientHeight };
     for (const [name, value] of Object.entries(place)) this.view.setAttribute(name, String(value));
+    const { classList } = this.element;
+    const isLeft = classList.contains("dynx-map-left");
+    if (!this.element.matches(":active") && this.hides(isLeft) && !this.hides(!isLeft)) classList.toggle("dynx-map-left");
+  }
+
+  /** Whether the map would lie upon a marked box at the right edge, or at the left. @param {boolean} isLeft */
+  hides(isLeft) {
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.body;
+    const top = scrollTop + clientHeight - this.size.height - MARGIN;
+    const left = scrollLeft + (isLeft ? 0 : clientWidth - this.size.width - MARGIN);
+    const isUnder = (/** @type {{x: number, y: number, width: number, height: number}} */ { x, y, width, height }) =>
+      y + height > top && y < scrollTop + clientHeight && x + width > left && x < left + this.size.width + MARGIN;
+    return this.marked.some(isUnder);
   }
 
   /** The place under the pointer comes into the middle of the view. @param {PointerEvent} event */

@@ -37,6 +37,9 @@ const TURNS = ["guards", "graph"];
 /** Those whose panes need it where the explorer is narrow: page.css shows the buttons there only. */
 const TURNS_WHERE_NARROW = ["bytecode"];
 
+/** What the explorer is while a tab needs more height: page.css says how much. */
+const HIGHER = ["dynx-draws", "dynx-charts"];
+
 /** The row of tabs, and what is open. */
 export class Tabs {
   /** @param {import("./page.js").Explorer} explorer */
@@ -127,12 +130,13 @@ export class Tabs {
     if (tab === this.shown) this.onShow(tab);
   }
 
-  /** What is on show now is brought up to date; a diagram gets more height than a table. @param {Tab} tab */
+  /** What is on show now is brought up to date; a drawing gets more height than a table. @param {Tab} tab */
   onShow(tab) {
-    const { root } = this.explorer;
-    const draws = tab.one?.key === "diagram";
-    const isNew = root.classList.contains("dynx-draws") !== draws;
-    root.classList.toggle("dynx-draws", draws);
+    const { classList } = this.explorer.root;
+    const before = HIGHER.map((name) => classList.contains(name)).join();
+    classList.toggle("dynx-draws", tab.one?.key === "diagram");
+    classList.toggle("dynx-charts", tab.key === "memory");
+    const isNew = before !== HIGHER.map((name) => classList.contains(name)).join();
     this.explorer.catchUp(viewsOf(tab));
     if (isNew) this.explorer.paint(); // what is at hand may have to scroll into view
   }

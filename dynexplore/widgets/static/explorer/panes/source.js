@@ -112,15 +112,26 @@ function titleOf(explorer, state, code) {
     const name = nameOf(frame, depth, explorer.data.codes[frame.states[at]?.code ?? frame.code]);
     return makeButton(shortName(name), () => explorer.go(at), { name: "dynx-frame", label: `back to ${name}` });
   });
-  const far = outer.length > MOST_CALLERS ? outer.splice(1, outer.length - MOST_CALLERS) : [];
-  if (far.length) outer.splice(1, 0, folded(far));
-  const crumbs = outer.flatMap((button) => [button, make("span", "dynx-facts", " › ")]);
   const here = shortName(nameOf(frame, calls.length, code));
+  const crumbs = withFolded(outer, here).flatMap((button) => [button, make("span", "dynx-facts", " › ")]);
   return [...crumbs, make("span", "", here), make("span", "dynx-facts", ` ${code.file.split(/[\\/]/).pop()}:${code.first}`)];
 }
 
 /** So many callers have a way back of their own; those in the middle of more share one. */
 const MOST_CALLERS = 4;
+
+/** So many letters leave the source its height: where names are long, the outer callers share one, too, and the nearest never. */
+const MOST_LETTERS = 60;
+
+/** The ways back, of which many share one. @param {HTMLElement[]} callers the outermost first @param {string} here */
+function withFolded(callers, here) {
+  const [first, last] = callers.length > MOST_CALLERS ? [1, callers.length - MOST_CALLERS + 1] : [0, 0];
+  const shown = callers.filter((_, at) => at < first || at >= last);
+  let [left, near] = [MOST_LETTERS - here.length, 0];
+  while (near < shown.length && (left -= shown[shown.length - 1 - near].textContent?.length ?? 0) >= 0) near += 1;
+  const [from, to] = near < shown.length ? [0, callers.length - Math.max(near, 1)] : [first, last];
+  return to > from ? [...callers.slice(0, from), folded(callers.slice(from, to)), ...callers.slice(to)] : callers;
+}
 
 /** One button for many callers, which leads to the last of them: the tab "Frames" has them all. @param {HTMLElement[]} callers */
 function folded(callers) {
