@@ -32,6 +32,9 @@ _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))
 _UNKNOWN = (re.compile(r"^(?:import|export)\b.*", re.MULTILINE), re.compile(r"import(?<!\wimport)\([\"'`].*"))
 # a comment of its own line or lines: it says types and why, and every page would carry it
 _COMMENT = re.compile(r"^[ ]*/\*\*[^*]*\*+(?:[^/*][^*]*\*+)*/\n|^[ ]*// [^\n]*\n", re.MULTILINE)
+# a type within a line, and what a style sheet says besides
+_ASIDE = re.compile(r"/\*\* @(?:type|param) [^*\n]*\*/ ?")
+_STYLE_COMMENT = re.compile(r"^[ ]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/\n|[ ]*/\*[^*]*\*+(?:[^/*][^*]*\*+)*/", re.MULTILINE)
 _MARK = "// @ts-check\n"
 
 
@@ -105,7 +108,7 @@ def _imports(path: str, text: str) -> list[tuple[list[str], str]]:
 
 def _stripped(path: str, text: str, *, is_entry: bool) -> tuple[str, str]:
     """The text of a file without its imports, and the same without the word `export`."""
-    plain = _COMMENT.sub("", _IMPORT.sub("", text.removeprefix(_MARK)))
+    plain = _ASIDE.sub("", _COMMENT.sub("", _IMPORT.sub("", text.removeprefix(_MARK))))
     rest = _EXPORT.sub("", plain)
     known = re.sub(r"^export default (?=\{)", "", rest, flags=re.MULTILINE) if is_entry else rest
     code = re.sub(r"/\*\*.*?\*/", "", known, flags=re.DOTALL)  # those within a line
@@ -124,7 +127,7 @@ def _style() -> str:
     more = sorted(
         (file for folder in folders for file in folder.iterdir() if file.name.endswith(".css")), key=lambda file: file.name
     )
-    return "".join(file.read_text(encoding="utf-8") for file in [_STATIC / "page.css", *more])
+    return _STYLE_COMMENT.sub("", "".join(file.read_text(encoding="utf-8") for file in [_STATIC / "page.css", *more]))
 
 
 def graphviz() -> str:
