@@ -73,7 +73,10 @@ function fit(scroller, table, usual, longest) {
     const space = paddings.reduce((sum, padding) => sum + Math.max(0, padding), 0);
     const only = (/** @type {number[]} */ some) => some.map((letters, at) => (paddings[at] < 0 ? 0 : letters));
     const widths = shared(only(usual), only(longest), (width - space) / LETTER);
-    columns.forEach((column, at) => (column.style.width = `${widths[at] * LETTER + paddings[at]}px`));
+    columns.forEach((column, at) => {
+      column.style.width = `${widths[at] * LETTER + paddings[at]}px`;
+      table.classList.toggle(`dynx-clips-${at + 1}`, longest[at] > widths[at]); // a cell that clips is painted by itself: not all do
+    });
   });
   table.classList.add("dynx-fixed");
   table.prepend(make("colgroup", "", "", ...columns));
