@@ -179,3 +179,33 @@ def test_what_cannot_be_spread_names_the_callee(call: Callable[[], Any]) -> None
 
 def spread_into(*args: Any, **kwargs: Any) -> None:
     """Takes anything."""
+
+
+class Base:
+    label = "the base's"
+
+
+class Asks(Base):
+    """Nested functions have the cell of the class, and whatever first argument they are given."""
+
+    def ask(self, x):
+        def inner(first):
+            self.found = getattr(super(), "label", "nothing")
+            return self.found, getattr(super(), "__self__", "no key"), getattr(super(Asks, first), "label", "nothing")
+
+        return x + 1, inner(self), inner(None), getattr(super(Asks), "label", "nothing"), self.found
+
+
+    def own(self, x):
+        made = super()
+        return x + 1, made.__self__ is self, made.__thisclass__ is Asks, made.__self_class__ is type(self), hasattr(made, "__get__")
+
+
+def test_a_super_object_has_attributes_of_its_own() -> None:
+    """They are asked when no class has the name."""
+    assert_same_as_eager(type("Below", (Asks,), {})().own, torch.ones(2), calls=2)
+
+
+def test_super_of_none_is_unbound() -> None:
+    """CPython takes None for no object: the super object then has its own attributes, and raises nothing."""
+    assert_same_as_eager(Asks().ask, torch.ones(2), calls=2)

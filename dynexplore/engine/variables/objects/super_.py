@@ -49,8 +49,18 @@ class SuperVariable(VariableTracker):
         attribute = find(ctx, start, name, after=after)
         if attribute is None:
             rely_on_absence(ctx, start, name)
-            ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
+            return self._own_attribute(ctx, name, start)
         return bind(ctx, attribute, instance, start)
+
+    def _own_attribute(self, ctx: TraceContext, name: str, start: type[Any]) -> VariableTracker:
+        """What the super object itself has, which is asked when no class has the name."""
+        if name in ("__thisclass__", "__self__"):
+            return (self.after if name == "__thisclass__" else self.receiver).read(ctx)
+        if name == "__self_class__":
+            return class_tracker(ctx, start)
+        if hasattr(super, name):
+            ctx.break_graph("DX303", name=name, type="super")
+        ctx.raise_exception(AttributeError, f"'super' object has no attribute {name!r}")
 
     def refuse_unrelated(self, ctx: TraceContext) -> None:
         """Raise what `super()` itself raises, before anything is looked up, where the object is none of the class."""
@@ -85,9 +95,10 @@ class SuperVariable(VariableTracker):
 def _super(
     ctx: TraceContext, args: Sequence[VariableTracker], kwargs: Mapping[str, VariableTracker]
 ) -> VariableTracker:
-    """super() and super(cls, obj)."""
+    """super() and super(cls, obj). Of None it is unbound, as that of one argument: then it has its own attributes only."""
     after, receiver = args if len(args) == 2 else ctx.super_arguments()
-    if kwargs or len(args) == 1 or not isinstance(after, ClassVariable):
+    unbound = len(args) == 1 or receiver.python_type() is type(None)
+    if kwargs or unbound or not isinstance(after, ClassVariable):
         ctx.break_graph("DX313", arguments=", ".join(arg.type_name() for arg in args))
     made = SuperVariable(after, receiver)
     made.refuse_unrelated(ctx)
