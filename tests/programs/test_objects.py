@@ -1663,3 +1663,36 @@ def test_values_of_two_types_are_equal_where_one_of_them_says_so(pair: Any) -> N
 
     assert repr(dynexplore.optimize("eager")(program)(X)) == repr(program(X))
     assert graphs_compiled() == 1
+
+
+class Both:
+    __slots__ = ("__dict__", "a")
+
+
+class BelowBoth(Both):
+    """Has a dictionary because its base has one."""
+
+
+def writes_slots_beside_a_dictionary(x, own):
+    own.a, own.b = 5, 2
+    made = BelowBoth()
+    made.a, made.c = 1, 3
+    told = "a" in own.__dict__, own.__dict__.get("a", "nothing"), "b" in vars(own), hasattr(made, "a"), own.a
+    return x + 1, sorted(vars(own)), vars(made), len(made.__dict__), told
+
+
+def gives_a_slots_name_to_the_dictionary(x, own):
+    vars(own)["a"] = 7
+    return x + 1, own.a, sorted(vars(own)), vars(own)["a"]
+
+
+@pytest.mark.parametrize("fn", (writes_slots_beside_a_dictionary, gives_a_slots_name_to_the_dictionary))
+def test_what_lives_in_a_slot_is_not_in_the_dictionary(fn: Any) -> None:
+    """An object may have both; what the frame wrote to a slot shows in `vars(obj)` as little as what was there before."""
+    for cls in (Both, BelowBoth):
+        one, other = cls(), cls()
+        one.a = other.a = 0
+        compiled = dynexplore.optimize("eager")(fn)
+        for _ in range(2):
+            assert str(compiled(X, one)) == str(fn(X, other))
+    assert graphs_compiled()

@@ -44,16 +44,24 @@ class InstanceDictVariable(VariableTracker):
 
     def contains(self, ctx: TraceContext, item: VariableTracker) -> VariableTracker:
         name = item.as_constant() if item.is_constant() else None
-        return ConstantVariable(isinstance(name, str) and self.owner.own_attribute(ctx, name) is not None)
+        return ConstantVariable(isinstance(name, str) and self._item(ctx, name) is not None)
 
     def get_item(self, ctx: TraceContext, key: VariableTracker) -> VariableTracker:
-        value = self.owner.own_attribute(ctx, key.as_constant()) if key.is_constant() else None
+        value = self._item(ctx, key.as_constant()) if key.is_constant() else None
         if value is None:
             ctx.raise_exception(KeyError, key.as_constant() if key.is_constant() else key.text())
         return value
 
+    def _item(self, ctx: TraceContext, name: str) -> VariableTracker | None:
+        """What stands under a name; an attribute that lives in a slot stands nowhere."""
+        if not self.owner.has_slot(name):
+            return self.owner.own_attribute(ctx, name)
+        if name in (self.owner.live_dictionary() or {}):
+            ctx.break_graph("DX213", method="__dict__ of a name that is a slot, too")
+        return None
+
     def set_item(self, ctx: TraceContext, key: VariableTracker, value: VariableTracker) -> None:
-        if not key.is_constant():
+        if not key.is_constant() or self.owner.has_slot(key.as_constant()):
             ctx.break_graph("DX306", question="item assignment", type="__dict__")
         self.owner.store_own(ctx, key.as_constant(), value)
 
@@ -91,6 +99,8 @@ class InstanceDictVariable(VariableTracker):
         if owner.value is not None and owner.source is not None:
             ctx.guard(owner.source.attribute("__dict__", "getattr"), "DICT_KEYS", tuple(names))
         for name, value in owner.stored.items():
+            if owner.has_slot(name):
+                continue
             if value is None or name in owner.renewed:
                 names.pop(name, None)
             if value is not None:

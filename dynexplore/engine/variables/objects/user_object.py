@@ -315,6 +315,10 @@ class UserObjectVariable(VariableTracker):
         slot = peek(self.cls, name)
         return isinstance(slot, types.MemberDescriptorType) and _is_filled(slot, self.value)
 
+    def has_slot(self, name: str) -> bool:
+        """Whether an attribute of this name lives in a `__slots__` place, and not in the object's dictionary."""
+        return isinstance(peek(self.cls, name), types.MemberDescriptorType)
+
     def read_slot(self, ctx: TraceContext, slot: ClassAttribute) -> VariableTracker:
         """An attribute that lives in a `__slots__` place."""
         name = slot.name
